@@ -44,7 +44,6 @@ anything: st.SearchStrategy[Any] = st.recursive(
 def test_what_decodes_decodes_again_to_the_same(spec: dict[str, Any]) -> None:
     once = decode_object(pod(**spec), "V1Pod")
     again = decode_object(once.content, "V1Pod")
-
     assert again.faults == []
     if all(fault.is_strict for fault in once.faults):
         assert again.content == once.content

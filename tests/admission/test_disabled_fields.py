@@ -19,9 +19,7 @@ def off(*gates: str) -> Any:
 def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
     plain = pod("p", cpu="1")
     snapshot = kplan.load_snapshot([plain, pod("q", cpu="1", resources={"requests": {"cpu": "3"}})])
-
     kept = without_disabled_fields(snapshot, off("PodLevelResources"))
-
     assert [each.spec.resources for each in kept.pods] == [None, None]
     assert kept.pods[0] is snapshot.pods[0]
     assert (
@@ -51,7 +49,6 @@ def test_every_field_exists_and_belongs_to_a_gate_of_some_release() -> None:
 def test_pod_level_resources_count_where_their_gate_is_on() -> None:
     objects = [node("a", "2"), pod("p", cpu="1", resources={"requests": {"cpu": "3"}})]
     snapshot = kplan.load_snapshot(objects)
-
     assert kplan.Planner(snapshot).place("default/p").node is None
     assert kplan.Planner(snapshot, kubernetes="1.33").place("default/p").node == "a"
     gates = {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
@@ -70,7 +67,6 @@ def test_host_ports_of_sidecars_keep_pods_apart_where_the_scheduler_looks_at_the
     standing = pod("standing", cpu="1", **init)
     standing["spec"]["nodeName"] = "a"
     planner = kplan.Planner(kplan.load_snapshot([node("a"), standing]), kubernetes=version)
-
     assert planner.place(pod("new", cpu="1", **init)).node == (outcome if policy else "a")
 
 
@@ -81,7 +77,6 @@ def test_ports_of_other_containers_count_in_every_release() -> None:
     for each in (held, wanted):
         each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
     planner = kplan.Planner(kplan.load_snapshot([node("a"), held]), kubernetes="1.33.5")
-
     assert planner.place(wanted).node is None
 
 

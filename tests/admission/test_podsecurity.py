@@ -16,7 +16,6 @@ def told(level: str, found: Any, version: str = "latest") -> str:
 
 def test_the_labels_of_a_namespace_say_what_is_demanded() -> None:
     enforce = "pod-security.kubernetes.io/enforce"
-
     assert enforced({})[:2] == ("privileged", "latest")
     assert enforced({enforce: "baseline", f"{enforce}-version": "v1.30"})[:2] == ("baseline", "v1.30")
     assert enforced({enforce: "all", f"{enforce}-version": "1.30"})[:2] == ("restricted", "latest")
@@ -45,7 +44,6 @@ def test_the_latest_policies_are_those_that_the_api_server_knows() -> None:
     probe = {"httpGet": {"host": "10.0.0.1", "port": 80}}
     probed = {"spec": {"containers": [{"name": "c", "livenessProbe": probe}]}}
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
-
     assert "probe or lifecycle host" in violations(enforced(labels, 36), probed)
     assert violations(enforced(labels, 33), probed) == ""
     newer = {**labels, "pod-security.kubernetes.io/enforce-version": "v1.35"}

@@ -55,7 +55,6 @@ def _said(manifest: Object) -> str:
 
 def test_every_sort_of_answer_is_recorded() -> None:
     numbers = {kind: len(_cases(kind)) for kind in ("accepted", "pod refused", "undecodable", "forbidden", "invalid")}
-
     assert sum(numbers.values()) + len(_cases("missing")) == 800
     assert min(numbers.values()) > 40
 

@@ -30,7 +30,6 @@ def said(before: Object, **changes: Any) -> list[str]:
 
 def test_an_external_name_has_no_address_and_needs_a_name() -> None:
     stored, errors = updated_service(PLAIN, PLAIN | ELSEWHERE)
-
     assert errors == []
     assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & stored.keys()
     assert said(PLAIN, type="ExternalName") == ["spec.externalName: Required value"]
@@ -54,9 +53,7 @@ def test_the_second_family_comes_and_goes_with_the_policy() -> None:
 
 def test_the_first_family_stays() -> None:
     turned = {"ipFamilies": ["IPv6", "IPv4"], "clusterIPs": ["fd00::1", "10.0.0.1"], "clusterIP": "fd00::1"}
-
     errors = said(DUAL, **turned)
-
     assert f'spec.ipFamilies[0]: Invalid value: ["IPv6","IPv4"]: {ONCE}' in errors
     assert f'spec.clusterIPs[1]: Invalid value: ["fd00::1","10.0.0.1"]: {ONCE}' in errors
     assert said(PLAIN, ipFamilies=["IPv6"]) == [
@@ -88,8 +85,6 @@ def test_what_another_type_lacks_is_wiped_unless_the_manifest_changes_it() -> No
 
 def test_node_ports_stay_with_the_names_of_their_ports() -> None:
     before = {**PLAIN, "type": "NodePort", "ports": [{"name": "http", "port": 80, "nodePort": 30080}]}
-
     stored, errors = updated_service(before, before | {"ports": [{"name": "http", "port": 8080}]})
-
     assert errors == []
     assert stored["ports"] == [{"name": "http", "port": 8080, "protocol": "TCP", "nodePort": 30080}]

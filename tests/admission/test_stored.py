@@ -27,7 +27,6 @@ def _job(labels: dict[str, str], **spec: Any) -> Object:
 
 def test_pods_of_jobs_wait_to_be_counted_and_know_their_index() -> None:
     created = _made(_job({}, completionMode="Indexed", completions=2)).as_created
-
     assert created["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert created["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] == "0"
     assert created["spec"]["hostname"] == "j-0"
@@ -55,7 +54,6 @@ def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
         "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
     }
     assert "serviceAccountName" not in _made(manifest).object["spec"]
-
     manifest["spec"]["serviceAccountName"] = "robot"
     planner = kplan.Planner(kplan.load_snapshot([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]))
     (refused,) = planner.pods([manifest])

@@ -54,7 +54,6 @@ def test_the_scopes_of_a_quota_stay() -> None:
 
 def test_a_driver_that_attaches_goes_on_to_do_so() -> None:
     attaching, other = (msgspec.convert({"spec": {"attachRequired": value}}, CSIDriver) for value in (True, False))
-
     assert said(attaching, other) == ["spec.attachedRequired: Invalid value: false: field is immutable"]
     assert said(other, attaching) == []
 
@@ -118,7 +117,6 @@ def test_other_kinds_keep_what_their_users_rely_on(
 ) -> None:
     known = next(entry for entry in KINDS if entry.name == kind).type
     old, new = (msgspec.convert(content, known) for content in (before, after))
-
     assert said(old, new) == [words]
     assert said(old, old) == said(new, new) == []
 

@@ -63,9 +63,7 @@ def test_bad_amounts_in_the_status_of_a_pod_are_told_with_their_path(tmp_path: P
     pod["spec"] = {"containers": [{"name": "c"}]}
     pod["status"] = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1e"}}}]}
     (tmp_path / "pod.json").write_text(json.dumps(pod))
-
     refused = invoke("place", "shop/voucher-api", "--with", tmp_path / "pod.json")
-
     assert refused.exit_code == 2
     assert "$.status.containerStatuses[0].resources.requests.cpu" in refused.stderr
     assert "'1e' is not a quantity" in refused.stderr

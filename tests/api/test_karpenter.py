@@ -41,7 +41,6 @@ def node() -> dict[str, Any]:
 
 def test_a_node_pool_gets_the_defaults_of_its_crd() -> None:
     (pool,) = kplan.load_snapshot([node_pool()]).node_pools
-
     assert pool.spec.template.spec.expire_after == "720h"
     assert pool.spec.disruption.consolidate_after == "0s"
     assert pool.spec.disruption.consolidation_policy == "WhenEmptyOrUnderutilized"
@@ -52,7 +51,6 @@ def test_a_node_pool_gets_the_defaults_of_its_crd() -> None:
 def test_what_a_node_pool_says_stays() -> None:
     disruption = {"consolidateAfter": "Never", "consolidationPolicy": "WhenEmpty", "budgets": []}
     (pool,) = kplan.load_snapshot([node_pool(disruption=disruption)]).node_pools
-
     assert pool.spec.disruption.consolidate_after == "Never"
     assert pool.spec.disruption.consolidation_policy == "WhenEmpty"
     assert pool.spec.disruption.budgets == ()
@@ -81,5 +79,4 @@ def test_the_role_reads_them() -> None:
     rules = {
         (group, name) for rule in cluster_role()["rules"] for group in rule["apiGroups"] for name in rule["resources"]
     }
-
     assert {("karpenter.sh", "nodepools"), ("karpenter.sh", "nodeclaims"), ("karpenter.sh", "nodeoverlays")} <= rules

@@ -68,7 +68,6 @@ def test_the_most_similar_name_comes_first() -> None:
 
 def test_long_texts_resemble_nothing_but_themselves() -> None:
     text = "a" * (names.LONGEST + 1)
-
     assert names.similarity(text, text) == 1
     assert names.similarity(text, text + "a") == 0
     assert names.nearest_texts(text, [text]) == []

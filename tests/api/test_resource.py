@@ -45,7 +45,6 @@ def test_a_v1beta1_request_becomes_one_of_v1():
 )
 def test_a_request_without_content_of_its_own_stays_as_it_is(request_):
     (found,) = claim(request_).spec.devices.requests
-
     assert found.exactly is None
 
 
@@ -56,6 +55,5 @@ def test_a_v1beta1_device_becomes_one_of_v1():
 def test_what_is_written_has_the_shape_of_v1():
     written = msgspec.json.decode(msgspec.json.encode(slice_of({"name": "a", "basic": CONTENT})))
     assert written["spec"]["devices"] == [{"name": "a", **CONTENT}]
-
     written = msgspec.json.decode(msgspec.json.encode(claim(BETA_REQUEST)))
     assert written["spec"]["devices"]["requests"] == [V1_REQUEST]

@@ -57,7 +57,6 @@ SECOND = 1_000_000_000
 )
 def test_a_go_duration_is_read_and_written_as_go_does(text: str, nanoseconds: int, written: str) -> None:
     parsed = parse_duration(text)
-
     assert parsed == nanoseconds
     assert parsed is not None
     assert format_duration(parsed) == written

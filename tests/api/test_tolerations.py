@@ -41,7 +41,6 @@ def test_numbers_are_compared_where_both_are_int64_in_canonical_form(bound: str,
     are_numbers = {bound, value} <= CANONICAL
     expected = are_numbers and (int(value) < int(bound) if operator == "Lt" else int(value) > int(bound))
     taint, toleration = Taint(key="cost", value=value), Toleration(key="cost", operator=operator, value=bound)
-
     assert tolerates(toleration, taint, compares=True) is expected
     assert not tolerates(toleration, taint)
     assert not tolerates(Toleration(key="other", operator=operator, value=bound), taint, compares=True)
@@ -64,12 +63,10 @@ def test_untolerated_taints_are_those_that_no_toleration_tolerates(
     tolerations: list[Toleration], taints: list[Taint], compares: bool
 ) -> None:
     expected = [taint for taint in taints if not any(tolerates(one, taint, compares=compares) for one in tolerations)]
-
     assert untolerated(tolerations, taints, compares=compares) == tuple(expected)
 
 
 def test_many_taints_and_many_tolerations_take_no_longer_than_both() -> None:
     tolerations = [Toleration(key=f"k{number}", operator="Exists") for number in range(1, 5000)]
     taints = [Taint(key=f"k{number}", effect="NoSchedule") for number in range(5000)]
-
     assert untolerated(tolerations, taints) == (taints[0],)

@@ -27,7 +27,6 @@ def column(browser: Chrome, table: Any, number: int) -> list[str]:
 
 def test_it_requests_nothing_and_its_console_is_silent(browser: Chrome, page: Path) -> None:
     opened(browser, page)
-
     requests = [entry for entry in browser.get_log("performance") if "Network.requestWillBeSent" in entry["message"]]
     assert [entry for entry in requests if "file://" not in entry["message"]] == []
     assert [entry["message"] for entry in browser.get_log("browser")] == []
@@ -83,7 +82,6 @@ def test_numbers_sort_as_numbers(browser: Chrome, page: Path) -> None:
     heads = [head.text for head in table.find_elements(By.CSS_SELECTOR, "th")]
     place = heads.index("cpu")
     browser.execute_script("arguments[0].click()", table.find_elements(By.CSS_SELECTOR, "th button")[place])
-
     shares = [float(text.rpartition(" ")[2].rstrip("%")) for text in column(browser, table, place) if text]
     assert shares == sorted(shares)
 
@@ -110,13 +108,11 @@ def test_details_fold_with_the_keyboard(browser: Chrome, page: Path) -> None:
     before = browser.execute_script(is_open, summary)
     browser.execute_script("arguments[0].focus()", summary)
     summary.send_keys(Keys.ENTER)
-
     assert browser.execute_script(is_open, summary) is not before
 
 
 def test_every_link_leads_somewhere_on_the_page(browser: Chrome, page: Path) -> None:
     opened(browser, page)
-
     broken = "return [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
     links = browser.execute_script(broken + ".filter(h => !h.startsWith('#') || !document.getElementById(h.slice(1)))")
     assert links == []

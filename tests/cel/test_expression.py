@@ -162,7 +162,6 @@ def test_expressions_that_select_the_device(expression):
 def test_expressions_that_fail_on_the_device(expression, message):
     with pytest.raises(CelError) as raised:
         answer(expression)
-
     assert message in str(raised.value)
 
 
@@ -190,7 +189,6 @@ def test_expressions_that_fail_on_the_device(expression, message):
 )
 def test_expressions_that_cannot_be_used(expression, message):
     compiled = compile_expression(expression)
-
     assert isinstance(compiled, CelCompileError)
     assert message in str(compiled)
 
@@ -219,7 +217,6 @@ def test_expressions_that_cannot_be_used(expression, message):
 )
 def test_valid_expressions_that_nothing_here_evaluates_say_so(expression, reason):
     compiled = compile_expression(expression)
-
     assert not isinstance(compiled, CelCompileError), compiled
     assert reason in compiled.unsupported
     with pytest.raises(UnsupportedError):
@@ -270,7 +267,6 @@ def test_texts_do_not_grow_without_limit(expression):
 )
 def test_regular_expressions_take_time_in_proportion_to_the_text(expression):
     started = time.process_time()
-
     assert answer(expression) is False
     assert time.process_time() - started < 1
 
@@ -286,7 +282,6 @@ def test_an_expression_that_costs_too_much_is_stopped():
     nested = "true"
     for depth in range(7):
         nested = f"{numbers}.all(x{depth}, {nested})"
-
     with pytest.raises(CostLimitError, match="actual cost limit exceeded"):
         answer(nested)
 
@@ -345,6 +340,5 @@ def test_devices_that_look_alike_share_an_answer_that_is_their_own(attributes, e
 )
 def test_an_attribute_that_cannot_be_read_fails_every_selector(attributes, message):
     (odd,) = made(device("d", **attributes))
-
     with pytest.raises(CelError, match=message):
         ExpressionResults(compile_expression("true")).matches(odd)

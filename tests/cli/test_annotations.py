@@ -65,7 +65,6 @@ def test_a_bad_deployment_is_one_short_annotation_on_the_line_that_is_at_fault(c
 def test_capacity_is_annotated_in_as_few_lines(chart: Path):
     found = invoke("capacity", chart, "--replicas", "2", "-o", "github").stdout.splitlines()
     errors = [line for line in found if line.startswith("::error")]
-
     assert errors
     assert all(line.count("%0A") < MOST_LINES for line in errors)
     assert any(line.startswith(f"::error file={chart},line={LINE_OF_REQUEST},") for line in errors)
@@ -75,7 +74,6 @@ def test_an_annotation_says_what_would_help(chart: Path):
     chart.write_text(CHART.replace('"60"', '"2"'))
     found = invoke("place", chart, "-o", "github").stdout.splitlines()
     (error,) = [line for line in found if line.startswith("::error")]
-
     assert "%0AWhat would help: kubectl uncordon general-c-2" in error
 
 
@@ -112,13 +110,11 @@ spec:
 def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
     path = written(tmp_path / "gpu.yaml", text)
     found = invoke("place", path, "-o", "github").stdout.splitlines()[0]
-
     assert f"line={line or 6}," in found
 
 
 def test_the_line_of_the_object_stands_in_json(chart: Path):
     placements = told("place", chart)["placements"]
-
     (first,) = (each for each in placements if each["pod"]["name"] == "front-0")
     assert first["pod"]["from"]["line"] == LINE_OF_NAME
     assert first["atFault"] == {"path": "$.spec.containers[0].resources.requests.cpu", "line": LINE_OF_REQUEST}
@@ -128,7 +124,6 @@ def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Pa
     page = written(tmp_path / "summary.md", "before\n")
     invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(page))
     text = page.read_text()
-
     assert text.startswith("before\n")
     assert "it requests 60 cpu" in text
     assert "::error" not in text
@@ -136,7 +131,6 @@ def test_the_page_of_a_job_gets_the_answer_in_markdown(chart: Path, tmp_path: Pa
 
 def test_a_page_that_cannot_be_written_is_told(chart: Path, tmp_path: Path):
     found = invoke("place", chart, "-o", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
-
     assert found.exit_code != 0
 
 
@@ -145,7 +139,6 @@ def test_a_rollout_that_is_stuck_is_helped_for_all_pods_that_wait(tmp_path: Path
     text = (Path(__file__).parents[2] / "fixtures" / "cart.yaml").read_text()
     cart.write_text(text.replace("cpu: 500m", "cpu: 7").replace("replicas: 6", "replicas: 7"))
     found = invoke("plan", cart, "-o", "github").stdout.splitlines()
-
     (mine,) = (line for line in found if "Deployment shop/cart" in line and not line.startswith("::notice"))
     assert mine.startswith(f"::error file={cart},line=")
     helps = r"What would help: add \d nodes like general-a-1 \(all \d pods, the first on general-a-1-added-1\)"

@@ -240,7 +240,6 @@ def check_sarif(text: str) -> None:
 @pytest.mark.parametrize("output", ["json", "name", "html"])
 def test_a_format_that_is_printed_is_the_one_that_is_written(output: str, tmp_path: Path) -> None:
     result = invoke("place", "ml/llm-eval", "-o", output, "--report", f"{output}={tmp_path / 'report'}")
-
     assert (result.exit_code, result.stdout) == (1, (tmp_path / "report").read_text("utf-8"))
 
 
@@ -267,7 +266,6 @@ def test_it_says_what_stands_in_the_json_document(args: tuple[str, ...], templat
     for key in template.strip("{}.").replace("[0]", ".0").split("."):
         value = value[int(key) if key.isdigit() else key]
     written = value if isinstance(value, str) else json.dumps(value)
-
     assert invoke(*args, "-o", f"jsonpath={template}").stdout == written
 
 

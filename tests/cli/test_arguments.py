@@ -34,7 +34,6 @@ def test_a_pod_is_named_in_any_of_the_ways_of_kubectl(args: tuple[str, ...]) -> 
 
 def test_several_of_a_kind_are_named_after_it() -> None:
     pods = _pods("explain", "deploy", "shop/cart", "shop/search", "po", "ml/llm-eval")
-
     assert {name.split("-")[0] for name in pods} == {"cart", "search", "llm"}
 
 
@@ -43,7 +42,6 @@ def test_a_file_goes_before_a_kind_and_a_kind_before_a_namespace(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("job").write_text(WEB)
-
     assert _pods("place", "job")[0].startswith("web-")
 
 
@@ -59,7 +57,6 @@ def test_a_node_is_named_in_any_of_the_ways_of_kubectl() -> None:
 
 def test_a_workload_without_pending_pods_is_asked_for_its_next_one() -> None:
     found = invoke("place", "deploy/cart", "-n", "shop")
-
     assert found.stdout.startswith("shop/cart-86d4vc9n2-1 -> general-a-2")
     assert "its next one" in found.stderr
     assert _pods("place", "Deployment/shop/cart", "-q") == ["cart-86d4vc9n2-1"]
@@ -73,7 +70,6 @@ def test_a_workload_with_pending_pods_is_asked_for_these(tmp_path: Path) -> None
     ]
     template = {"template": {"spec": {**pod("any")["spec"], "restartPolicy": "Never"}}}
     cluster = written(tmp_path / "cluster.yaml", yaml.safe_dump_all([node("a"), {**job, "spec": template}, owned]))
-
     assert _pods("place", "job/daily", "-s", str(cluster)) == ["daily-x7"]
 
 
@@ -98,6 +94,5 @@ def test_replicas_of_a_workload_of_the_cluster_are_counted_as_those_of_its_manif
 def test_headroom_is_that_of_one_namespace_or_of_all() -> None:
     choices = (("-n", "shop"), ("-A",), ("-A", "-n", "shop"))
     shop, everywhere, again = (told("capacity", "--headroom", "--max", "1", *one)["workloads"] for one in choices)
-
     assert {workload["workload"].split("/")[1] for workload in shop} == {"shop"}
     assert len(shop) < len(everywhere) == len(again)

@@ -121,7 +121,6 @@ SERVERS: dict[str, Callable[[Request], Answer] | None] = {
 )
 def test_no_secret_of_a_user_is_shown(user: str, server: str, start: Start, tmp_path: Path) -> None:  # noqa: F811 - a fixture
     _, options = start(Cluster(fault=SERVERS[server]), user=USERS[user](tmp_path))
-
     check_refused("--kubeconfig", options.kubeconfig, "-v")
 
 
@@ -266,7 +265,6 @@ def cluster_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_answer_shows_what_scheduling_does_not_read(question: list[str], cluster_file: Path, tmp_path: Path) -> None:
     reports = [word for name in FORMATS for word in ("--report", f"{name}={tmp_path / name}")]
     found = invoke(*question, "-s", cluster_file, *reports, "--explain", "--all-nodes", "-v")
-
     assert found.exit_code in (0, 1), found.stderr
     check_silent(found)
     assert [name for name in FORMATS if CANARY in (tmp_path / name).read_text()] == []
@@ -278,7 +276,6 @@ def test_no_snapshot_holds_what_scheduling_does_not_read(
     redact: list[str], name: str, cluster_file: Path, tmp_path: Path
 ) -> None:
     found = invoke("snapshot", "save", tmp_path / name, *redact, "-s", cluster_file)
-
     assert found.exit_code == 0
     assert CANARY not in (tmp_path / name).read_text()
     for command in ("show", "check"):
@@ -289,9 +286,7 @@ def test_no_snapshot_holds_what_scheduling_does_not_read(
 def test_a_snapshot_of_a_live_cluster_holds_no_annotation_of_others(start: Start, tmp_path: Path) -> None:  # noqa: F811 - a fixture
     hiding = tuple(each for each in hiding_cluster() if each["kind"] == "Pod")
     _, options = start(Cluster(extra_pods=hiding))
-
     found = live("snapshot", "save", tmp_path / "x.json", "--kubeconfig", options.kubeconfig)
-
     assert found.exit_code == 0
     assert CANARY not in (tmp_path / "x.json").read_text()
     assert '"big"' in (tmp_path / "x.json").read_text()
@@ -310,11 +305,9 @@ def test_a_file_that_ends_too_soon_is_not_quoted(at: int, cluster_file: Path, tm
 
 def test_a_server_whose_certificate_is_not_checked_is_told(start: Start) -> None:  # noqa: F811 - a fixture
     _, options = start()
-
     found = live("snapshot", "show", "--kubeconfig", options.kubeconfig, "--insecure-skip-tls-verify")
     quiet = live("snapshot", "show", "--kubeconfig", options.kubeconfig, "--insecure-skip-tls-verify", "-q")
     checked = live("snapshot", "show", "--kubeconfig", options.kubeconfig)
-
     assert found.exit_code == checked.exit_code == 0
     assert found.stderr.startswith("warning: the certificate of https://127.0.0.1")
     assert "is not checked" not in checked.stderr + quiet.stderr
@@ -323,12 +316,10 @@ def test_a_server_whose_certificate_is_not_checked_is_told(start: Start) -> None
 def test_what_redacting_keeps_is_in_the_help_and_in_the_file(cluster_file: Path, tmp_path: Path) -> None:
     told = " ".join(invoke("snapshot", "save", "--help-all").stdout.split())
     assert all(each in told for each in KEPT)
-
     redacted, again, plain = (tmp_path / name for name in ("redacted.json", "again.json", "plain.json"))
     invoke("snapshot", "save", redacted, "--redact", "-s", cluster_file)
     invoke("snapshot", "save", again, "-s", redacted)
     invoke("snapshot", "save", plain, "-s", cluster_file)
-
     kept = [json.loads(path.read_text())["metadata"].get("kept") for path in (redacted, again, plain)]
     assert kept == [list(KEPT), list(KEPT), None]
 

@@ -13,7 +13,6 @@ def test_namespaces_come_one_by_one_or_with_commas() -> None:
 
 def test_flags_arrive_where_they_belong() -> None:
     options = ClusterFlags(as_user="jane", as_group=["devs"], request_timeout="0", context="prod").live()
-
     assert (options.impersonate_user, options.impersonate_groups) == ("jane", ("devs",))
     assert (options.request_timeout, options.context) == (None, "prod")
 
@@ -31,10 +30,8 @@ def test_without_a_file_the_cluster_is_asked() -> None:
 
 def test_warnings_go_to_standard_error_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     snapshot = Snapshot(warnings=(Warning("MissingKind", "jobs", "forbidden"),))
-
     print_warnings(snapshot)
     print_warnings(snapshot, quiet=True)
-
     assert capsys.readouterr() == ("", "warning: jobs: forbidden\n")
 
 

@@ -71,7 +71,6 @@ TYPED = st.tuples(st.sampled_from(OPTIONS), st.sampled_from(WORDS)) | st.just(("
 @given(st.lists(TYPED, max_size=4))
 def test_values_are_converted_as_typer_does_it(options: list[tuple[str, ...]]) -> None:
     args = [word for option in options for word in option]
-
     quick, typers = parsed(Quick, args), parsed(TyperCommand, args)
     if isinstance(quick, tuple) and str(quick[1]).startswith("expected a whole number from 1 to 9, got"):
         # Typer says it in Pydantic's words.

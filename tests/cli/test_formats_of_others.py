@@ -138,7 +138,6 @@ def test_a_drain_annotates_pods_that_may_not_go_and_says_what_it_takes():
 def test_of_drains_one_by_one_each_node_is_annotated_once_with_the_command_that_tells_more():
     found = invoke("drain", "--each", "-o", "github").stdout.splitlines()
     errors = [each for each in found if each.startswith("::error")]
-
     assert len({each.split("::")[1] for each in errors}) == len(errors) == 9  # ten lines, the summary among them
     assert "Not annotated: 4 errors: " in found[-1]
     assert any(each.endswith("%0AMore: kplan drain general-c-1") for each in errors)
@@ -167,7 +166,6 @@ def test_a_file_of_the_repository_is_named_as_the_repository_has_it(tmp_path: Pa
 
 def test_what_comes_through_a_pipe_is_in_no_file():
     found = invoke("place", "-", "-o", "github", stdin=TOO_LARGE)
-
     assert found.stdout.startswith("::error title=kplan%3A Pod default/huge (unschedulable)::")
     assert found.stdout.splitlines()[0].endswith("More: kplan place - --explain")
 

@@ -51,7 +51,6 @@ def test_each_line_is_the_answer_to_its_question_alone(tmp_path: Path, demo: dic
 
 def test_the_exit_code_says_whether_every_workload_has_room(tmp_path: Path) -> None:
     path = written(tmp_path / "web.yaml", WEB)
-
     assert invoke("capacity", "--headroom", path, "--replicas", "8").exit_code == 0
     assert invoke("capacity", "--headroom", path, "--replicas", "9").exit_code == 1
 
@@ -59,6 +58,5 @@ def test_the_exit_code_says_whether_every_workload_has_room(tmp_path: Path) -> N
 def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
     path = written(tmp_path / "web.yaml", WEB)
     found = invoke("capacity", "--headroom", path, "--explain", "-o", "wide").stdout
-
     assert "EACH REQUESTS" in found
     assert "What stops the next replica of Deployment/default/web" in found

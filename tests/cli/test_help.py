@@ -39,7 +39,6 @@ EXAMPLES = [example for command in COMMANDS.values() for example, _ in examples_
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_two_to_four_examples_of_its_own(name: str) -> None:
     examples = examples_of(COMMANDS[name].epilog or "")
-
     assert len(examples) in (2, 3, 4)
     assert all(purpose for _, purpose in examples)
     assert all(example.startswith(f"kplan {name}") for example, _ in examples)
@@ -86,7 +85,6 @@ def _demo(name: str) -> bytes:
 def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
     text = invoke(*name.split(), "--help", COLUMNS="80").stdout
     lines = text.splitlines()
-
     assert len(lines) <= 24
     assert " ".join(COMMANDS[name].help.partition("\n\n")[0].split()) in " ".join(text.split())
     assert lines.index("Examples:") < lines.index("Options:")
@@ -97,7 +95,6 @@ def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
 def test_the_whole_help_has_every_option(name: str) -> None:
     whole = invoke(*name.split(), "--help-all", COLUMNS="80").stdout
     options = [max(parameter.opts, key=len) for parameter in COMMANDS[name].params if parameter.opts[0][0] == "-"]
-
     assert [option for option in options if f"{option} " not in whole and f"{option}\n" not in whole] == []
     assert max(map(len, whole.splitlines())) <= 80
 
@@ -113,7 +110,6 @@ def test_options_stand_in_the_same_groups_in_the_same_order_everywhere() -> None
 
 def test_the_short_help_says_how_to_see_the_rest() -> None:
     text = invoke("plan", "--help").stdout
-
     assert "--max-rounds" not in text
     assert re.search(r"kplan plan --help-all shows all \d\d options", text)
     assert "--max-rounds" in invoke("plan", "--help-all").stdout
@@ -123,7 +119,6 @@ def test_the_short_help_says_how_to_see_the_rest() -> None:
 def test_the_commonest_commands_are_listed_first() -> None:
     lines = invoke("--help", COLUMNS="80").stdout.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
-
     assert headings == ["Commands:", "More:", "Options:"]
     first = lines[lines.index("Commands:") + 1 : lines.index("More:") - 1]
     assert [line.split()[0] for line in first] == ["explain", "place", "plan", "drain", "remedy", "check"]

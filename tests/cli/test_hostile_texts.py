@@ -111,7 +111,6 @@ def test_what_is_said_of_a_snapshot_is_harmless(command: str, cluster: Path) -> 
 def test_a_saved_snapshot_is_harmless_text_that_says_the_same(name: str, cluster: Path, tmp_path: Path) -> None:
     saved = tmp_path / name
     assert invoke("snapshot", "save", saved, "-s", cluster).exit_code == 0
-
     check_harmless(saved.read_text(encoding="utf-8"))
     again = invoke("snapshot", "save", "-", "-s", saved)
     names = [each["metadata"]["name"] for each in json.loads(again.stdout)["objects"]["nodes"]]
@@ -152,7 +151,6 @@ def test_a_saved_snapshot_is_harmless_text_that_says_the_same(name: str, cluster
 )
 def test_what_the_command_line_held_is_told_harmlessly(arguments: list[str]) -> None:
     found = invoke(*arguments)
-
     assert found.exit_code == 2
     assert found.stdout == ""
     check_harmless(found.stderr)

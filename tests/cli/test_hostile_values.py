@@ -140,7 +140,6 @@ def test_odd_values_in_a_scheduler_configuration(path: tuple[Any, ...], odd: str
 def test_odd_values_in_a_kubeconfig(path: tuple[Any, ...], odd: str, tmp_path: Path) -> None:
     file = written(tmp_path / "config", with_odd(KUBECONFIG, path, ODD[odd]))
     found = invoke("plan", "--kubeconfig", file, "--request-timeout", "1s", KPLAN_SNAPSHOT="")
-
     assert found.exit_code == 2
     check_told(found)
 

@@ -45,7 +45,6 @@ def test_named_files_without_manifests_are_passed_over_where_asked(folder: Path)
     names = ("values.yaml", "kustomization.yaml", "patches/more.yaml", "service.yaml")
     files = [folder / name for name in names]
     assert "expected" in refused("place", *files) or "missing" in refused("place", *files)
-
     found = invoke("place", "--skip-others", *files)
     assert (found.exit_code, found.stdout) == (0, "No pod to place\n\nVerdict: passed\n")
     assert "a patch of a kustomization; build it with -k" in found.stderr

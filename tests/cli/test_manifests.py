@@ -37,7 +37,6 @@ def pods(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", ["place", "plan", "preempt", "pods", "capacity"])
 def test_objects_of_another_namespace_than_the_one_that_is_named_are_refused(pods: Path, command: str) -> None:
     result = invoke(command, pods, "--namespace", "shop")
-
     assert (result.exit_code, result.stdout) == (2, "")
     words = " ".join(result.stderr.split())
     mismatch = 'the namespace from the provided object "ml" does not match the namespace "shop"'
@@ -49,7 +48,6 @@ def test_objects_of_another_namespace_than_the_one_that_is_named_are_refused(pod
 
 def test_objects_go_where_they_say_without_a_namespace_and_with_their_own(pods: Path, tmp_path: Path) -> None:
     own = written(tmp_path / "own.yaml", PODS.rsplit("---", maxsplit=1)[-1])
-
     assert invoke("pods", pods, "-o", "name").stdout == "pod/default/one\npod/ml/two\n"
     assert invoke("pods", own, "-n", "ml", "-o", "name").stdout == "pod/ml/two\n"
 

@@ -46,7 +46,6 @@ LINES = {
 def test_an_option_without_effect_is_told_with_why(args: tuple[str, ...], option: str, because: str) -> None:
     found = invoke(*args, "-o", "json")
     (line,) = [line for line in found.stderr.splitlines() if "has no effect" in line]
-
     assert line.startswith(f"warning: {option} has no effect: ")
     assert because in line
     assert found.stdout
@@ -74,7 +73,6 @@ def test_an_environment_tells_of_no_option() -> None:
 @pytest.mark.parametrize("option", ["--context", "--kubeconfig", "--cluster"])
 def test_a_cluster_on_the_command_line_and_a_snapshot_in_the_environment_contradict_each_other(option: str) -> None:
     found = invoke(*PLACE, option, "prod", KPLAN_SNAPSHOT="demo")
-
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.splitlines() == [
         f"error: {option} names a live cluster, and KPLAN_SNAPSHOT a file: demo",

@@ -21,14 +21,12 @@ def test_what_is_slow_says_so(impatient: None, capsys: pytest.CaptureFixture[str
         time.sleep(0.2)
     with announced_when_slow("reading prod quietly", quiet=True):
         time.sleep(0.1)
-
     assert capsys.readouterr().err == "reading prod\n"
 
 
 def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with announced_when_slow("reading prod"), busy("deciding"):
         pass
-
     assert capsys.readouterr().err == ""
 
 
@@ -46,7 +44,6 @@ def test_a_terminal_sees_how_far_it_is(
     impatient: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _count_on("xterm", monkeypatch)
-
     assert "counting: 5 fit so far" in capsys.readouterr().err
 
 
@@ -56,7 +53,6 @@ def test_a_dumb_terminal_whose_lines_stay_sees_nothing(
     _count_on("dumb", monkeypatch)
     with _progress_bar(shown=shows_progress(quiet=False)):
         pass
-
     assert capsys.readouterr().err == ""
 
 
@@ -64,10 +60,8 @@ def test_answers_tell_how_many_pods_are_decided_about() -> None:
     planner = kplan.Planner(kplan.load_snapshot("demo"))
     told: list[tuple[int, int | None]] = []
     planner.on_progress = lambda done, of: told.append((done, of))
-
     planner.plan(["shop/voucher-api", "ml/llm-eval", "ml/fine-tune"])
     assert told == [(1, 3), (2, 3), (3, 3)]
-
     told.clear()
     change = planner.drain(["general-a-1"])
     assert told == [(number, None) for number in range(1, len(change.steps) + 1)]
@@ -93,7 +87,6 @@ def test_what_is_counted_is_shown_while_it_lasts(
 def test_the_innermost_work_is_what_an_interrupt_names() -> None:
     with pytest.raises(KeyboardInterrupt) as caught, noted_when_interrupted("all"), noted_when_interrupted("a part"):
         raise KeyboardInterrupt
-
     assert caught.value.__notes__ == ["a part"]
 
 

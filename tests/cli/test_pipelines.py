@@ -62,14 +62,12 @@ def test_the_script_fails_annotates_and_reports_what_fits_nowhere(tmp_path: Path
 
 def test_the_script_passes_what_fits(tmp_path: Path):
     found = check(tmp_path, "demo", FITS)
-
     assert found.returncode == 0, found.stderr
     assert "::" not in found.stdout
 
 
 def test_the_script_says_how_it_is_used(tmp_path: Path):
     found = check(tmp_path, "demo")
-
     assert found.returncode == 2
     assert "usage:" in found.stderr
 
@@ -126,7 +124,6 @@ def test_the_action_says_that_there_is_no_answer_and_leaves_no_older_one(tmp_pat
 def test_no_name_of_a_file_is_an_option_of_the_action(tmp_path: Path):
     (tmp_path / "--save=stolen.yaml").write_text(TOO_LARGE)
     act(tmp_path, snapshot="demo", manifests="--save=stolen.yaml")
-
     assert not (tmp_path / "stolen.yaml").exists()
     assert "huge" in (tmp_path / "kplan" / "kplan.md").read_text()
 
@@ -135,7 +132,6 @@ def test_the_action_builds_kustomizations_and_passes_further_arguments(tmp_path:
     found = act(
         tmp_path, snapshot="demo", manifests=str(FITS), arguments="--kubernetes-version=1.34\n", kustomizations="base"
     )
-
     assert "-k base: no such directory" in found.stderr
 
 
@@ -209,7 +205,6 @@ def test_the_component_of_gitlab_compares_with_a_branch_that_it_fetches(tmp_path
 
 def test_the_page_about_pipelines_names_every_job():
     page = (HERE / "docs" / "ci.md").read_text()
-
     assert [each.name for each in CI.iterdir() if f"(../fixtures/ci/{each.name})" not in page] == []
 
 
@@ -223,7 +218,6 @@ def test_the_hook_calls_kplan_with_options_that_it_has(tmp_path: Path):
     entry = repo["hooks"][0]["entry"].split()
     huge = written(tmp_path / "huge.yaml", TOO_LARGE)
     args = ["demo" if each == "cluster.json.gz" else each for each in entry[1:]]
-
     assert entry[0] == "kplan"
     assert invoke(*args, FITS).exit_code == 0
     assert invoke(*args, huge).exit_code == 1

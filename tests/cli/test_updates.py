@@ -45,7 +45,6 @@ def with_image(written: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 4))
 def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str) -> None:
     found = place(tmp_path, manifest(key))
-
     assert found.stdout.startswith("1 unchanged: nothing to place\n"), found.output
     assert found.exit_code == 0
 
@@ -54,7 +53,6 @@ def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str) -> None:
 def test_what_says_nothing_new_changes_nothing_about_the_queue(tmp_path: Path, key: str) -> None:
     found = place(tmp_path, manifest(key), "-o", "json", command="plan")
     document = json.loads(found.stdout)
-
     assert found.exit_code == 0, "what waited before fails nothing"
     assert {workload["change"] for workload in document["workloads"]} == {"none"}
     assert {change["causedBy"] for change in document["changes"]} == {"waiting"}
@@ -63,7 +61,6 @@ def test_what_says_nothing_new_changes_nothing_about_the_queue(tmp_path: Path, k
 def test_an_image_is_rolled_within_what_may_be_missing(tmp_path: Path) -> None:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}
     found = place(tmp_path, with_image(manifest(INFERENCE, strategy=rolling)), "-o", "json")
-
     document = json.loads(found.stdout)
     assert_keeps_to_its_schema(document)
     workload = document["workloads"][0]
@@ -125,7 +122,6 @@ def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path
 
 def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -> None:
     changed, same = with_image(manifest(INFERENCE)), manifest(INFERENCE)
-
     assert place(tmp_path, changed, "--rollout", "never").stdout.startswith("1 unchanged: nothing to place")
     assert place(tmp_path, same, "--rollout", "always").stdout.startswith("1 rolled out: ")
 
@@ -149,9 +145,7 @@ def autoscaled(tmp_path: Path, *, is_scaled: bool = True) -> Path:
 def test_the_live_number_stands_where_an_autoscaler_owns_it_and_the_manifest_names_none(tmp_path: Path) -> None:
     written = manifest()
     del written["spec"]["replicas"]
-
     found = place(tmp_path, written, "-s", str(autoscaled(tmp_path)), "-o", "json", command="plan")
-
     document = json.loads(found.stdout)
     assert document["workloads"][0]["desired"] == 7
     assert [each["code"] for each in document["warnings"]] == ["AutoscaledReplicas"]
@@ -161,18 +155,14 @@ def test_without_an_autoscaler_a_number_that_is_named_no_more_falls_back_to_one(
     written = manifest()
     del written["spec"]["replicas"]
     cluster = autoscaled(tmp_path, is_scaled=False)
-
     document = json.loads(place(tmp_path, written, "-s", str(cluster), "-o", "json", command="plan").stdout)
-
     assert document["workloads"][0]["desired"] == 1
     assert document["warnings"] == []
 
 
 def test_every_format_says_that_an_autoscaler_will_set_a_number_back(tmp_path: Path) -> None:
     reports = [word for output in FORMATS for word in ("--report", f"{output}={tmp_path / output}")]
-
     found = place(tmp_path, manifest(replicas=5), "-s", str(autoscaled(tmp_path)), *reports)
-
     for output in set(FORMATS) - {"name", "short", "openmetrics"}:
         flat = " ".join(((tmp_path / output).read_text() + found.stderr).replace("%2C", ",").split())
         assert "autoscaler storefront (2-10) will set them back" in flat, output
@@ -206,9 +196,7 @@ def test_what_is_new_in_a_chart_is_explained_as_if_it_came_alone(tmp_path: Path)
 
 def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_where_it_goes(tmp_path: Path) -> None:
     cluster, both, _ = chart(tmp_path, cpu="1")
-
     lines = invoke("place", both, "-s", cluster).stdout.splitlines()
-
     assert lines[0] == "1 unchanged, 1 new: 2 of 2 pods placed"
     told = next(index for index, each in enumerate(lines) if "(the first of 2) -> n-c" in each)
     assert lines[told + 1].startswith("  3 of 3 nodes can take it. n-c wins with")
@@ -216,29 +204,24 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
 
 def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_move_beside_them() -> None:
     lines = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout.splitlines()
-
     waiting = "pods that waited before: 3 placed, 1 moved, 1 left pending; pods of nodes that are not well: 1 moved"
     assert " ".join(map(str.strip, lines[:2])) == f"1 rolled out: 6 of 6 pods placed; {waiting}"
 
 
 def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:
     first = place(tmp_path, manifest("StatefulSet/data/postgres", replicas=1), command="plan").stdout.splitlines()[0]
-
     assert first.startswith("1 scaled: 2 pods not replaced; ")
 
 
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:
     text = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout
-
     assert "stuck after" not in text
     assert text.count("ml/train-ranking-cmm2h: fits nowhere") == 1
 
 
 def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path: Path) -> None:
     cluster, both, _ = chart(tmp_path, cpu="64")
-
     found = invoke("place", both, "-s", cluster, "-o", "json")
-
     document = json.loads(found.stdout)
     assert (found.exit_code, document["workloads"][1]["state"]) == (1, "stuck")
     origin = document["placements"][0]["pod"]["from"]
@@ -284,9 +267,7 @@ spec: {containers: [{name: c, image: one}]}
 def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: list[str], pods: list[str]) -> None:
     path = tmp_path / "chart.yaml"
     path.write_text(CRON_JOB)
-
     found = told("place", path, *options)
-
     assert sorted(each["pod"]["name"] for each in found["placements"]) == pods
     assert [each["object"] for each in found["warnings"] if each["code"] == "NotStarted"] == (
         [] if options else ["CronJob/shop/nightly"]
@@ -296,6 +277,5 @@ def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: lis
 def test_with_explain_rolled_pods_are_explained_as_new_ones_are(tmp_path: Path) -> None:
     plain = place(tmp_path, with_image(manifest()))
     explained = place(tmp_path, with_image(manifest()), "--explain")
-
     assert "nodes can take it" not in plain.stdout
     assert "nodes can take it" in explained.stdout

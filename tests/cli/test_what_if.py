@@ -39,14 +39,12 @@ def test_changes_are_applied_in_the_order_given_across_options() -> None:
 def test_an_order_makes_a_difference() -> None:
     added = ("--add-nodes", "1=general-a-1")
     removed = ("--without", "node/general-a-1*")
-
     assert invoke("place", "shop/voucher-api", *added, *removed, "--exit-zero").exit_code == 0
     assert "the snapshot has no node general-a-1" in refused("place", "shop/voucher-api", *removed, *added)
 
 
 def test_settling_comes_last_wherever_it_stands() -> None:
     report = told("plan", "--settle", "--cordon", "general-a-1", "--exit-zero")
-
     assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]
 
 
@@ -56,16 +54,13 @@ def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:
         "apiVersion: v1\nkind: Node\nmetadata: {name: extra, annotations: {kplan/like: general-a-1}}\n",
         encoding="utf-8",
     )
-
     report = told("place", "shop/voucher-api", "--cordon", "*", "--with", str(path), "--exit-zero")
-
     assert report["placements"][0]["node"] == "extra"
     assert report["snapshot"]["nodes"] == 14
 
 
 def test_a_file_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
     path = written(tmp_path / "node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: 7}\n")
-
     assert f"{path} (document 1, line 3)" in refused("place", "shop/voucher-api", "--with", str(path))
     said = refused("place", "shop/voucher-api", "--with", str(tmp_path / "none.yaml"))
     assert "no such file" in said.lower()
@@ -92,7 +87,6 @@ def test_pods_follow_a_changed_cluster(tmp_path: Path) -> None:
 def test_a_snapshot_is_looked_into_as_it_would_be(command: str) -> None:
     table = invoke("snapshot", command, "demo", "--add-nodes", "2=general-a-1")
     document = told("snapshot", command, "demo", "--cordon", "gpu-a-1", "--settle")
-
     assert "What if: add 2 nodes like general-a-1\n" in table.stdout
     assert "15 nodes" in table.stdout.replace("Nodes: 15", "15 nodes")
     assert [each["change"] for each in document["snapshot"]["changes"]] == ["cordon", "settle"]
@@ -120,5 +114,4 @@ def test_a_changed_cluster_is_saved_with_its_changes_unless_names_are_hidden(tmp
 
 def test_the_cluster_settles_before_somebody_is_evicted() -> None:
     report = told("preempt", "--settle", "--cordon", "general-a-1", "--exit-zero")
-
     assert [each["change"] for each in report["snapshot"]["changes"]] == ["cordon", "settle"]

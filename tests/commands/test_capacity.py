@@ -21,7 +21,6 @@ def report(*args: str | Path) -> dict[str, Any]:
 
 def test_counts_and_says_what_stops_the_next(web: Path) -> None:
     text = printed("capacity", web)
-
     assert text.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each requests 1 cpu.\n")
     assert "What stops the next replica" in text
     assert "requests 1 cpu, 950m of 7900m free: 50m short" in text
@@ -36,7 +35,6 @@ def test_the_exit_code_says_whether_as_many_fit_as_are_wanted(web: Path) -> None
 
 def test_says_which_nodes_to_add(web: Path) -> None:
     found = invoke("capacity", web, "--replicas", "30")
-
     assert "default/web: 8 of 30 replicas fit" in found.stdout
     assert "What to add to fit all 30" in found.stdout
     by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shapes"][0]["like"] == "general-a-1"]
@@ -47,7 +45,6 @@ def test_says_which_nodes_to_add(web: Path) -> None:
 def test_nodes_can_be_left_out(web: Path) -> None:
     everywhere = report(web)
     without = report(web, "--exclude-nodes", "spot-a-1,general-a-1", "--exclude-nodes", "general-a-2")
-
     assert without["snapshot"]["nodes"] == 10
     assert set(without["nodes"]) == set(everywhere["nodes"]) - {"spot-a-1", "general-a-1", "general-a-2"}
 
@@ -55,7 +52,6 @@ def test_nodes_can_be_left_out(web: Path) -> None:
 def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
     hello = written(tmp_path / "pod.yaml", POD)
     found = report(web, hello, "--mix", "1:2", "--max", "6")
-
     assert [(each["name"], each["share"], each["fits"]) for each in found["templates"]] == [
         ("default/web", 1, 2),
         ("default/hello", 2, 4),
@@ -69,7 +65,6 @@ def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
     urgent = "spec: {priorityClassName: system-cluster-critical, "
     path.write_text(POD.replace("100m", "'2'").replace("spec: {", urgent))
     without, preempting = report(path), report(path, "--preempt")
-
     assert preempting["summary"]["fits"] > without["summary"]["fits"]
     assert preempting["victims"]
     assert "would be evicted" in invoke("capacity", path, "--preempt").stdout
@@ -85,7 +80,6 @@ def test_without_any_node_nothing_fits(web: Path) -> None:
 def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
     hello = written(tmp_path / "pod.yaml", POD)
     found = report(web, hello, "--mix", "3:1", "--max", "6")
-
     assert found["sets"] == 1
     text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
     assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
@@ -137,7 +131,6 @@ def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: P
         "spec: {hard: {pods: '1'}}\nstatus: {hard: {pods: '1'}, used: {pods: '1'}}\n"
     )
     found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
-
     assert "ResourceQuota shop/q refuses the pod: pods 1 of 1 used, 1 more requested" in found.stdout
     assert "warning: --shapes has no effect: more nodes would not help with what stops the next replica" in found.stderr
 
@@ -161,7 +154,6 @@ def test_the_order_in_which_nodes_go_and_why_others_stay() -> None:
 
 def test_nodes_that_stay_are_annotated_once_a_reason() -> None:
     stays = [line for line in invoke("capacity", "--shrink", "-o", "github").stdout.splitlines() if "(stays)" in line]
-
     assert [line.split("::")[2].split("%0A")[0].split(":")[0] for line in stays] == ["6 nodes", "2 nodes", "4 nodes"]
 
 

@@ -104,7 +104,6 @@ def test_show_json_holds_a_configuration_that_loads_the_differences_and_the_warn
 
 def test_check_says_ok(good: str) -> None:
     result = CliRunner().invoke(app, ["check", good])
-
     assert (result.exit_code, result.stdout) == (0, f"{good}: ok (2 profiles: default-scheduler, batch)\n")
     assert result.stderr.startswith("warning: ")
 
@@ -150,7 +149,6 @@ def test_check_json_carries_the_same_verdict(good: str, bad: str) -> None:
 
 def test_check_of_text_that_is_no_yaml_names_its_line() -> None:
     result = CliRunner().invoke(app, ["check", "-"], input="profiles:\n- a\n b: {\n")
-
     assert result.exit_code == 2
     assert result.stdout.startswith("standard input: 1 problem\n  - line 3: not valid YAML: ")
 
@@ -158,7 +156,6 @@ def test_check_of_text_that_is_no_yaml_names_its_line() -> None:
 @pytest.mark.parametrize("arguments", [["check"], ["show", "a.yaml", "--scheduler-config", "b.yaml"]])
 def test_no_file_to_check_and_two_to_choose_from_are_usage_errors(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
-
     assert isinstance(result.exception, UsageError)
     assert result.exception.hint
 

@@ -66,7 +66,6 @@ def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     for path, more in ((before, ()), (after, CHANGE)):
         path.write_text(invoke("capacity", "--headroom", *more, "-o", "json").stdout, encoding="utf-8")
-
     n_fewer = len(report(before, after)["capacity"])
     assert n_fewer > 1
     assert invoke("diff", before, after).stdout.startswith(f"Fewer fit of {n_fewer} workloads\n")
@@ -75,7 +74,6 @@ def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
 
 def test_the_pending_pods_are_asked_about_where_nothing_is_named() -> None:
     found = report("--without", "node/general-c-1")
-
     assert found["before"]["kind"] == found["after"]["kind"] == "PlanReport"
     assert found["before"]["snapshot"].get("changes") is None
     assert [each["change"] for each in found["after"]["snapshot"]["changes"]] == ["without"]
@@ -218,7 +216,6 @@ def test_what_a_revision_does_not_have_is_new(tmp_path: Path) -> None:
     committed(tmp_path)
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy/web.yaml").write_text(WEB.format(replicas=2, cpu="60"), encoding="utf-8")
-
     [row] = report(tmp_path / "deploy", "--against-manifests", "git:HEAD", "--fail-on", "regression")["workloads"]
     assert (row["workload"], row["difference"], row["before"]) == ("Deployment/shop/basket", "appeared", None)
 
@@ -227,13 +224,11 @@ def test_a_fault_in_the_manifests_of_a_revision_is_named_by_it(tmp_path: Path) -
     (tmp_path / "p.yaml").write_text(POD.format(cpu="lots"), encoding="utf-8")
     committed(tmp_path)
     (tmp_path / "p.yaml").write_text(POD.format(cpu="1"), encoding="utf-8")
-
     assert f"git:HEAD:{tmp_path}/p.yaml" in refused("diff", tmp_path, "--against-manifests", "git:HEAD")
 
 
 def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
     words = " ".join(invoke("diff", "--help-all").stdout.split())
-
     assert "Exit with 1 if one of these happens: regression, warning; or none." in words
     assert "pdb-violation" not in words
 
@@ -244,7 +239,6 @@ def test_the_page_of_a_difference_has_its_picture_its_command_and_says_what_fail
     a_pull_request(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["/usr/bin/kplan", "diff", "deploy", "--against-manifests", "git:HEAD"])
-
     page = invoke("diff", "deploy", "--against-manifests", "git:HEAD", "-o", "html").stdout
     assert '<div class="verdict failed">' in page
     assert "<figcaption>At the end of the second</figcaption>" in page
@@ -253,7 +247,6 @@ def test_the_page_of_a_difference_has_its_picture_its_command_and_says_what_fail
 
 def test_nothing_that_is_read_away_from_a_terminal_tells_what_to_type_there(tmp_path: Path) -> None:
     deploy = a_pull_request(tmp_path)
-
     for command in (("place", deploy), ("plan", deploy), ("capacity", "--headroom"), ("drain", "--each")):
         texts = reports(tmp_path, *command, formats=("html", "markdown"))
         assert not [name for name, text in texts.items() if "shows all)" in text or "--explain shows" in text]
@@ -337,10 +330,8 @@ def test_replicas_are_counted_and_not_the_pods_of_a_rollout_beside_them(crowded:
     before = written_on(tmp_path / "before" / "web.yaml", 3, "1").parent
     after = written_on(tmp_path / "after" / "web.yaml", 3, "90").parent
     [row] = report(before, after, "-s", crowded)["workloads"]
-
     assert (row["before"]["pods"], row["after"]["pods"], row["after"]["placed"]) == (3, 3, 2)
     assert "1 of 3 pods of Deployment default/basket" in invoke("diff", before, after, "-s", crowded).stdout
-
     written_on(after / "web.yaml", 5, "1")
     assert "scaled 3 -> 5" in invoke("diff", before, after, "-s", crowded).stdout
 

@@ -15,20 +15,17 @@ from tests.schemas import assert_keeps_to_its_schema
 
 def test_what_is_blocked_names_the_budget_and_the_way_out() -> None:
     found = invoke("drain", "general-b-2")
-
     assert found.stdout.startswith("shop/checkout blocks general-b-2: its budget shop/checkout allows no eviction")
     assert "budget" in found.stdout
 
 
 def test_steps_are_told_one_a_row_when_asked_for() -> None:
     _, _, table = invoke("drain", "general-b-2", "--explain").stdout.partition("\nSteps\n\n  STEP  EVENT ")
-
     assert "\n     2  evicted    monitoring/alertmanager-b6vbv8wpv-8vb7l  general-b-2  drain of general-b-2\n" in table
 
 
 def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() -> None:
     result = invoke("drain", "gpu-a-1", "-o", "json")
-
     document = json.loads(result.stdout)
     [waited] = [change for change in document["changes"] if change["pod"] == "ml/fine-tune"]
     assert (waited["action"], waited["from"], waited["to"]) == ("-", None, None)
@@ -48,13 +45,11 @@ def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained(tmp_
 
 def test_a_pool_is_drained_as_a_whole() -> None:
     by_labels = invoke("drain", "-l", "pool=spot", "-o", "name")
-
     assert invoke("drain", "--pool", "spot", "-o", "name").stdout == by_labels.stdout
 
 
 def test_each_drain_takes_its_time_and_the_longest_of_those_that_end_alike_comes_first() -> None:
     document = told("drain", "spot-*", "database-*", "--each", "--timeline")
-
     assert_keeps_to_its_schema(document)
     outcomes = {drain["name"]: drain for drain in document["drains"]}
     assert outcomes["spot-a-1"]["emptied"] == pytest.approx(15.2, abs=0.1)
@@ -67,7 +62,6 @@ def test_each_drain_takes_its_time_and_the_longest_of_those_that_end_alike_comes
 def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
     options = ("--each", "--timeline", "--min-ready", "100%", "--fail-on", "unavailable", "-o", "json")
     document = json.loads(invoke("drain", "spot-a-1", *options).stdout)
-
     assert document["verdict"]["failed"]
     assert {counted["rule"] for counted in document["drains"][0]["counted"]} == {"Unavailable"}
 
@@ -75,7 +69,6 @@ def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
 def test_many_runs_tell_when_they_end(tmp_path: Path) -> None:
     texts = reports(tmp_path, "drain", "spot-a-1", "--timeline", "--runs", "5", formats=("json", "table"))
     report = json.loads(texts["json"])
-
     assert_keeps_to_its_schema(report)
     end = report["summary"]["end"]
     assert end["shortest"] <= end["median"] <= end["p90"] <= end["longest"]
@@ -85,9 +78,7 @@ def test_many_runs_tell_when_they_end(tmp_path: Path) -> None:
 def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
     pods = running(deployment("web", 2), ["n0", "n1"])
     path = listed(tmp_path / "cluster.json", *map(node, ("n0", "n1")), *pods)
-
     shown = invoke("drain", "n0", "n1", "--lost", "--timeline", "--snapshot", path).stdout
-
     assert shown.startswith("Pods of 2 lost nodes not replaced")
     assert "1 pod there stays bound without running" in shown
 
@@ -95,16 +86,13 @@ def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
 def test_a_node_that_is_not_reached_is_told_of_its_only_pod(tmp_path: Path) -> None:
     pods = running(deployment("web", 2), ["n0", "n1"])
     path = listed(tmp_path / "cluster.json", *map(node, ("n0", "n1")), *pods, budget("web", minAvailable=2))
-
     shown = " ".join(invoke("drain", "n0", "n1", "--snapshot", path).stdout.split())
-
     assert "Node/n1: stays cordoned with 1 pod, which could not be evicted either: kubectl drain" in shown
 
 
 def test_options_about_evictions_are_told_to_have_no_effect_on_lost_nodes() -> None:
     given = ("--force", "--delete-emptydir-data", "--grace-period", "0", "--timeout", "5s")
     said = invoke("drain", "spot-a-1", "--lost", "--timeline", *given).stderr
-
     for option in ("--force", "--delete-emptydir-data", "--grace-period", "--timeout"):
         assert f"{option} has no effect: a node that is lost is not drained" in said
     assert "no effect" not in invoke("drain", "spot-a-1", "--lost").stderr
@@ -150,7 +138,6 @@ def test_a_loss_after_which_pods_are_not_replaced_is_told_as_a_failure() -> None
     shown = invoke("drain", "database-a-1", "--lost", "--timeline", "--snapshot", "demo", "-o", "junit")
     assert shown.exit_code == 1
     assert 'type="NotReplaced" message="stuck, 2 of 3 ready: its pods stay on lost nodes' in shown.stdout
-
     each = " ".join(
         invoke("drain", "database-a-1", "--each", "--lost", "--timeline", "--snapshot", "demo").stdout.split()
     )

@@ -38,7 +38,6 @@ def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
 def test_among_pods_that_run_a_pending_pod_is_told_with_the_node_where_it_would_go(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path / "c.yaml", node("a"), pod("runs", node="a"), pod("waits"))
     lines = invoke("explain", "-A", "-s", cluster, "--explain").stdout.splitlines()
-
     (row,) = [line.split() for line in lines if line.startswith("  default/waits ")]
     assert (row[1], row[-1]) == ("-", "a")
 
@@ -46,7 +45,6 @@ def test_among_pods_that_run_a_pending_pod_is_told_with_the_node_where_it_would_
 def test_a_workload_is_told_pod_by_pod_briefly_where_all_is_well() -> None:
     found = invoke("explain", "deploy/cart", "-n", "shop")
     lines = [line for line in found.stdout.splitlines() if line]
-
     assert found.exit_code == 0
     assert lines[0] == "shop/cart: 6 of 6 pods are ready"
     assert "shop/cart-" not in found.stdout
@@ -80,24 +78,20 @@ def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: 
 
 def test_pods_whose_nodes_would_not_take_them_again_are_told_one_by_one() -> None:
     text = invoke("explain", "deployment/shop/storefront", "-s", "demo").stdout
-
     (row,) = [line for line in text.splitlines() if "storefront-9fmxtzc95-ff2km" in line]
     assert row.split(maxsplit=2)[1:] == ["general-c-2", "ready, but would no longer fit there"]
 
 
 def test_too_many_pods_to_explain_are_refused_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.questions.explain.document.MOST_EXPLAINED", 3)
-
     assert "more than the 3 that can be explained" in refused("explain", "-A")
 
 
 def test_the_more_nodes_the_fewer_pods_are_explained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.questions.explain.document.MOST_VERDICTS", 30)
-
     assert "more than the 2 that can be explained on 13 nodes" in refused("explain", "-A")
 
 
 def test_one_pod_that_would_no_longer_fit_has_one_node() -> None:
     text = " ".join(invoke("explain", "job/batch/archive", "-s", "demo").stdout.split())
-
     assert "batch/archive: 5 of 5 pods are ready 4 other pods are running and ready." in text

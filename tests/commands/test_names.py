@@ -21,7 +21,6 @@ from tests.cli.commands import invoke
 )
 def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
     found = invoke("names", kind).stdout.splitlines()
-
     assert one in found
     assert found == sorted(set(found))
 
@@ -29,7 +28,6 @@ def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
 @pytest.mark.parametrize(("kind", "one"), [("pods", "voucher-api"), ("workloads", "deploy/cart")])
 def test_names_in_a_namespace_that_the_command_line_has_come_without_it(kind: str, one: str) -> None:
     found = invoke("names", kind, "--namespace", "shop").stdout.splitlines()
-
     assert one in found
     assert not [name for name in found if "ml" in name.split("/")]
     assert invoke("names", "nodes", "--namespace", "shop").stdout == invoke("names", "nodes").stdout
@@ -38,14 +36,12 @@ def test_names_in_a_namespace_that_the_command_line_has_come_without_it(kind: st
 def test_contexts_come_from_the_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]\n")
-
     assert invoke("names", "contexts", KUBECONFIG=str(path)).stdout.splitlines() == ["dev", "prod"]
 
 
 @pytest.mark.parametrize("snapshot", ["/no/such/file", "", "-"])
 def test_who_completes_is_never_told_what_is_wrong_nor_waits(snapshot: str) -> None:
     found = invoke("names", "pods", KPLAN_SNAPSHOT=snapshot)
-
     assert (found.exit_code, found.output) == (0, "")
 
 

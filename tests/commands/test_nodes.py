@@ -28,13 +28,11 @@ def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_not
 @pytest.mark.parametrize("clock", [(), ("--timeline", "--until", "1h")])
 def test_groups_may_come_from_standard_input(clock: tuple[str, ...]) -> None:
     shown = invoke("nodes", "--node-groups", "-", *clock, stdin=Path(GROUPS).read_text())
-
     assert "cluster-autoscaler adds 1 node (group gpu-b, g6.12xlarge, eu-west-1b)" in shown.stdout
 
 
 def test_kube_scheduler_goes_first() -> None:
     report = told("nodes", "--node-groups", GROUPS)
-
     (added,) = report["adds"]
     # ml/fine-tune takes the node of the example's training run, which a group then gets a node for.
     assert added["group"] == "gpu-b"
@@ -55,18 +53,14 @@ def pod_manifest(tmp_path: Path, spec: str) -> str:
 
 def test_pods_of_manifests_join_in(tmp_path: Path) -> None:
     manifest = pod_manifest(tmp_path, "nodeSelector: {topology.kubernetes.io/zone: eu-west-1c, pool: general}")
-
     report = told("nodes", manifest, "--node-groups", GROUPS)
-
     # The new pod evicts others of eu-west-1c; those get the new nodes.
     assert "general" in {added["group"].rpartition("-")[0] for added in report["adds"]}
 
 
 def test_pods_that_the_api_server_refuses_are_left_out_with_a_warning(tmp_path: Path) -> None:
     manifest = pod_manifest(tmp_path, "preemptionPolicy: Never")
-
     report = told("nodes", manifest, "--node-groups", GROUPS)
-
     (warning,) = report["warnings"]
     assert (warning["code"], warning["object"]) == ("Refused", "Pod/shop/big")
     assert "the string value of PreemptionPolicy (Never) must not be provided" in warning["message"]
@@ -74,7 +68,6 @@ def test_pods_that_the_api_server_refuses_are_left_out_with_a_warning(tmp_path: 
 
 def test_new_nodes_and_pods_without_help_fail_where_they_should() -> None:
     failed = invoke("nodes", "--node-groups", GROUPS, "--fail-on", "new-nodes,unschedulable", "-o", "json")
-
     assert failed.exit_code == 1
     counted = [(event["object"], event["rule"]) for event in json.loads(failed.stdout)["verdict"]["counted"]]
     assert counted == [("gpu-b-new-1", "NewNode"), ("ml/llm-eval", "Unschedulable")]
@@ -82,7 +75,6 @@ def test_new_nodes_and_pods_without_help_fail_where_they_should() -> None:
 
 def test_the_whole_decision_is_there_for_those_who_want_it() -> None:
     report = told("nodes", "--node-groups", GROUPS, "--full", "--loops", "0,10")
-
     assert len(report["detail"]["loops"]) == 2
 
 
@@ -104,9 +96,7 @@ def test_groups_are_printed_in_the_format_in_which_they_are_read(tmp_path: Path)
 
 def test_the_question_can_be_a_document(tmp_path: Path) -> None:
     question = written(tmp_path / "question.yaml", "apiVersion: kplan/v1\nkind: NodesQuestion\n")
-
     report = told("ask", str(question), "--node-groups", GROUPS)
-
     assert report["kind"] == "NodesReport"
     stay = report["stays"]["general-a-1"]
     assert stay["reason"] == "NotUnderutilized"
@@ -119,7 +109,6 @@ TYPES = ("--instance-types", "fixtures/karpenter/instance-types.yaml")
 
 def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
     shown = invoke("nodes", *KARPENTER, *TYPES)
-
     assert shown.exit_code == 0
     assert "karpenter adds 1 node (pool general, m7i.2xlarge, eu-west-1b) and removes general-zd9mb" in shown.stdout
     assert "Decided as karpenter 1.14 does; instance types from fixtures/karpenter/instance-types.yaml." in shown.stdout
@@ -175,7 +164,6 @@ def test_a_changed_node_pool_shows_which_nodes_drift(tmp_path: Path) -> None:
 
 def test_without_a_file_the_types_of_the_nodes_are_known_and_a_warning_tells_that_prices_are_not() -> None:
     shown = invoke("nodes", *KARPENTER).stdout
-
     assert "instance types from the nodes and node claims of the cluster" in shown
     assert "prices are unknown: the smallest machines are taken for the cheapest" in shown
 
@@ -196,7 +184,6 @@ def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
 
 def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
     shown = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h")
-
     assert shown.exit_code == 0
     (head,) = [line for line in shown.stdout.splitlines() if "ASKED FOR" in line]
     assert head.split() == ["NODE", "ASKED", "FOR", "READY", "UNNEEDED", "DRAINING", "EMPTY", "GONE"]
@@ -205,7 +192,6 @@ def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
 
 def test_the_page_draws_the_nodes_that_come_and_go() -> None:
     page = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h", "-o", "html").stdout
-
     assert "Nodes that come, are emptied or go: 3" in page
     assert "gpu-b-new-1: asked for 20 s to 1 min 50 s, there 1 min 50 s to" in page
 
@@ -213,7 +199,6 @@ def test_the_page_draws_the_nodes_that_come_and_go() -> None:
 def test_labels_of_a_cloud_without_a_status_are_told(tmp_path: Path) -> None:
     labels = {"eks.amazonaws.com/nodegroup": "web"}
     file = listed(tmp_path / "cluster.json", head("Node", name="n", labels=labels))
-
     said = refused("nodes", "-s", file)
     assert "its nodes are in EKS pool web: if the cluster-autoscaler scales them" in " ".join(said.split())
     assert "1 node" in invoke("nodes", "-s", file, "--autoscaler", "cluster-autoscaler").stdout

@@ -27,7 +27,6 @@ def web(tmp_path: Path) -> Path:
 
 def test_the_whole_queue_through_a_real_process() -> None:
     found = kplan("plan", "-s", "demo")
-
     assert (found.returncode, found.stderr) == (1, "")
     assert found.stdout.startswith("ml/llm-eval stays pending (and 2 other pods too): none of 13 nodes is large enough")
     assert "; 8 pods: 3 placed, 2 moved, 3 stay pending; " in " ".join(found.stdout.split())
@@ -83,7 +82,6 @@ def test_the_queue_in_order_with_those_that_are_kept_out() -> None:
 def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
     together = invoke("plan", web, "-o", "name").stdout.splitlines()
     alone = invoke("plan", web, "-o", "name", "--only-given")
-
     assert sum("default/web-" in line for line in together) == 2
     assert len(together) == len(CHANGES) + 2
     assert alone.exit_code == 0
@@ -93,7 +91,6 @@ def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
 def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) -> None:
     short = invoke("plan", web, "--only-given", "--replicas", "4").stdout
     wide = invoke("plan", web, "--only-given", "--replicas", "4", "-o", "wide").stdout
-
     assert "  +  Deployment default/web     4/4  " in short
     assert wide.count("+  default/web-") == 4
     assert "\n  database-a-1 " in wide
@@ -102,13 +99,11 @@ def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) ->
 
 def test_without_replacements_victims_are_gone() -> None:
     found = invoke("plan", "--no-recreate", "-o", "name").stdout.splitlines()
-
     assert "- batch/report-daily-4swkz -" in found
 
 
 def test_rounds_can_be_limited() -> None:
     report = told("plan", "--max-rounds", "1")
-
     assert report["summary"]["rounds"] == 1
 
 
@@ -133,7 +128,6 @@ def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
     del document["changes"]
     path.write_text(json.dumps(document))
     assert "$.changes: is missing" in refused("show", path)
-
     path.write_text(json.dumps(document | {"changes": [1]}))
     assert "$.changes[0]: expected an object, got 1" in invoke("show", path).stderr
 
@@ -141,6 +135,5 @@ def test_a_report_that_lacks_its_parts_is_refused(tmp_path: Path) -> None:
 def test_show_reads_standard_input_and_yaml(tmp_path: Path) -> None:
     path = written(tmp_path / "plan.yaml", invoke("plan", "-o", "yaml").stdout)
     shown = invoke("show", path, "-o", "name").stdout
-
     assert shown.splitlines() == CHANGES
     assert kplan("show", "-", "-o", "name", stdin=path.read_bytes()).stdout == shown

@@ -84,7 +84,6 @@ def test_what_is_taken_ends_well(web: Path) -> None:
 def test_an_invalid_manifest_is_an_error_with_its_line(web: Path) -> None:
     web.write_text(WEB.replace("name: c,", "name: C,").replace("replicas: 3", "replicas: -3"))
     found = invoke("pods", web, "-s", "demo")
-
     assert (found.exit_code, found.stdout) == (2, "")
     assert f"{web} (document 1, line 5): $.spec.replicas: Invalid value: -3: must be greater than" in found.stderr
     assert "(document 1, line 9): $.spec.template.spec.containers[0].name: Invalid value" in found.stderr
@@ -186,7 +185,6 @@ def test_a_directory_with_a_kustomization_alone_says_how_to_build_it(tmp_path: P
 
 def test_names_leave_out_what_is_refused_and_say_so(web: Path, cluster: Path) -> None:
     found = invoke("pods", web, "-s", cluster, "-o", "name")
-
     assert found.exit_code == 1
     assert found.stdout.splitlines() == ["pod/default/web-0"]
     assert 'refused: Deployment default/web: pods "web-' in found.stderr

@@ -35,7 +35,6 @@ def commit(repository: Path) -> None:
 def test_files_and_folders_are_those_of_the_revision(repository: Path, tmp_path: Path) -> None:
     commit(repository)
     (repository / "apps" / "p.yaml").write_text("changed")
-
     for path, inside in (
         (repository, "apps/p.yaml"),
         (repository / "apps", "p.yaml"),
@@ -63,7 +62,6 @@ def test_no_filter_of_the_repository_runs(repository: Path, tmp_path: Path) -> N
 def test_a_link_is_refused(repository: Path, tmp_path: Path, target: str) -> None:
     (repository / "apps" / "link.yaml").symlink_to(target)
     commit(repository)
-
     for path in (repository, repository / "apps", repository / "apps" / "link.yaml"):
         if path.is_dir() or path.is_symlink():
             with pytest.raises(UsageError, match="such as a link"):
@@ -89,7 +87,6 @@ def test_names_that_lead_out_of_the_folder_are_refused(repository: Path, tmp_pat
 def test_what_is_not_there_is_told(repository: Path, tmp_path: Path) -> None:
     commit(repository)
     (repository / "new.yaml").write_text(POD)
-
     with pytest.raises(UsageError, match="is not in that revision"):
         revisions.at_revision(repository / "new.yaml", "HEAD", tmp_path)
     with pytest.raises(UsageError, match="no revision"):
@@ -126,6 +123,5 @@ def test_what_is_in_no_repository_is_told(tmp_path: Path) -> None:
 def test_too_much_is_refused(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(repository)
     monkeypatch.setattr(revisions, "_MOST_FILES", 1)
-
     with pytest.raises(UsageError, match="holds more than 1 files"):
         revisions.at_revision(repository, "HEAD", tmp_path)

@@ -55,9 +55,7 @@ def test_manifests_of_what_runs_already_are_changes_in_every_run(tmp_path: Path)
 
 def test_a_report_names_the_release_and_the_gates() -> None:
     args = ("place", "shop/voucher-api", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false")
-
     scheduler = told(*args)["scheduler"]
-
     assert scheduler["kubernetesVersion"] == "1.34"
     assert scheduler["featureGates"] == {"PodLevelResources": False}
     assert "Scheduler: v1.34, PodLevelResources=false, configuration default" in invoke(*args, "-o", "wide").stdout

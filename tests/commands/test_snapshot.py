@@ -45,7 +45,6 @@ def cluster(directory: Path, *objects: dict[str, object]) -> str:
 
 def test_save_writes_the_file_and_says_so_on_standard_error(tmp_path: Path) -> None:
     result = run("save", "out.json.gz", "-s", "demo")
-
     assert result.exit_code == 0
     assert result.stdout == ""
     demo = load_snapshot("demo")
@@ -55,14 +54,12 @@ def test_save_writes_the_file_and_says_so_on_standard_error(tmp_path: Path) -> N
 
 def test_save_to_standard_output_prints_the_document_only() -> None:
     result = run("save", "-", "-s", "demo", "--quiet")
-
     assert json.loads(result.stdout)["kind"] == "Snapshot"
     assert result.stderr == ""
 
 
 def test_a_redacted_file_says_what_it_is_and_no_names(tmp_path: Path) -> None:
     run("save", "out.json", "-s", "demo", "--redact", "-q")
-
     snapshot = load_snapshot(tmp_path / "out.json")
     assert all(node.metadata.name.startswith("node-") for node in snapshot.nodes)
     assert json.loads((tmp_path / "out.json").read_text())["metadata"]["source"] == "redacted"
@@ -72,7 +69,6 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for command in (("save", "out.json", "-s"), ("show",), ("check",)):
         with pytest.raises(SnapshotError, match="no such file"):
             run(*command, "/no/such/cluster.json")
-
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,7 +88,6 @@ def test_show_adds_up_what_is_there(tmp_path: Path) -> None:
 
 def test_show_as_text_reads_like_a_summary(tmp_path: Path) -> None:
     result = run("show", cluster(tmp_path, NAMESPACE, NODE, POD))
-
     assert "Nodes: 1 in all, 1 ready" in result.stdout
     assert "Pods: 1 in all, 1 running" in result.stdout
     assert "cpu" in result.stdout
@@ -106,9 +101,7 @@ def test_show_names_what_is_missing(tmp_path: Path) -> None:
         {"resource": "poddisruptionbudgets", "reason": "forbidden", "blinds": ["DefaultPreemption"]}
     ]
     (tmp_path / "partial.json").write_text(json.dumps(document))
-
     result = run("show", "partial.json")
-
     assert "poddisruptionbudgets: forbidden; DefaultPreemption decides without it" in result.stdout
 
 
@@ -117,7 +110,6 @@ def test_the_environment_names_the_snapshot_and_an_argument_wins(
 ) -> None:
     monkeypatch.setenv("KPLAN_SNAPSHOT", "demo")
     path = cluster(tmp_path, NODE)
-
     assert json.loads(run("show", "-o", "json").stdout)["snapshot"]["source"] == "demo"
     assert json.loads(run("show", path, "-o", "json").stdout)["snapshot"]["source"] == path
 
@@ -125,7 +117,6 @@ def test_the_environment_names_the_snapshot_and_an_argument_wins(
 def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
     stray = POD | {"metadata": {"name": "q", "namespace": "default"}, "spec": POD["spec"] | {"nodeName": "gone"}}
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, stray))
-
     assert result.exit_code == 1
     assert "1 problem (1 node, 1 pod)" in result.stdout
     assert "Node/gone: not in the snapshot" in result.stdout
@@ -134,7 +125,6 @@ def test_check_names_problems_and_exits_with_one(tmp_path: Path) -> None:
 def test_check_tells_what_is_only_worth_knowing_without_failing(tmp_path: Path) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
     result = run("check", cluster(tmp_path, NAMESPACE, NODE, secret), "-o", "json")
-
     document = json.loads(result.stdout)
     assert result.exit_code == 0
     assert (document["valid"], document["findings"]) == (True, [])

@@ -38,7 +38,6 @@ def cases(name: str) -> Iterator[Any]:
 @pytest.mark.parametrize(("document", "wanted"), list(cases("refused.txt")))
 def test_a_broken_configuration_names_every_problem(tmp_path: Path, document: str, wanted: list[list[str]]) -> None:
     found = problems_of(tmp_path, HEAD + document)
-
     assert [path for path, _, _ in found] == [path for path, _, _ in wanted]
     for (_, message, hint), (_, message_part, hint_part) in zip(found, wanted, strict=True):
         assert message_part in message
@@ -118,7 +117,6 @@ def test_a_document_that_is_no_configuration_says_what_it_is(
     tmp_path: Path, text: str, path: str, message: str, hint: str
 ) -> None:
     found = problems_of(tmp_path, text)[0]
-
     assert found[0] == path
     assert message in found[1]
     assert hint in found[2]
@@ -126,7 +124,6 @@ def test_a_document_that_is_no_configuration_says_what_it_is(
 
 def test_the_rest_of_a_v1beta3_file_is_checked_too(tmp_path: Path) -> None:
     text = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: 0"
-
     assert [path for path, _, _ in problems_of(tmp_path, text)] == ["apiVersion", "parallelism"]
 
 
@@ -211,9 +208,7 @@ def test_the_static_pod_manifest_says_where_its_configuration_is(
     tmp_path: Path, flag: str, volume: str, message: str, hint: str
 ) -> None:
     text = STATIC_POD.replace("FLAG", flag).replace("VOLUME", volume)
-
     ((path, found, found_hint),) = problems_of(tmp_path, text)
-
     assert path == "kind"
     assert found.startswith("this is the manifest of kube-scheduler (Pod kube-system/kube-scheduler)")
     assert message in found
@@ -227,7 +222,5 @@ def test_a_deployment_of_a_second_scheduler_is_recognised(tmp_path: Path) -> Non
     metadata: {name: second}
     spec: {template: {spec: {containers: [{name: s, args: [--config=/c.yaml]}]}}}
     """
-
     ((_, message, _),) = problems_of(tmp_path, textwrap.dedent(text))
-
     assert message.endswith("its --config names /c.yaml")

@@ -17,7 +17,6 @@ HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerCo
 
 def test_the_default_configuration_survives_being_written() -> None:
     config = load_scheduler_config(to_document(default_configuration()))
-
     assert config.profiles == default_configuration().profiles
     assert config.warnings == ()
     assert differences(config) == ()
@@ -84,7 +83,6 @@ def test_a_second_profile_is_held_against_the_default_too() -> None:
 def test_private_keys_are_not_written() -> None:
     extender = {"urlPrefix": "https://e", "tlsConfig": {"certData": "Y2VydA==", "keyData": "a2V5"}, "httpTimeout": "1s"}
     document = to_document(load_scheduler_config({**HEAD, "extenders": [extender]}))
-
     (written,) = document["extenders"]
     assert written["tlsConfig"] == {"certData": "Y2VydA=="}
     assert written["httpTimeout"] == "1s"

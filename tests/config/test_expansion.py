@@ -82,9 +82,7 @@ def test_merge(default: str, custom: str, wanted: str, point: str) -> None:
 
 def test_each_extension_point_merges_on_its_own() -> None:
     custom = {"multi_point": point_set("c c2 -d2"), "score": point_set("-c2")}
-
     merged = merge({"multi_point": point_set("d1 d2")}, custom)
-
     assert merged["multi_point"] == point_set("d1 c c2 -d2")
     assert merged["score"] == point_set("-c2")
     assert merged["filter"] == PointSet()
@@ -186,18 +184,14 @@ REFUSALS = {
 @pytest.mark.parametrize(("sets", "wanted"), REFUSALS.values(), ids=REFUSALS)
 def test_expand_refuses(sets: dict[str, tuple[Entry, ...]], wanted: list[tuple[str, str]]) -> None:
     problems = Problems("test")
-
     expand({point: PointSet(enabled) for point, enabled in sets.items()}, Place(problems), IMPLEMENTED)
-
     assert [(problem.json_path, problem.message) for problem in problems.recorded] == wanted
     assert all(problem.hint for problem in problems.recorded)
 
 
 def test_the_default_sets_expand_to_the_plugins_that_implement_each_point() -> None:
     problems = Problems("test")
-
     found = expand(merge(DEFAULT_SETS, {}), Place(problems), IMPLEMENTS)
-
     assert problems.recorded == []
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name, _ in DEFAULT_PLUGINS if point in IMPLEMENTS[name]] for point in POINTS
@@ -211,9 +205,7 @@ names = st.sampled_from([name for name, _ in DEFAULT_PLUGINS])
 @given(st.dictionaries(st.sampled_from(POINTS), st.frozensets(names)))
 def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict[str, frozenset[str]]) -> None:
     custom = {point: PointSet((), tuple(names)) for point, names in disabled.items()}
-
     found = expand(merge(DEFAULT_SETS, custom), Place(Problems("test")), IMPLEMENTS)
-
     usual = expand(merge(DEFAULT_SETS, {}), Place(Problems("test")), IMPLEMENTS)
     assert found == {
         point: tuple(ref for ref in refs if ref.name not in disabled.get(point, ())) for point, refs in usual.items()
@@ -224,9 +216,7 @@ def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict
 @given(st.permutations(sorted({name for name, _ in DEFAULT_PLUGINS})))
 def test_the_order_of_multi_point_after_a_star_is_the_order_at_every_point(order: list[str]) -> None:
     custom = {"multi_point": point_set(" ".join([*order, "-*"]))}
-
     found = expand(merge(DEFAULT_SETS, custom), Place(Problems("test")), IMPLEMENTS)
-
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name in order if point in IMPLEMENTS[name]] for point in POINTS
     }

@@ -70,9 +70,7 @@ FILES = {
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, message: str, hint: str) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_bytes(data)
-
     found, found_hint = refused(path)
-
     assert message in found
     assert hint in found_hint
 
@@ -90,18 +88,14 @@ def test_what_is_nested_without_end_is_refused_without_a_crash(tmp_path: Path, t
 
 def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((HEAD_TEXT + "parallelism: 3").encode())))
-
     config = load_scheduler_config("-")
-
     assert (config.parallelism, config.source) == (3, "standard input")
 
 
 def test_only_the_first_document_counts_and_the_rest_is_said_to_be_ignored(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(f"---\n{HEAD_TEXT}parallelism: 3\n---\n{HEAD_TEXT}parallelism: 4\n")
-
     config = load_scheduler_config(str(path))
-
     assert config.parallelism == 3
     assert [warning.message for warning in config.warnings] == [
         "only the first document is read, as by kube-scheduler; 1 more in the file"
@@ -115,7 +109,6 @@ def test_only_the_first_document_counts_and_the_rest_is_said_to_be_ignored(tmp_p
 )
 def test_a_repeated_field_is_named_by_its_path_and_line(tmp_path: Path, text: str, line: int) -> None:
     read = document(tmp_path, text)
-
     with pytest.raises(ConfigError) as caught:
         read.raise_if_any()
     (problem,) = caught.value.problems
@@ -152,7 +145,6 @@ def test_no_file_is_the_default_configuration() -> None:
 
 def test_a_document_that_says_nothing_is_the_default_configuration() -> None:
     config = load()
-
     default = default_configuration()
     assert config.profiles == default.profiles
     assert config.settings == default.settings
@@ -168,7 +160,6 @@ def test_null_is_as_good_as_absent() -> None:
         extenders=None,
         profiles=[{"schedulerName": None, "plugins": None, "pluginConfig": [{"name": "NodeAffinity", "args": None}]}],
     )
-
     assert config.profiles == default_configuration().profiles
 
 
@@ -234,7 +225,6 @@ def test_percentages_stand_globally_and_per_profile() -> None:
         percentageOfNodesToScore=30,
         profiles=[{"schedulerName": "a", "percentageOfNodesToScore": 0}, {"schedulerName": "b"}],
     )
-
     assert config.percentage_of_nodes_to_score == 30
     assert [profile.percentage_of_nodes_to_score for profile in config.profiles] == [0, None]
 
@@ -264,7 +254,6 @@ def test_a_score_override_with_a_disabled_neighbour() -> None:
 
 def test_only_one_plugin_scores_after_a_star() -> None:
     config = with_plugins(score={"disabled": enabled("*"), "enabled": [{"name": "NodeResourcesFit", "weight": 5}]})
-
     assert [(ref.name, ref.weight) for ref in config.profiles[0].plugins["score"]] == [("NodeResourcesFit", 5)]
     assert plugin_names(config, "pre_score") == [
         ref.name for ref in default_configuration().profiles[0].plugins["pre_score"]
@@ -273,7 +262,6 @@ def test_only_one_plugin_scores_after_a_star() -> None:
 
 def test_a_multi_point_override_changes_the_weight_in_place() -> None:
     config = with_plugins(multiPoint={"enabled": [{"name": "TaintToleration", "weight": 9}, {"name": "NodeAffinity"}]})
-
     refs = config.profiles[0].plugins["score"]
     assert [(ref.name, ref.weight) for ref in refs][:3] == [
         ("TaintToleration", 9),
@@ -284,7 +272,6 @@ def test_a_multi_point_override_changes_the_weight_in_place() -> None:
 
 def test_disabling_a_plugin_in_multi_point_takes_it_out_everywhere_but_keeps_its_default_arguments_away() -> None:
     config = with_plugins(multiPoint={"disabled": enabled("PodTopologySpread")})
-
     (profile,) = config.profiles
     assert "PodTopologySpread" not in profile.plugin_names()
     assert "PodTopologySpread" not in profile.args
@@ -374,7 +361,6 @@ ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("name", "args", "wanted"), ARGS.values(), ids=ARGS)
 def test_plugin_arguments_are_typed_and_defaulted(name: str, args: dict[str, Any], wanted: dict[str, Any]) -> None:
     config = load(profiles=[{"pluginConfig": [{"name": name, "args": args}]}])
-
     default, effective = (
         json.loads(json.dumps(args_document(profile)))
         for profile in (default_configuration().profiles[0], config.profiles[0])
@@ -440,7 +426,6 @@ def test_an_extender_with_everything() -> None:
 
 def test_ignorable_extenders_are_asked_last() -> None:
     config = load(extenders=[{"urlPrefix": "a", "ignorable": True}, {"urlPrefix": "b"}, {"urlPrefix": "c"}])
-
     assert [extender.url_prefix for extender in config.extenders] == ["a", "b", "c"]
     assert [extender.url_prefix for extender in config.extenders_in_call_order()] == ["b", "c", "a"]
 
@@ -488,7 +473,6 @@ def test_a_plugin_that_is_not_in_tree_is_left_out_and_names_where_it_is_missing(
 
 def test_a_foreign_queue_sort_leaves_the_order_of_priority_sort() -> None:
     config = with_plugins(queueSort={"enabled": enabled("Coscheduling"), "disabled": enabled("*")})
-
     assert plugin_names(config, "queue_sort") == ["PrioritySort"]
     ((_, _, message),) = warnings(config)
     assert "missing from queueSort; pods queue as PrioritySort orders them" in message
@@ -496,7 +480,6 @@ def test_a_foreign_queue_sort_leaves_the_order_of_priority_sort() -> None:
 
 def test_a_foreign_binder_is_as_good_as_any() -> None:
     config = with_plugins(bind={"enabled": enabled("MyBinder"), "disabled": enabled("DefaultBinder")})
-
     assert plugin_names(config, "bind") == []
     assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
 
@@ -516,7 +499,6 @@ def test_a_plugin_whose_gate_is_off_is_left_out() -> None:
 
 def test_scores_of_placements_need_their_gate() -> None:
     config = with_plugins(placementScore={"enabled": enabled("NodeResourcesFit")})
-
     ((code, _, message),) = warnings(config)
     assert code == "FeatureGateOff"
     assert message.startswith("plugins.placementScore is unused: it runs with the feature gate")
@@ -524,7 +506,6 @@ def test_scores_of_placements_need_their_gate() -> None:
 
 def test_a_negative_weight_is_what_upstream_lets_through() -> None:
     config = with_plugins(score={"enabled": [{"name": "ImageLocality", "weight": -3}]})
-
     assert config.profiles[0].plugins["score"][0].weight == -3
     assert [code for code, _, _ in warnings(config)] == ["NegativeWeight"]
 
@@ -551,7 +532,6 @@ UNUSED_ARGUMENTS = (
 )
 def test_what_has_no_effect_is_said(profile: dict[str, Any], message: str) -> None:
     config = load(profiles=[profile])
-
     assert config.profiles == default_configuration().profiles
     assert warnings(config) == [("IgnoredConfiguration", "profile default-scheduler", message)]
 
@@ -592,7 +572,6 @@ def test_whatever_the_document_holds_it_is_loaded_or_refused_with_hints(fields: 
         load(**fields)
     except ConfigError as error:
         refused = error.problems
-
     assert all(problem.message and problem.hint for problem in refused)
 
 
@@ -603,10 +582,8 @@ scoring = st.sampled_from(sorted(name for name, points in newest().implements.it
 @given(st.dictionaries(scoring, st.integers(min_value=0, max_value=100)))
 def test_weights_given_at_score_or_in_multi_point_come_to_the_same(weights: dict[str, int]) -> None:
     listed = [{"name": name, "weight": weight} for name, weight in weights.items()]
-
     at_score = with_plugins(score={"enabled": listed}).profiles[0].plugins
     in_multi_point = with_plugins(multiPoint={"enabled": listed}).profiles[0].plugins
-
     assert {ref.name: ref.weight for ref in at_score["score"]} == {
         ref.name: ref.weight for ref in in_multi_point["score"]
     }

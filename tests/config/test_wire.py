@@ -11,7 +11,6 @@ IMPLEMENTS = newest().implements
 
 def test_every_default_plugin_is_in_tree_and_stands_once() -> None:
     names = [name for name, _ in DEFAULT_PLUGINS]
-
     assert len(set(names)) == len(names) == 20
     assert set(IMPLEMENTS) == {*names, *newest().gated_plugins}
     assert set(ARGS_TYPES) <= set(names)
@@ -20,7 +19,6 @@ def test_every_default_plugin_is_in_tree_and_stands_once() -> None:
 
 def test_plugins_implement_known_points_only() -> None:
     points = {*EXTENSION_POINTS, *PLACEMENT_POINTS}
-
     assert set(UPSTREAM_POINT_NAMES) == points
     assert set().union(*IMPLEMENTS.values()) <= points
 
@@ -31,7 +29,6 @@ def test_a_default_weight_stands_at_plugins_that_score() -> None:
 
 def test_dynamic_resources_gets_to_free_devices_before_pods_are_evicted() -> None:
     (profile,) = default_configuration().profiles
-
     assert [ref.name for ref in profile.plugins["post_filter"]] == ["DynamicResources", "DefaultPreemption"]
 
 
@@ -53,7 +50,6 @@ def test_the_default_profile_scores_with_upstreams_weights() -> None:
 
 def test_the_default_configuration_names_every_extension_point() -> None:
     (profile,) = default_configuration().profiles
-
     assert tuple(profile.plugins) == EXTENSION_POINTS
     assert profile.plugins["permit"] == profile.plugins["post_bind"] == ()
     assert set(profile.args) == set(ARGS_TYPES)

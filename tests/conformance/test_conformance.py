@@ -167,6 +167,5 @@ def test_patch_releases_that_still_name_the_taint_are_told_apart() -> None:
         for version, messages in named.items():
             planner = kplan.Planner(snapshot, kplan.load_scheduler_config(scenario.get("config")), kubernetes=version)
             messages += [each.message for each in planner.plan(scenario["pods"]).placements]
-
     assert sum("untolerated taint {" in message for message in named["1.34.1"]) > 2
     assert not any("untolerated taint {" in message for message in named["1.34.2"])

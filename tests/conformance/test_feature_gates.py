@@ -31,9 +31,7 @@ def test_decides_as_kube_scheduler_with_its_gates(area: str) -> None:
     assert len(scenarios) > 10
     for scenario in scenarios:
         wanted = [expected(result) for result in scenario["expect"]]
-
         decided = placements(scenario, scenario["featureGates"])
-
         assert [actual(one, other) for one, other in zip(decided, wanted, strict=True)] == wanted, scenario["id"]
         for placement, result in zip(decided, scenario["expect"], strict=True):
             assert {node: plugins for node, plugins in failing_plugins(placement, result) if plugins} == {}
@@ -42,7 +40,5 @@ def test_decides_as_kube_scheduler_with_its_gates(area: str) -> None:
 def test_the_gates_matter() -> None:
     scenario = next(each for each in read_lines(HERE / "taintcompare.jsonl.gz") if each["gateMatters"] == "placement")
     wanted = [expected(result) for result in scenario["expect"]]
-
     decided = placements(scenario, {})
-
     assert [actual(one, other) for one, other in zip(decided, wanted, strict=True)] != wanted

@@ -33,7 +33,6 @@ def test_halves_go_away_from_zero(value, expected):
 @given(st.lists(st.floats(-(2.0**53), 2.0**53)))
 def test_rounding_is_to_the_nearest(values):
     rounded = round_half_away(np.asarray(values, np.float64))
-
     assert rounded.dtype == np.int64
     exact = [Fraction(value) for value in values]
     assert rounded.tolist() == [int(math.copysign(math.floor(abs(each) + Fraction(1, 2)), each)) for each in exact]
@@ -45,9 +44,7 @@ def test_the_largest_score_becomes_a_hundred_or_nothing_in_reverse(scores, rever
     column = np.asarray(scores, np.int64)
     top = max(scores, default=0)
     scaled = [100 * score // top if top else 0 for score in scores]
-
     normalized = default_normalize_score(column, reverse=reverse)
-
     assert normalized.tolist() == ([100 - score for score in scaled] if reverse else scaled)
     assert column.tolist() == scores
 
@@ -56,6 +53,5 @@ def test_the_largest_score_becomes_a_hundred_or_nothing_in_reverse(scores, rever
 def test_division_of_whole_numbers_as_floats_is_exact_up_to_the_largest_dividend(divisor, dividend, nudge):
     # As near to a multiple of the divisor as can be.
     near = min(max(dividend // divisor * divisor + nudge, 0), MAX_EXACT_DIVIDEND)
-
     for number in (dividend, near):
         assert int(np.float64(number) / np.float64(divisor)) == number // divisor

@@ -41,7 +41,6 @@ def counted(cluster, match):
 @given(st.integers(1, 4), STEPS)
 def test_sums_equal_recounting(n_nodes, steps):
     cluster = built(n_nodes, steps)
-
     assert read(cluster) == recounted(cluster)
 
 
@@ -137,7 +136,6 @@ def test_when_a_pod_leaves_the_last_one_takes_its_place():
     rows = [cluster.add_pod(PodInfo(convert({"metadata": {"name": name}}, Pod))) for name in "abcd"]
     for pod in rows:
         cluster.bind(pod, 0)
-
     cluster.unbind(rows[1])
     assert cluster.pods_on[0] == [0, 3, 2]
     cluster.unbind(rows[2])
@@ -272,7 +270,6 @@ def test_pods_that_want_the_same_share_its_counts_where_all_nodes_count():
     slots = np.arange(5)
     shared = cluster.domain_counts(MATCH, slots, 5)
     cluster.bind(cluster.add_pod(make_pod("x")), 3)
-
     assert cluster.domain_counts(MATCH, slots, 5) is shared
     assert shared.counts.tolist() == [0, 0, 0, 1, 0]
     assert cluster.domain_counts(MATCH, slots, 5, np.ones(5, np.bool_)) is not shared
@@ -308,7 +305,6 @@ def test_counts_that_are_forgotten_are_counted_again(monkeypatch):
     cluster = make_cluster()
     other = PodMatch(((None, selector_from_map({"app": "y"})),))
     cluster.bind(cluster.add_pod(make_pod("x")), 0)
-
     assert match_counts(cluster, MATCH).tolist() == [1, 0, 0, 0, 0]
     assert match_counts(cluster, other).tolist() == [0] * 5
     cluster.bind(cluster.add_pod(make_pod("x")), 4)

@@ -28,6 +28,5 @@ def test_overlays_and_their_copies_are_as_dictionaries_and_their_copies(below, c
 def test_a_key_that_is_gone_is_missing():
     overlay = Overlay({"a": 1})
     overlay.pop("a")
-
     with pytest.raises(KeyError):
         overlay["a"]

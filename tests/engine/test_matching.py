@@ -93,7 +93,6 @@ def test_taints_are_hard_or_soft():
 def test_matching_twice_leaves_the_kept_columns_alone():
     nodes = table()
     ssd = CompiledTerm(selector_from_map({"disk": "ssd"}), (FieldRequirement("metadata.name", "z"),))
-
     assert not match_node_selector(nodes, CompiledNodeSelector((ssd,))).any()
     assert match_labels(nodes, selector_from_map({"disk": "ssd"})).tolist() == [True, False, False]
 
@@ -112,7 +111,6 @@ POD_LISTS = st.lists(st.sampled_from([*(info.pod for info in POD_POOL if info.po
 
 def test_all_terms_of_a_pod_are_listed_repeated_ones_too():
     weighted = WeightedAffinityTerm(WEB, 7)
-
     assert pod_terms(PodAffinityTerms((WEB, WEB), (WEB,), (weighted,), (weighted,))) == [
         (TermKind.REQUIRED_AFFINITY, WEB, 0),
         (TermKind.REQUIRED_AFFINITY, WEB, 0),
@@ -209,7 +207,6 @@ def test_replicas_share_what_was_compiled() -> None:
     terms = TermSets()
     one = next(info.pod for info in POD_POOL if info.affinity)
     infos = [PodInfo(one), PodInfo(one)]
-
     assert terms.code(infos[0]) == terms.code(infos[1])
     assert infos[0].affinity is infos[1].affinity
 

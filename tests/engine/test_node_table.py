@@ -103,7 +103,6 @@ def test_a_label_column_gives_every_node_its_value_back(made, key):
 def test_taint_sets_are_shared_by_nodes_that_have_the_same(made):
     table, ordered = table_of(made), by_name(made)
     keys = [[(taint.key, taint.effect) for taint in table.taint_sets[code]] for code in table.taint_codes]
-
     assert keys == [[(taint["key"], taint["effect"]) for taint in each["spec"]["taints"]] for each in ordered]
     assert len({tuple(map(str, taints)) for taints in table.taint_sets}) == len(table.taint_sets)
 
@@ -126,14 +125,12 @@ def zone_by_zone(made):
 @given(nodes())
 def test_the_zone_order_takes_a_node_of_each_zone_in_turn(made):
     table = table_of(made)
-
     assert [table.names[row] for row in table.zone_order] == zone_by_zone(made)
 
 
 def test_the_zone_order_of_an_uneven_cluster():
     zones = {"n0": "a", "n1": "b", "n2": "a", "n3": "a", "n4": "c", "n5": "b"}
     table = table_of([{"metadata": {"name": name, "labels": {ZONE: zone}}} for name, zone in zones.items()])
-
     assert table.zone_order.tolist() == [0, 1, 4, 2, 5, 3]
 
 
@@ -187,7 +184,6 @@ def test_a_node_that_is_absent_forms_no_domain(is_absent: bool, outcome: str) ->
 def test_other_taints_on_a_node_share_its_columns() -> None:
     table = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).session.cluster.nodes
     taints = table.with_taints(1, ())
-
     assert taints.names is table.names
     assert taints.taint_codes.tolist() == [0, 1]
     assert table.taint_codes.tolist() == [0, 0]

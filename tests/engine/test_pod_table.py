@@ -63,7 +63,6 @@ def test_columns_say_what_the_pods_say_however_they_grow(infos, more, is_read_be
         assert columns(table) == plainly(infos)
     for info in more:
         table.add(info)
-
     assert columns(table) == plainly([*infos, *more])
     assert table.term_sets[0] is NO_TERMS
 
@@ -90,7 +89,6 @@ def test_matching_equals_asking_pod_by_pod(infos, more, match):
 @given(CROWD, st.frozensets(st.sampled_from([*NAMESPACES, "nobody"])))
 def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
     found = table_of(infos).in_namespaces(namespaces)
-
     assert found.tolist() == [info.namespace in namespaces for info in infos]
 
 
@@ -120,7 +118,6 @@ def test_a_copy_and_its_original_do_not_notice_each_other(infos, more, match, is
 @given(st.lists(PODS, min_size=1, max_size=4), st.integers(60, 300))
 def test_a_table_grows_beyond_its_first_capacity(few, n_pods):
     infos = [few[number % len(few)] for number in range(n_pods)]
-
     assert columns(table_of(infos)) == plainly(infos)
 
 
@@ -143,9 +140,7 @@ def test_a_pod_that_begins_to_leave_is_terminating_in_every_mask():
     before, after = (PodInfo(convert(pod("p", leaving=leaving), Pod)) for leaving in (False, True))
     table = table_of([before])
     assert columns(table) == plainly([before])
-
     table.replace(0, after)
-
     assert columns(table) == plainly([after])
     assert table.rows_matching(PodMatch((), skip_terminating=True)).tolist() == []
 
@@ -201,7 +196,6 @@ def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selec
 def test_equal_labels_have_one_code(listed):
     table = LabelSets()
     codes = [table.code(dict(labels)) for labels in listed]
-
     assert [table.sets[code] for code in codes] == listed
     assert len(table) == len({frozenset(labels.items()) for labels in listed})
 
@@ -213,7 +207,5 @@ def test_masks_that_are_not_used_are_forgotten(monkeypatch):
     one, two = (selector_of([Requirement("app", "In", (value,))]) for value in "ab")
     kept = table.mask(one)
     assert table.mask(one) is kept
-
     table.mask(two)
-
     assert table.mask(one) is not kept

@@ -48,7 +48,6 @@ def request(cluster, amounts, *names, **options):
 )
 def test_which_resources_count(amounts, names, weights):
     found = request(make_cluster(), amounts, "cpu", "memory", GPU, "unheard-of")
-
     assert (found.names, found.weights) == (names, weights)
     assert found.requests.tolist() == [[amounts.get(name, 0)] for name in names]
 
@@ -56,7 +55,6 @@ def test_which_resources_count(amounts, names, weights):
 def test_what_is_taken_and_what_there_is():
     cluster = make_cluster()
     capacities, allocated = request(cluster, {GPU: 1}, "cpu", GPU).on(NodeView(cluster))
-
     assert capacities.allocatable.tolist() == [[4000, 2000, 0], [2, 0, 0]]
     assert capacities.divisor.tolist() == [[4000, 2000, 1], [2, 1, 1]]
     assert capacities.weights.tolist() == [[1, 1, 0], [2, 0, 0]]
@@ -72,7 +70,6 @@ def test_what_is_taken_and_what_there_is():
 def test_containers_that_ask_for_nothing(use_requested, memory):
     cluster = make_cluster()
     taken = request(cluster, {}, "cpu", "memory", use_requested=use_requested).on(NodeView(cluster)).allocated
-
     assert taken.tolist() == [[500, 0, 0], [memory, 0, 0]]
 
 
@@ -80,7 +77,6 @@ def test_some_nodes_in_a_world_of_their_own():
     cluster = make_cluster()
     view = NodeView(cluster, np.asarray([1, 0]), PodDelta.of([(0, 0, 1), (1, 0, -1)]))
     capacities, allocated = request(cluster, {GPU: 1}, "cpu", GPU).on(view)
-
     assert allocated.tolist() == [[500, 0], [1, 0]]
     assert (capacities.allocatable.tolist(), capacities.weight_sum.tolist()) == ([[2000, 4000], [0, 2]], [1, 3])
 
@@ -90,7 +86,6 @@ def test_devices_count_where_a_node_does_not_list_the_resource_itself():
     totals = {GPU: (np.asarray([9, 8, 0]), np.asarray([5, 3, 0]))}
     found = request(cluster, {GPU: 1}, "cpu", GPU, device_resources=frozenset({GPU}))
     capacities, allocated = found.on(NodeView(cluster), totals.__getitem__)
-
     assert capacities.allocatable[1].tolist() == [2, 8, 0]
     assert allocated[1].tolist() == [1, 3, 0]
     assert capacities.weight_sum.tolist() == [3, 3, 1]
@@ -134,7 +129,6 @@ def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_n
 def test_what_is_not_exact_is_not_answered(allocated, allocatable, wanted):
     cluster = built(1, [])
     floats = AllocatedFloats(cluster, [np.asarray([allocated])], np.asarray([[allocatable]]))
-
     assert floats.with_pod([wanted]) is None
 
 
@@ -151,5 +145,4 @@ def test_the_score_of_a_utilization_is_read_off_a_broken_line(
     points: list[tuple[int, int]], at: list[int], expected: list[int]
 ) -> None:
     shape = [UtilizationShapePoint(utilization=utilization, score=score) for utilization, score in points]
-
     assert utilization_table(shape)[at].tolist() == expected

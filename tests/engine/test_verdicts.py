@@ -41,7 +41,6 @@ def test_codes_over_all_positions_equal_the_code_of_each(found):
 def test_what_is_taken_at_some_positions_says_the_same_there(found, data):
     positions = data.draw(st.lists(st.integers(0, len(found.bits) - 1))) if len(found.bits) else []
     taken = found.at(np.asarray(positions, np.intp))
-
     assert taken.codes().tolist() == found.codes()[positions].tolist()
     texts = [[reason.text for reason in found.reasons_at(position)] for position in positions]
     assert [[reason.text for reason in taken.reasons_at(new)] for new in range(len(positions))] == texts
@@ -50,9 +49,7 @@ def test_what_is_taken_at_some_positions_says_the_same_there(found, data):
 def test_details_and_shortfalls_are_asked_by_the_new_positions():
     reason = Reason("no", Code.UNSCHEDULABLE, lambda position: [{"at": position}], lambda positions: positions * 10)
     found = Verdicts(np.asarray([0, 1, 0, 1], np.uint32), (reason,), np.asarray([False, False, False, True]))
-
     taken = found.at(np.asarray([3, 0]))
-
     assert taken.bits.tolist() == [1, 0]
     assert taken.code_at(0) is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert taken.reasons[0].details(0) == [{"at": 3}]
@@ -64,14 +61,12 @@ def test_of_several_failures_only_the_first_is_reported():
     found = Verdicts.first_of(
         (np.asarray([True, True, False, False]), one), (np.asarray([True, False, True, False]), other)
     )
-
     texts = [[reason.text for reason in found.reasons_at(position)] for position in range(4)]
     assert texts == [["one"], ["one"], ["other"], []]
 
 
 def test_a_single_reason_holds_where_it_rejects():
     found = Verdicts.where(np.asarray([True, False]), Reason("no", Code.UNSCHEDULABLE))
-
     assert (found.bits.tolist(), found.bits.dtype, found.unresolvable) == ([1, 0], np.uint32, None)
 
 
@@ -92,9 +87,7 @@ def test_codes_have_the_names_of_upstream(code, text):
 def test_later_reasons_hold_where_no_earlier_one_does(first, data):
     second = data.draw(verdicts().filter(lambda other: len(other.bits) >= len(first.bits)))
     second = second.at(np.arange(len(first.bits)))
-
     joined = first.then(second)
-
     for position in range(len(first.bits)):
         source = first if first.bits[position] else second
         assert joined.reasons_at(position) == source.reasons_at(position)
@@ -106,8 +99,6 @@ def test_later_reasons_hold_where_no_earlier_one_does(first, data):
 def test_every_reason_that_holds_is_kept_however_many_there_are(n_reasons):
     odd = [np.asarray([k % 2 == 1, True]) for k in range(n_reasons)]
     failures = [(holds, Reason(str(k), Code.UNSCHEDULABLE)) for k, holds in enumerate(odd)]
-
     found = Verdicts.all_of(*failures)
-
     assert [reason.text for reason in found.reasons_at(0)] == [str(k) for k in range(1, n_reasons, 2)]
     assert len(found.reasons_at(1)) == n_reasons

@@ -75,7 +75,6 @@ def test_sums_of_a_view_equal_those_of_really_changed_clusters(data, matches):
     cluster, rows, changes = changed_worlds(data.draw)
     leaving, coming = triples(changes)
     view = NodeView(cluster, np.asarray(rows, np.intp), PodDelta.of(data.draw(st.permutations(leaving + coming))))
-
     assert answers(view, matches) == really(cluster, rows, changes, matches)
     assert view.is_changed == bool(leaving or coming)
     for position, (row, (gone, come)) in enumerate(zip(rows, changes, strict=True)):
@@ -116,7 +115,6 @@ def test_one_position_alone_looks_as_it_does_in_the_whole_view(data, match):
     leaving, coming = triples(changes)
     view = NodeView(cluster, np.asarray(rows, np.intp), PodDelta.of(leaving + coming))
     position = data.draw(st.integers(0, len(rows) - 1))
-
     assert answers(view.at(position), [match]) == [answers(view, [match])[position]]
     assert view.at(position).pods_at(0) == view.pods_at(position)
 
@@ -124,9 +122,7 @@ def test_one_position_alone_looks_as_it_does_in_the_whole_view(data, match):
 def test_one_position_alone_keeps_the_order_of_its_changes():
     cluster = built(2, [])
     delta = PodDelta(np.asarray([1, 0, 1]), np.asarray([5, 6, 7]), np.asarray([-1, 1, 1]), in_order=True)
-
     alone = NodeView(cluster, None, delta).at(1)
-
     assert (alone.delta.pods.tolist(), alone.delta.signs.tolist()) == ([5, 7], [-1, 1])
     assert alone.delta.positions.tolist() == [0, 0]
     assert alone.delta.in_order
@@ -136,7 +132,6 @@ def test_one_position_alone_keeps_the_order_of_its_changes():
 def test_a_view_of_all_nodes_without_changes_shows_the_columns_themselves():
     cluster = built(3, [])
     view = NodeView(cluster)
-
     assert (len(view), view.row(2), view.delta, view.is_changed) == (3, 2, None, False)
     assert view.pod_count is cluster.pod_count
     assert view.requested("cpu") is cluster.requested("cpu")
@@ -146,7 +141,6 @@ def test_a_view_of_all_nodes_without_changes_shows_the_columns_themselves():
 
 def test_joining_deltas_lists_the_changes_of_both():
     joined = PodDelta.of([(0, 4, -1)]).joined(PodDelta.of([(1, 5, 1), (0, 6, 1)]))
-
     assert joined.positions.tolist() == [0, 1, 0]
     assert joined.pods.tolist() == [4, 5, 6]
     assert joined.signs.tolist() == [-1, 1, 1]
@@ -157,7 +151,6 @@ def test_sums_of_the_changes_follow_their_signs():
     for _ in range(3):
         cluster.add_pod(POD_POOL[0])
     view = NodeView(cluster, None, PodDelta.of([(1, 0, 1), (1, 1, -1), (0, 2, 1)]))
-
     assert view.pod_count.tolist() == [1, 0]
     assert cluster.node_of == [NOWHERE] * 3
 

@@ -144,7 +144,6 @@ def test_what_comes_of_a_cycle(plugins, nodes, pods, expected):
 def test_a_pod_that_the_api_server_refuses_is_not_tried():
     made = session([plugin("A", pre_enqueue=never)])
     made.refused[0] = "quota exceeded"
-
     assert told(schedule_pod(made, 0)) == (Outcome.ERROR, None, "quota exceeded")
 
 
@@ -155,7 +154,6 @@ def test_a_pod_that_fits_nowhere_is_told_why_node_by_node():
         plugin("C", post_filter=post_filter(Status.unschedulable("no help"))),
     ]
     result = decide(plugins)
-
     assert told(result) == (Outcome.UNSCHEDULABLE, None, "0/3 nodes are available: 1 taken, 2 far. no help")
     assert result.scores is None
 
@@ -182,7 +180,6 @@ def test_only_the_nodes_that_pre_filter_names_are_filtered():
 
 def test_the_best_score_wins_and_ties_go_by_name():
     result = decide([plugin("A", score=scoring(b=5, c=5, a=4))])
-
     assert (result.row, result.ties.tolist()) == (1, [1, 2])
     assert result.scores.total.tolist() == [4, 5, 5]
 
@@ -191,7 +188,6 @@ def test_a_seed_draws_among_the_ties_and_always_draws_alike():
     plugins = [plugin("A", score=scoring(a=1))]
     nodes = "abcdefgh"
     drawn = {seed: decide(plugins, nodes[1:], seed=seed).row for seed in range(12)}
-
     assert len(set(drawn.values())) > 2
     assert {seed: decide(plugins, nodes[1:], seed=seed).row for seed in range(12)} == drawn
     assert {decide(plugins, nodes, seed=seed).row for seed in range(5)} == {0}
@@ -199,7 +195,6 @@ def test_a_seed_draws_among_the_ties_and_always_draws_alike():
 
 def test_without_score_plugins_the_first_feasible_node_is_taken_and_the_rest_is_not_looked_at():
     result = decide([plugin("A", filter=rejecting("a"))], "abcd")
-
     assert (result.row, result.scores) == (1, None)
     assert result.filter.not_evaluated.tolist() == [False, False, True, True]
 
@@ -234,7 +229,6 @@ def test_a_pod_turned_down_on_its_node_gives_everything_back(point, status, outc
 def test_a_nominated_node_that_pre_filter_left_out_keeps_what_the_filters_said():
     plugins = [names_only("a", "c"), plugin("B", filter=rejecting(*"abc", text="B says no"))]
     result = decide(plugins, "abcd", pods=[pod(nominated="b")])
-
     assert result.message == f"0/4 nodes are available: 1 {ONLY_AFFINITY}, 3 B says no."
     assert [result.filter.status(row).texts[0] for row in range(4)] == ["B says no"] * 3 + [ONLY_AFFINITY]
     assert result.filter.rows_with_code(Code.UNSCHEDULABLE).tolist() == [0, 1, 2]
@@ -246,7 +240,6 @@ def test_what_nominated_pods_took_is_free_again_for_the_next_pod_of_the_same_sha
     made = session([FULL, SCORE], pods=pods)
     assert schedule_pod(made, 0).row == 1
     made.nominator.drop(3)
-
     assert schedule_pod(made, 1).row == 0
 
 
@@ -257,7 +250,6 @@ def test_extenders_filter_one_after_another_what_the_filters_left():
     one = FakeExtender(rejects={"b": "busy"})
     other = FakeExtender("other", unresolvable={"c": "broken"})
     result = decide([plugin("A", filter=rejecting("a")), SCORE], "abcd", extenders=(one, other))
-
     codes = [result.filter.status(row) and result.filter.status(row).code.text for row in range(4)]
     assert (one.asked, other.asked) == ([["b", "c", "d"]], [["c", "d"]])
     assert result.row == 3
@@ -280,14 +272,12 @@ def test_when_no_node_is_left_no_further_extender_is_asked():
 )
 def test_what_extenders_say_is_told_in_the_message(first, extender, message):
     result = decide([first, SCORE], extenders=(FakeExtender(**extender),))
-
     assert result.message == f"0/3 nodes are available: {message}."
 
 
 def test_a_node_in_both_lists_of_an_extender_is_unresolvable():
     extenders = (FakeExtender(rejects={"a": "busy"}, unresolvable={"a": "broken"}, drops="bc"),)
     result = decide([SCORE], extenders=extenders)
-
     assert result.filter.status(0).texts == ("broken",)
     assert result.filter.status(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
@@ -303,7 +293,6 @@ def test_a_node_in_both_lists_of_an_extender_is_unresolvable():
 )
 def test_an_extender_that_does_not_answer_or_has_no_say(options, expected, n_asked):
     extender = FakeExtender(**options)
-
     assert told(decide([SCORE], extenders=(extender,))) == expected
     assert len(extender.asked) == n_asked
 
@@ -320,7 +309,6 @@ def test_an_extender_that_does_not_answer_or_has_no_say(options, expected, n_ask
 def test_a_nominated_node_is_taken_unless_an_extender_turns_it_down(options, expected, n_asked):
     extender = FakeExtender(**options)
     result = decide([SCORE], pods=[pod(nominated="b")], extenders=(extender,))
-
     assert told(result) == expected
     assert (extender.asked[0], len(extender.asked)) == (["b"], n_asked)
 
@@ -328,7 +316,6 @@ def test_a_nominated_node_is_taken_unless_an_extender_turns_it_down(options, exp
 def test_extenders_score_from_0_to_10_times_ten_times_their_weight():
     extender = FakeExtender(prioritizes=True, filters=False, weight=3, scores={"a": 2, "c": 10, "gone": 7})
     result = decide([plugin("Score", score=scoring(a=100))], extenders=(extender,))
-
     assert result.scores.total.tolist() == [160, 0, 300]
     assert result.scores.plugins_at(2) == {"Score": 0, "extender": 300}
     assert extender.asked == [["a", "b", "c"]]
@@ -337,7 +324,6 @@ def test_extenders_score_from_0_to_10_times_ten_times_their_weight():
 @pytest.mark.parametrize("options", [{"fails": True}, {"interested": False}, {"prioritizes": False}])
 def test_extenders_that_give_no_scores(options):
     extender = FakeExtender(**{"prioritizes": True, "filters": False, "scores": {"c": 10}, **options})
-
     assert decide([SCORE], extenders=(extender,)).scores.plugins_at(2) == {"Score": 0}
 
 
@@ -349,7 +335,6 @@ def test_a_rejected_nominated_node_counts_once_as_looked_at_wherever_the_search_
     plugins = [plugin("A", filter=rejecting(node, text="full")), SCORE]
     made = session(plugins, HUNDREDS, pods=[pod(nominated=node), pod("next")], sample=True, percentage=50)
     result = schedule_pod(made, 0)
-
     assert made.sampling.start_index == 126
     assert result.filter.not_evaluated.sum() == n_not_evaluated
     assert result.filter.status(int(node[1:])).texts == ("full",)
@@ -359,6 +344,5 @@ def test_a_rejected_nominated_node_counts_once_as_looked_at_wherever_the_search_
 def test_what_nominated_pods_rejected_beyond_the_end_of_the_search_is_not_told():
     pods = [pod(), pod("r", on="n249"), pod("n", nominated="n249")]
     result = decide([FULL, SCORE], HUNDREDS, pods, sample=True, percentage=50)
-
     assert result.filter.not_evaluated[249]
     assert result.filter.reason_counts() == {}

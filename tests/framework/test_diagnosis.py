@@ -122,7 +122,6 @@ def test_counts_and_codes_equal_asking_node_by_node(made):
     counts = Counter()
     for status in told.values():
         counts.update((status.plugin, text) for text in status.texts)
-
     assert made.reason_counts() == counts
     for code in Code:
         assert made.rows_with_code(code).tolist() == [row for row, status in told.items() if status.code is code]
@@ -151,7 +150,6 @@ def test_every_node_is_feasible_or_unseen_or_told_about_or_dropped_in_silence(ma
 def test_a_pod_stopped_in_pre_filter_has_the_same_status_on_every_node():
     rejected = Status.unschedulable("x", "y")
     made = FilterOutcome(3, np.zeros(3, np.bool_), pre_filter_status=Status(rejected.code, rejected.reasons, "P"))
-
     assert [made.status(row) for row in range(3)] == [made.status(0)] * 3
     assert (made.status(0).plugin, made.status(0).texts) == ("P", ("x", "y"))
     assert made.rows_with_code(Code.UNSCHEDULABLE).tolist() == [0, 1, 2]
@@ -176,7 +174,6 @@ def test_nodes_left_out_are_filtered_when_somebody_asks_what_else_is_wrong():
 
 def test_positions_of_filtered_nodes():
     made = outcome([0, 0], n_nodes=5, rows=np.asarray([1, 4]))
-
     assert [made.position(row) for row in range(5)] == [None, 0, None, None, 1]
     assert made.positions(np.asarray([4, 1])).tolist() == [1, 0]
     assert made.are_filtered(np.asarray([4, 1]))

@@ -28,7 +28,6 @@ def test_a_status_is_a_success_a_rejection_or_an_error(status, is_success, is_re
 def test_what_is_kept_in_a_cycle_is_found_under_its_class():
     cycle = CycleState(None, 0, None)
     cycle.write("text")
-
     assert (cycle.read(str), cycle.find(str), cycle.find(int)) == ("text", "text", None)
     with pytest.raises(KeyError):
         cycle.read(int)
@@ -93,7 +92,6 @@ def test_a_pod_is_promised_the_node_that_it_was_promised_last(moves, more):
     nominator, model = Nominator(), []
     play(nominator, model, moves)
     assert read(nominator) == plainly(model)
-
     twin, other = nominator.copy(), list(model)
     play(twin, other, more)
     assert read(twin) == plainly(other)

@@ -17,7 +17,6 @@ def named(kind, *names, namespace="default"):
 def test_namespaces_that_are_not_known_have_no_labels():
     blue = convert({"metadata": {"name": "blue", "labels": {"team": "a"}}}, Namespace)
     listers = Listers(Snapshot(namespaces=(blue,)))
-
     assert listers.namespace_labels("blue") == {"team": "a"}
     assert listers.namespace_labels("red") == {}
 
@@ -25,7 +24,6 @@ def test_namespaces_that_are_not_known_have_no_labels():
 def test_services_are_found_by_namespace_in_their_order():
     services = (*named(Service, "b", "a"), *named(Service, "c", namespace="blue"))
     found = Listers(Snapshot(services=services)).services_by_namespace
-
     assert {key: [each.metadata.name for each in value] for key, value in found.items()} == {
         "default": ["b", "a"],
         "blue": ["c"],
@@ -35,7 +33,6 @@ def test_services_are_found_by_namespace_in_their_order():
 def test_budgets_come_in_order():
     budgets = (*named(PodDisruptionBudget, "b", "a"), *named(PodDisruptionBudget, "c", namespace="blue"))
     found = Listers(Snapshot(pod_disruption_budgets=budgets)).pod_disruption_budgets
-
     assert [(each.metadata.namespace, each.metadata.name) for each in found] == [
         ("blue", "c"),
         ("default", "a"),
@@ -84,5 +81,4 @@ OWN = "deviceclass.resource.kubernetes.io/"
 )
 def test_classes_behind_extended_resources(classes, expected):
     found = Listers(Snapshot(device_classes=tuple(classes))).extended_resource_classes
-
     assert {resource: each.metadata.name for resource, each in found.items()} == expected

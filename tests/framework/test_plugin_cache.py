@@ -195,7 +195,6 @@ def test_many_changed_rows_mean_all(rows, expected):
     made = session([], "abcdefgh", [pod(f"p{number}") for number in range(3)])
     for number, row in enumerate(rows):
         made.cluster.bind(number, row)
-
     found = changed_rows(made.cluster, 0)
     assert (found if found is None else found.tolist()) == expected
 
@@ -283,7 +282,6 @@ def test_pods_in_a_row_are_decided_as_each_of_them_alone(world, incoming, again,
     session = Base(load_snapshot(objects(world, incoming, has_service=has_service))).session.fork()
     for row in [row for row, info in enumerate(session.cluster.pods.infos) if not info.pod.spec.node_name]:
         result, alone = schedule_pod(session, row), schedule_pod(session.fork(), row)
-
         assert told(result) == told(alone)
         if result.outcome is Outcome.SCHEDULED:
             session.bind(row, result.row)

@@ -147,7 +147,6 @@ def test_other_replicas_need_a_cycle_each_and_the_session_stays_as_it_is(spec):
     made = session_of([node(0, "a", 4, 9), node(1, "b", 4, 9)], "scheduler")
     info = PodInfo(convert(pod("new", **spec), Pod))
     n_pods = len(made.cluster.pods)
-
     assert place_replicas(made, info, None) is None
     assert len(made.cluster.pods) == n_pods
     assert not made.cluster.log
@@ -155,13 +154,11 @@ def test_other_replicas_need_a_cycle_each_and_the_session_stays_as_it_is(spec):
 
 def test_a_few_replicas_are_not_worth_the_preparation():
     made = session_of([node(0, "a", 4, 9)], "scheduler")
-
     assert place_replicas(made, PodInfo(convert(pod("new"), Pod)), session.FEW - 1) is None
 
 
 def test_too_many_groups_of_nodes_need_a_cycle_for_each_replica(monkeypatch):
     monkeypatch.setattr(session, "MAX_GROUPS", 1)
     made = session_of([node(0, "a", 4, 9), node(1, "b", 4, 9)], "scheduler")
-
     assert place_replicas(made, PodInfo(convert(pod("new", constraints=[soft(ZONE)]), Pod)), None) is None
     assert not made.cluster.log

@@ -39,7 +39,6 @@ def named(*nodes):
 
 def test_nothing_to_say_is_success_for_all_nodes():
     outcome = pre_filter(None, None)
-
     assert (outcome.status, outcome.nodes, outcome.skipped) == (None, None, frozenset())
 
 
@@ -50,7 +49,6 @@ def test_skipped_plugins_are_those_that_say_so():
 def test_an_unresolvable_rejection_ends_it_and_the_rest_is_not_asked():
     asked = []
     outcome = pre_filter(SKIP, rejected(Status.unresolvable("never", "ever")), lambda _: asked.append("C"))
-
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("never", "ever"), "B")
     assert outcome.status.message == "never, ever"
     assert outcome.skipped == {"A"}
@@ -62,7 +60,6 @@ def test_after_a_rejection_that_preemption_may_cure_the_rest_is_asked_and_the_la
     outcome = pre_filter(
         rejected(Status.unschedulable("one")), rejected(Status.unschedulable("two")), lambda _: asked.append("C"), SKIP
     )
-
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE, ("two",), "B")
     assert outcome.skipped == {"D"}
     assert asked == ["C"]
@@ -70,7 +67,6 @@ def test_after_a_rejection_that_preemption_may_cure_the_rest_is_asked_and_the_la
 
 def test_an_unresolvable_rejection_counts_over_an_earlier_one():
     outcome = pre_filter(rejected(Status.unschedulable("one")), rejected(Status.unresolvable("two")))
-
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("two",), "B")
 
 
@@ -82,7 +78,6 @@ def test_an_error_names_its_plugin():
 
 def test_the_nodes_named_intersect():
     outcome = pre_filter(named("a", "b"), None, named("b", "c"))
-
     assert outcome.nodes == {"b"}
     assert outcome.plugins_with_nodes == {"A", "C"}
     assert outcome.status is None
@@ -101,7 +96,6 @@ def test_the_nodes_named_intersect():
 )
 def test_no_nodes_left(answers, text):
     outcome = pre_filter(*answers)
-
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,))
     assert outcome.nodes == frozenset()
 
@@ -191,9 +185,7 @@ def test_a_plugin_asked_each_time_may_change_its_mind(answer):
 def test_all_filters_answer_whatever_those_before_them_said():
     plugins = [plugin("A", filter=rejecting(*"abc")), plugin("B", filter=rejecting("b")), plugin("C", filter=None)]
     framework, cycle, entry = cycle_of(session(plugins))
-
     verdicts, passes = framework.filter_all(cycle, entry, frozenset({"C"}))
-
     assert [(name, verdict.bits.tolist()) for name, verdict in verdicts] == [("A", [1, 1, 1]), ("B", [0, 1, 0])]
     assert passes.tolist() == [False, False, False]
 
@@ -201,7 +193,6 @@ def test_all_filters_answer_whatever_those_before_them_said():
 def test_the_status_of_a_node_is_that_of_the_first_plugin_that_rejects():
     plugins = [plugin("A", filter=rejecting("b", text="one")), plugin("B", filter=rejecting(*"bc", text="two"))]
     framework, cycle, _ = cycle_of(session(plugins))
-
     statuses = framework.statuses(cycle, np.asarray([2, 1, 0]), frozenset())
     assert [None if each is None else (each.plugin, each.texts) for each in statuses] == [
         ("B", ("two",)),
@@ -218,7 +209,6 @@ def test_plugins_that_ignore_pods_are_those_of_node_objects_and_those_that_say_s
         plugin("D", Scope.CLUSTER, ignores_pods=True),
     ]
     framework, _, _ = cycle_of(session(plugins))
-
     assert [framework.ignores_pods(name) for name in "ABCD"] == [True, False, False, True]
 
 
@@ -234,9 +224,7 @@ def test_nominated_pods_of_equal_or_higher_priority_count_as_running(priorities,
     one, other = priorities
     pods = [pod(), pod("one", nominated="c", priority=one), pod("other", nominated="a", priority=other)]
     framework, cycle, _ = cycle_of(session([], pods=pods))
-
     delta = framework.nominated_changes(cycle, np.asarray([2, 0, 1]))
-
     found = delta and list(zip(delta.positions.tolist(), delta.pods.tolist(), delta.signs.tolist(), strict=True))
     assert found == expected
 
@@ -261,9 +249,7 @@ def test_scores_are_normalized_over_the_feasible_nodes_and_weighted(scope, keep)
         plugin("A", scope, score=scoring(a=1, b=5, c=2)),
         plugin("B", scope, score=scoring(a=3, b=9, c=4), normalize_score=lambda _, raw: 100 * raw // raw.max()),
     ]
-
     found = scores(plugins, [0, 2], weights={"A": 2, "B": 3}, keep=keep)
-
     assert found.total.tolist() == [2 * 1 + 3 * 75, 2 * 2 + 3 * 100]
     assert [found.plugins_at(position) for position in (0, 1)] == [{"A": 2, "B": 225}, {"A": 4, "B": 300}]
 
@@ -272,9 +258,7 @@ def test_scores_are_normalized_over_the_feasible_nodes_and_weighted(scope, keep)
 def test_a_plugin_may_leave_its_score_out(answer):
     log = []
     plugins = [plugin("A", pre_score=answer, score=counting(log, "A")), plugin("B", pre_score=None, score=scoring(b=1))]
-
     found = scores(plugins)
-
     assert found.total.tolist() == [0, 1, 0]
     assert found.plugins_at(0) == {"B": 0}
     assert log == []
@@ -317,7 +301,6 @@ def test_pre_scores_of_one_node_are_asked_once_a_shape_and_the_others_each_time(
 def test_a_score_that_is_the_same_everywhere_is_not_asked_for(points, expected):
     plugins = [plugin("A", constant_score=3, score=never, **points), plugin("B", score=scoring(b=1))]
     made = session(plugins, weights={"A": 2})
-
     for row in (0, 0):
         framework, cycle, entry = cycle_of(made, row)
         found = framework.run_scores(cycle, np.asarray([0, 1]), entry)
@@ -330,7 +313,6 @@ def test_a_plugin_that_leaves_its_score_out_has_none_even_if_it_is_the_same_ever
         plugin("A", pre_score=PreScoreResult.SKIP, constant_score=3, score=never),
         plugin("B", constant_score=None, score=scoring(b=1)),
     ]
-
     assert scores(plugins).plugins_at(1) == {"B": 1}
 
 
@@ -358,7 +340,6 @@ def after(*results):
 
 def test_the_first_success_ends_post_filter():
     found = after(post_filter(Status.unschedulable("one")), post_filter(SUCCESS, row=2, findings="room"), never)
-
     assert (found.status.code, found.status.message) == (StatusCode.SUCCESS, "")
     assert (found.nominated_row, found.findings) == (2, "room")
 
@@ -366,7 +347,6 @@ def test_the_first_success_ends_post_filter():
 @pytest.mark.parametrize("status", [Status.unresolvable("never"), Status.error("broken")])
 def test_what_nothing_helps_against_and_errors_end_post_filter_too(status):
     found = after(post_filter(Status.unschedulable("one")), post_filter(status), never)
-
     assert found.status == Status(status.code, status.reasons, "B")
 
 
@@ -374,7 +354,6 @@ def test_post_filters_that_find_nothing_are_told_together_under_the_name_of_the_
     found = after(
         post_filter(Status.unschedulable("one", "two")), post_filter(Status.unschedulable("three"), findings="looked")
     )
-
     assert found.status == Status(StatusCode.UNSCHEDULABLE, ("one", "two", "three"), "A")
     assert found.status.message == "one, two, three"
     assert (found.nominated_row, found.findings) == (None, "looked")
@@ -397,14 +376,12 @@ def test_all_reserve():
 
 def test_when_one_cannot_reserve_all_give_back_last_first():
     status, log = reserving(SUCCESS, Status.unschedulable("taken"), SUCCESS)
-
     assert status == Status(StatusCode.UNSCHEDULABLE, ("taken",), "B")
     assert log == ["+A", "+B", "-C", "-B", "-A"]
 
 
 def test_an_error_of_reserve_names_its_plugin():
     status, log = reserving(Status.error("broken"), SUCCESS, SUCCESS)
-
     assert status == Status.error('running Reserve plugin "A": broken')
     assert log == ["+A", "-C", "-B", "-A"]
 
@@ -419,7 +396,6 @@ def test_an_error_of_reserve_names_its_plugin():
 )
 def test_permit_has_the_last_word(answer, expected):
     framework, cycle, _ = cycle_of(session([plugin("A", permit=SUCCESS), plugin("B", permit=answer)]))
-
     assert framework.run_permit(cycle, 0) == expected
 
 
@@ -430,7 +406,6 @@ def test_the_first_plugin_that_keeps_a_pod_out_of_the_queue_is_named():
         plugin("C", pre_enqueue=never),
     ]
     framework, cycle, _ = cycle_of(session(plugins))
-
     assert framework.run_pre_enqueue(cycle.pod) == Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("gate",), "B")
 
 

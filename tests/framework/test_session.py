@@ -66,7 +66,6 @@ def test_plugins_of_a_fork_see_the_fork():
 def test_a_fork_can_be_given_other_objects():
     made = session([])
     listers = Listers(Snapshot())
-
     assert made.fork().listers is made.listers
     assert made.fork(listers).listers is listers
     assert made.fork(listers).frameworks[SCHEDULER].handle.listers is listers
@@ -75,7 +74,6 @@ def test_a_fork_can_be_given_other_objects():
 def test_forks_draw_alike():
     made = session([plugin("Score", score=scoring())], "abcdefgh", [pod(f"p{number}") for number in range(6)], seed=5)
     draws = [[schedule_pod(twin, row).row for row in range(6)] for twin in (made.fork(), made.fork())]
-
     assert draws[0] == draws[1]
     assert len(set(draws[0])) > 1
 
@@ -106,7 +104,6 @@ def test_a_pod_that_the_api_server_refuses_is_not_nominated():
     refused = made.add_pod(pod("refused", nominated="b"))
     made.refused[refused] = "quota"
     made.nominate_from_status([refused])
-
     assert not made.nominator
 
 
@@ -114,7 +111,6 @@ def test_a_nomination_that_holds_keeps_its_place():
     made = session([], pods=[pod("x", nominated="b"), pod("y", nominated="b"), pod("z", nominated="a")])
     made.nominator.nominate(2, 1)
     made.nominate_from_status([0, 1, 2])
-
     assert made.nominator.pods_for(1) == (0, 1, 2)
 
 
@@ -129,5 +125,4 @@ def test_a_pod_that_is_bound_is_no_longer_nominated():
 def test_pods_are_found_by_name():
     made = session([], pods=[pod("x"), pod("y", namespace="blue")])
     added = made.add_pod(pod("z"))
-
     assert [made.find(key) for key in ("default/x", "blue/y", "default/z", "default/y")] == [0, 1, added, None]

@@ -36,7 +36,6 @@ def first_on_heap(positions: np.ndarray[tuple[int], np.dtype[np.intp]]) -> int:
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=70))
 def test_the_top_is_that_of_gos_heap(scores: list[int]) -> None:
     best = np.flatnonzero(np.asarray(scores) == max(scores))
-
     assert best[first_on_heap(best)] == go_heap_top(scores)
 
 
@@ -51,7 +50,6 @@ def test_a_node_deep_on_the_left_comes_up_before_one_on_the_right(positions: lis
 def test_only_feasible_nodes_are_on_the_heap_in_the_order_of_the_search() -> None:
     order = np.asarray([3, 0, 4, 1, 2])
     feasible = np.asarray([True, False, True, True, True])
-
     places = np.argsort(order)
     assert first_up(np.asarray([0, 2, 4]), feasible, order, places) == 0
     assert first_up(np.asarray([2, 4]), feasible, order, places) == 2
@@ -66,7 +64,6 @@ def test_a_search_that_begins_later_goes_on_at_the_beginning(
     ties = sorted(data.draw(st.sets(st.sampled_from(sorted(feasible)), min_size=1)))
     searched = [row for row in listed[start % 7 :] + listed[: start % 7] if row in feasible]
     is_feasible = np.isin(np.arange(7), list(feasible))
-
     found = first_up(np.asarray(ties), is_feasible, np.asarray(listed), np.argsort(listed), start)
     assert found == searched[go_heap_top([int(row in ties) for row in searched])]
 

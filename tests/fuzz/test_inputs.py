@@ -17,7 +17,6 @@ from tests.fuzz.objects import Maker
 
 def test_a_seed_makes_the_same_objects_of_all_kinds_again() -> None:
     first, second = (Maker(random.Random("x")).objects() for _ in range(2))
-
     assert json.dumps(first) == json.dumps(second)
     kinds = {Maker(random.Random(number)).object(kind)["kind"] for number, kind in enumerate(KINDS)}
     assert kinds == {kind.name for kind in KINDS}
@@ -30,7 +29,6 @@ def test_a_few_inputs_lead_to_no_finding(seed: int, tmp_path: Path) -> None:
 
 def test_questions_of_all_kinds_are_made() -> None:
     kinds = {documents.question(Maker(random.Random(number)))["kind"] for number in range(300)}
-
     assert kinds == set(QUESTIONS)
 
 
@@ -52,7 +50,6 @@ def test_an_api_server_serves_the_objects(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_odd_values_stand_in_reports() -> None:
     maker, content = Maker(random.Random("x")), {"a": [{"b": number, "c": "d"} for number in range(100)]}
-
     assert documents.mutated(maker, content, 0) == content
     assert documents.mutated(maker, content, 0.05) != content
 

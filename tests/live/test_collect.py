@@ -30,9 +30,7 @@ def recorded_objects() -> list[dict[str, object]]:
 
 def test_a_live_cluster_is_the_same_snapshot_as_its_objects_in_a_file(start: Start) -> None:
     _, options = start()
-
     snapshot = collect_snapshot(options)
-
     assert snapshot.digest == load_snapshot(recorded_objects()).digest
     assert (snapshot.source, snapshot.server_version) == ("live:demo", "v1.36.2")
     assert snapshot.taken_at is not None
@@ -42,7 +40,6 @@ def test_a_live_cluster_is_the_same_snapshot_as_its_objects_in_a_file(start: Sta
 @pytest.mark.parametrize("page_size", [1, 7, 500])
 def test_the_size_of_pages_makes_no_difference(start: Start, page_size: int) -> None:
     _, options = start(page_size=page_size)
-
     assert collect_snapshot(options).digest == load_snapshot(recorded_objects()).digest
 
 
@@ -52,9 +49,7 @@ _CONFIG_MAPS = ("status", "priority-expander")
 
 def test_only_get_and_only_what_scheduling_reads(start: Start) -> None:
     api, options = start(page_size=20)
-
     collect_snapshot(options)
-
     assert {request.method for request in api.requests} == {"GET"}
     assert not {path for path in api.paths if "secret" in path or "event" in path}
     config_maps = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-"
@@ -63,9 +58,7 @@ def test_only_get_and_only_what_scheduling_reads(start: Start) -> None:
 
 def test_terminated_pods_stay_on_the_server(start: Start) -> None:
     api, options = start()
-
     snapshot = collect_snapshot(options)
-
     (pods,) = [request for request in api.requests if request.path == "/api/v1/pods"]
     assert pods.query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
     assert {pod.status.phase for pod in snapshot.pods} <= {"Running", "Pending", "Unknown"}
@@ -74,9 +67,7 @@ def test_terminated_pods_stay_on_the_server(start: Start) -> None:
 def test_progress_is_told_for_every_kind(start: Start) -> None:
     _, options = start(page_size=20)
     told: dict[str, list[tuple[int, int | None]]] = {}
-
     collect_snapshot(options, lambda resource, seen, total: told.setdefault(resource, []).append((seen, total)))
-
     assert set(told) == BY_NAME.keys() - OPTIONAL.keys()
     assert told["pods"] == [(20, None), (40, None), (60, None), (82, 82)]
 
@@ -102,10 +93,8 @@ def test_a_forbidden_kind_is_missing_and_its_plugins_named(start: Start) -> None
 @pytest.mark.parametrize("resource", ["nodes", "pods"])
 def test_without_nodes_or_pods_there_is_no_snapshot(start: Start, resource: str) -> None:
     _, options = start(Cluster(forbidden=frozenset({resource})), token=READER_TOKEN)
-
     with pytest.raises(ForbiddenError, match=f'User "demo-reader" cannot list resource "{resource}"') as caught:
         collect_snapshot(options)
-
     assert "kplan snapshot rbac" in caught.value.hint
     assert "--namespaces" in caught.value.hint
 
@@ -113,19 +102,15 @@ def test_without_nodes_or_pods_there_is_no_snapshot(start: Start, resource: str)
 def test_what_is_missing_stays_missing_in_the_file(start: Start, tmp_path: Path) -> None:
     _, options = start(Cluster(forbidden=frozenset({"csinodes"})), token=READER_TOKEN)
     snapshot = collect_snapshot(options)
-
     save_snapshot(snapshot, tmp_path / "cluster.json")
     loaded = load_snapshot(tmp_path / "cluster.json")
-
     assert (loaded.missing, loaded.warnings, loaded.digest) == (snapshot.missing, snapshot.warnings, snapshot.digest)
     assert (loaded.server_version, loaded.taken_at) == (snapshot.server_version, snapshot.taken_at)
 
 
 def test_namespaces_narrow_the_namespaced_kinds_and_say_so(start: Start) -> None:
     api, options = start(namespaces=("shop", "data"))
-
     snapshot = collect_snapshot(options)
-
     assert {pod.metadata.namespace for pod in snapshot.pods} == {"shop", "data"}
     assert len(snapshot.nodes) == 12
     assert snapshot.missing[0].reason == "read in shop, data only"
@@ -136,9 +121,7 @@ def test_namespaces_narrow_the_namespaced_kinds_and_say_so(start: Start) -> None
 def test_namespaced_users_without_any_other_right_still_get_their_namespaces(start: Start) -> None:
     cluster = Cluster(forbidden=frozenset({"namespaces", "services"}))
     _, options = start(cluster, token=READER_TOKEN, namespaces=("shop", "data"))
-
     snapshot = collect_snapshot(options)
-
     assert [namespace.metadata.name for namespace in snapshot.namespaces] == ["shop", "data"]
     assert (
         MissingKind("services", "forbidden in shop, data", ("PodTopologySpread",), ("shop", "data")) in snapshot.missing
@@ -147,9 +130,7 @@ def test_namespaced_users_without_any_other_right_still_get_their_namespaces(sta
 
 def test_groups_that_the_server_does_not_have_are_not_missing(start: Start) -> None:
     api, options = start(Cluster(groups_not_served=frozenset({"resource.k8s.io"})))
-
     snapshot = collect_snapshot(options)
-
     assert snapshot.resource_slices == ()
     assert snapshot.missing == ()
     assert not [path for path in api.paths if path.startswith("/apis/resource.k8s.io")]
@@ -181,9 +162,7 @@ def once(path: str, answer: Answer, *, when: str = "") -> Fault:
 def test_a_list_that_expires_is_finished_and_said_to_be_of_two_moments(start: Start) -> None:
     expired = replay("error-410-expired-continue")
     _, options = start(Cluster(fault=once("/api/v1/pods", expired, when="continue")), page_size=20)
-
     snapshot = collect_snapshot(options)
-
     assert snapshot.digest == load_snapshot(recorded_objects()).digest
     assert [(each.code, each.object) for each in snapshot.warnings] == [("InconsistentList", "pods")]
 
@@ -199,7 +178,6 @@ def test_a_list_that_expires_is_finished_and_said_to_be_of_two_moments(start: St
 )
 def test_passing_trouble_passes(start: Start, trouble: Answer) -> None:
     _, options = start(Cluster(fault=once("/api/v1/nodes", trouble)))
-
     assert len(collect_snapshot(options).nodes) == 12
 
 
@@ -216,8 +194,6 @@ def test_lasting_trouble_ends_and_stops_the_other_lists(start: Start, monkeypatc
 
 def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:
     _, options = start(token="expired")
-
     with pytest.raises(UnauthorizedError, match="does not know who asks") as caught:
         collect_snapshot(options)
-
     assert "log in again" in caught.value.hint

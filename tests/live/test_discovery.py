@@ -48,7 +48,6 @@ def versions(cluster: Cluster) -> tuple[dict[str, str | None], list[str]]:
 def test_a_recent_server_is_asked_twice_and_the_older_form_tells_the_same() -> None:
     found, paths = versions(Cluster())
     older, older_paths = versions(Cluster(aggregated_discovery=False))
-
     assert found == older == NEWEST
     assert paths == ["/api", "/apis"]
     assert "/apis/resource.k8s.io/v1" in older_paths
@@ -57,9 +56,7 @@ def test_a_recent_server_is_asked_twice_and_the_older_form_tells_the_same() -> N
 @pytest.mark.parametrize("aggregated", [True, False])
 def test_a_group_that_is_not_served_is_left_out(aggregated: bool) -> None:
     cluster = Cluster(aggregated_discovery=aggregated, groups_not_served=frozenset({"resource.k8s.io"}))
-
     found, _ = versions(cluster)
-
     assert {name for name, version in found.items() if version is None} == {*DYNAMIC, *OPTIONAL}
 
 
@@ -85,29 +82,23 @@ def only_versions(*names: str) -> Fault:
 )
 def test_the_newest_version_that_can_be_read_is_asked_for(served: tuple[str, ...], chosen: str | None) -> None:
     found, _ = versions(Cluster(fault=only_versions(*served)))
-
     assert {found[name] for name in DYNAMIC} == {chosen}
 
 
 def test_a_server_that_does_not_tell_is_taken_to_serve_all() -> None:
     forbidden = Cluster(fault=lambda request: status(403, "Forbidden", "no") if request.path == "/api" else None)
-
     found, _ = versions(forbidden)
-
     assert found == NEWEST | {name: BY_NAME[name].kind.versions[0] for name in OPTIONAL}
 
 
 def test_the_version_of_the_server_is_read_unless_it_keeps_that_to_itself() -> None:
     silent = Cluster(fault=lambda _request: status(403, "Forbidden", "no"))
-
     assert read_version(Reader(Direct(Cluster(git_version="v1.34.1+k3s1")))) == "v1.34.1+k3s1"
     assert read_version(Reader(Direct(silent))) == ""
 
 
 def test_something_that_is_no_api_server_is_told_apart() -> None:
     direct = Direct(Cluster(fault=lambda _request: Answer(200, b"<html>Welcome</html>")))
-
     with pytest.raises(ApiError, match="not an answer of an API server") as caught:
         read_version(Reader(direct))
-
     assert "server address" in caught.value.hint

@@ -93,7 +93,6 @@ def test_filters_by_node_objects() -> None:
 def test_filters_by_names_when_it_knows_the_nodes() -> None:
     with webhook(filter=lambda question: {"NodeNames": question["NodeNames"][1:]}) as hook:
         found = place(hook, CLUSTER, filterVerb="filter", bindVerb="bind", nodeCacheCapable=True)
-
     assert found.feasible_nodes == ("b", "c")
     assert [verb for verb, _ in hook.asked] == ["filter"]  # bind is never called
     assert hook.asked[0][1]["NodeNames"] == ["a", "b", "c"]
@@ -103,7 +102,6 @@ def test_filters_by_names_when_it_knows_the_nodes() -> None:
 def test_scores_count_ten_times_their_weight() -> None:
     with webhook(prioritize=lambda question: [{"Host": "c", "Score": 10}, {"host": "a", "score": 1}]) as hook:
         found = place(hook, CLUSTER, prioritizeVerb="prioritize", weight=3)
-
     assert found.node == "c"
     assert [found.scores[name].plugins[hook.url] for name in ("a", "b", "c")] == [30, 0, 300]
 
@@ -112,7 +110,6 @@ def test_only_pods_that_ask_for_a_managed_resource_concern_it() -> None:
     with webhook(filter=lambda question: {"NodeNames": []}) as hook:
         managed = {"managedResources": [{"name": "example.com/fpga"}]}
         found = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True, **managed)
-
     assert found.node == "a"
     assert hook.asked == []
 
@@ -134,7 +131,6 @@ def test_a_faulty_extender_is_an_error_unless_it_is_ignorable(reply: Any, messag
     with webhook(filter=reply) as hook:
         strict = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True)
         lenient = place(hook, CLUSTER, filterVerb="filter", nodeCacheCapable=True, ignorable=True)
-
     assert strict.outcome.value == "Error"
     assert message.format(url=hook.url) in strict.message
     assert lenient.node == "a"
@@ -143,7 +139,6 @@ def test_a_faulty_extender_is_an_error_unless_it_is_ignorable(reply: Any, messag
 def test_a_failing_prioritizer_gives_no_score() -> None:
     with webhook(prioritize=(500, b"")) as hook:
         found = place(hook, CLUSTER, prioritizeVerb="prioritize", weight=1)
-
     assert found.node == "a"
     assert hook.url not in found.scores["a"].plugins
 
@@ -180,6 +175,5 @@ def test_without_being_asked_to_nobody_calls() -> None:
     with webhook(filter=lambda question: {"NodeNames": []}) as hook:
         config = configured(hook, filterVerb="filter")
         found = kplan.Planner(kplan.load_snapshot(CLUSTER), config).place("default/new")
-
     assert found.node == "a"
     assert hook.asked == []

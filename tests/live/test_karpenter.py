@@ -82,5 +82,4 @@ def test_what_is_read_is_the_same_as_from_a_file(start: Start) -> None:
     _, live = start(Cluster(aggregated_discovery=False, fault=serve))
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     written = [obj for listed in objects().values() for obj in listed if "kind" in obj]
-
     assert collect_snapshot(live).digest == load_snapshot([namespace, *written]).digest

@@ -71,16 +71,13 @@ def test_flags_replace_the_current_context_and_its_parts(
 def test_several_files_are_joined_and_missing_ones_passed_over(tmp_path: Path) -> None:
     first = write(tmp_path, {key: TWO_CLUSTERS[key] for key in ("contexts", "current-context")}, "first")
     second = write(tmp_path, {key: TWO_CLUSTERS[key] for key in ("clusters", "users")}, "second")
-
     access = load_access(LiveOptions(kubeconfig=f"{first}:{tmp_path / 'absent'}:{second}", context="two"))
-
     assert access.server == TWO
 
 
 def test_the_file_in_the_home_directory_is_the_default(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write(tmp_path / ".kube", TWO_CLUSTERS)
-
     assert load_access(LiveOptions()).name == "one"
 
 
@@ -169,20 +166,16 @@ def test_a_kubeconfig_that_leads_nowhere_says_why_and_stays_as_it_is(
 ) -> None:
     path = Path(write(tmp_path, document))
     before = path.read_bytes()
-
     with pytest.raises(KubeconfigError, match=message) as caught:
         load_access(LiveOptions(kubeconfig=str(path), **flags))
-
     assert re.search(hint, caught.value.hint)
     assert path.read_bytes() == before
 
 
 def test_an_exec_plugin_that_fails_is_quoted(tmp_path: Path) -> None:
     document = exec_user(plugin(tmp_path, "echo 'please log in' >&2; exit 3"))
-
     with pytest.raises(KubeconfigError, match="of user u1 ended with 3: please log in") as caught:
         load(tmp_path, document)
-
     assert "log in" in caught.value.hint
 
 
@@ -195,7 +188,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
 def test_without_any_kubeconfig_and_outside_a_pod_there_is_no_cluster() -> None:
     with pytest.raises(KubeconfigError, match="no cluster to ask") as caught:
         load_access(LiveOptions())
-
     assert "--snapshot demo" in caught.value.hint
 
 
@@ -220,7 +212,6 @@ def test_inside_a_pod_its_account_and_namespace_are_used(tmp_path: Path, monkeyp
 
 def test_contexts_are_listed_as_they_stand_and_have_namespaces(tmp_path: Path) -> None:
     path = write(tmp_path, TWO_CLUSTERS)
-
     assert context_names(path) == ["one", "two"]
     namespaces = [context_namespace(LiveOptions(kubeconfig=path, context=name)) for name in ("", "two", "none")]
     assert namespaces == ["shop", "", ""]

@@ -74,10 +74,8 @@ def test_the_time_of_a_request_is_over_whatever_the_server_sends(says: list[byte
     with talking(*says) as url:
         access = load_access(LiveOptions(kubeconfig=str(kubeconfig(tmp_path, url)), request_timeout=LIMIT))
         begun = time.monotonic()
-
         with pytest.raises(UnreachableError, match=r"no complete answer from .* within 0\.4 s"):
             Transport(access, request_timeout=LIMIT).get("/version")
-
     assert time.monotonic() - begun < PATIENCE
 
 
@@ -95,10 +93,8 @@ POD = Pod(metadata=ObjectMeta(name="p", namespace="default"))
 def test_an_extender_has_the_time_of_its_configuration(says: list[bytes]) -> None:
     with talking(*says) as url:
         begun = time.monotonic()
-
         with pytest.raises(ExtenderError, match="context deadline exceeded"):
             extender_at(url).filter(POD, [])
-
     assert time.monotonic() - begun < PATIENCE
 
 
@@ -169,7 +165,6 @@ def test_a_list_without_end_is_noticed(
 ) -> None:
     monkeypatch.setattr(lists, "MAX_PAGES", 20)
     _, options = start(paged(lambda request: token(request.query.get("continue", ""))))
-
     with pytest.raises(ApiError, match=f"/api/v1/pods: the list does not end.*{problem}"):
         collect_snapshot(options)
 
@@ -201,7 +196,6 @@ def test_answers_that_are_no_lists_are_refused_in_words(start: Start, path: str,
 def test_an_answer_without_end_is_cut(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_MOST_BYTES", 1 << 20)
     _, options = start(Cluster(fault=lambda _request: Answer(200, b" " * (2 << 20))))
-
     with pytest.raises(UnreachableError, match="has more than"):
         collect_snapshot(options)
 
@@ -221,10 +215,8 @@ def with_plugin(directory: Path, script: str, **fields: Any) -> LiveOptions:
 def test_a_plugin_that_does_not_end_is_ended(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig_module, "LIMIT_SECONDS", LIMIT)
     begun = time.monotonic()
-
     with pytest.raises(KubeconfigError, match=r"plugin\.sh of user demo-user did not end within 0\.4 s"):
         load_access(with_plugin(tmp_path, script))
-
     assert time.monotonic() - begun < PATIENCE
 
 
@@ -241,10 +233,8 @@ EMPTY_CREDENTIAL = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "E
 )
 def test_what_a_plugin_prints_is_not_quoted(answer: str, tmp_path: Path) -> None:
     (tmp_path / "answer").write_text(answer)
-
     with pytest.raises(KubeconfigError) as caught:
         load_access(with_plugin(tmp_path, f"cat {tmp_path / 'answer'}"))
-
     assert caught.value.hint
     assert len(answer) < 3 or answer not in caught.value.message
 
@@ -255,12 +245,10 @@ echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"
 
 def test_a_plugin_is_not_given_what_is_piped_to_kplan(tmp_path: Path) -> None:
     options = with_plugin(tmp_path, f"cat > {tmp_path / 'read'}; exit 1", interactiveMode="IfAvailable")
-
     done = subprocess.run(
         [*PROGRAM, "place", "-", "--kubeconfig", options.kubeconfig],
         input=b"kind: Pod\n", capture_output=True, check=False, timeout=60,
     )  # fmt: skip
-
     assert done.returncode == 2
     assert (tmp_path / "read").read_bytes() == b""
 

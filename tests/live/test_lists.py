@@ -57,9 +57,7 @@ def names(listed: ListedObjects) -> list[str]:
 
 def test_a_list_is_read_page_by_page_to_its_end() -> None:
     pages = Pages()
-
     listed, reports = read(pages)
-
     assert names(listed) == NAMES
     assert listed.notes == ()
     assert [query["limit"] for query in pages.queries] == ["20"] * 5
@@ -68,9 +66,7 @@ def test_a_list_is_read_page_by_page_to_its_end() -> None:
 
 def test_a_selector_goes_with_every_page_and_hides_the_total() -> None:
     pages = Pages()
-
     listed, reports = read(pages, selector=PODS.selector)
-
     assert {query["fieldSelector"] for query in pages.queries} == {"status.phase!=Succeeded,status.phase!=Failed"}
     assert len(listed.objects) == 82
     assert [total for _, total in reports] == [None, None, None, 82]
@@ -93,9 +89,7 @@ def test_an_expired_list_goes_on_with_the_servers_token_or_begins_anew(
     interruption: tuple[int, str], note: str, token: str
 ) -> None:
     pages = Pages(interruption)
-
     listed, _ = read(pages)
-
     assert names(listed) == NAMES
     assert listed.notes == (note,)
     query = pages.queries[interruption[0]]
@@ -110,9 +104,7 @@ def test_a_list_that_keeps_expiring_is_given_up() -> None:
 def test_an_empty_list_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Response(200, {}, b'{"kind": "PodList", "metadata": {}, "items": null}')
     monkeypatch.setattr(Pages, "get", lambda *_, **__: empty)
-
     listed, reports = read(Pages())
-
     assert (listed.objects, reports) == ((), [(0, 0)])
 
 
@@ -120,7 +112,6 @@ def test_an_object_of_another_shape_is_named_with_its_place() -> None:
     page, metadata = cut_page(ALL_PODS, {"limit": "3"})
     page[1] = page[1] | {"spec": page[1]["spec"] | {"priority": "high"}}
     body = json.dumps({"metadata": {k: v for k, v in metadata.items() if k != "continue"}, "items": page}).encode()
-
     with pytest.raises(ApiError, match=r"\$\.items\[1\]\.spec\.priority: expected an integer"):
         page_decoder(PODS.kind.type, "/api/v1/pods")(body)
 
@@ -135,7 +126,6 @@ PAGE = json.dumps({"items": [FOREIGN, OWN]}).encode()
 def test_objects_of_other_programs_are_left_out_where_a_kind_may_hold_anything() -> None:
     read_open = page_decoder(ControllerRevision, "/apis", is_open=True)
     (revision,) = read_open(PAGE)
-
     assert (revision.metadata.name, revision.revision) == ("db-1", 3)
     with pytest.raises(ApiError, match="template"):
         page_decoder(ControllerRevision, "/apis")(PAGE)
@@ -146,7 +136,6 @@ def test_objects_of_other_programs_are_left_out_where_a_kind_may_hold_anything()
 def test_an_object_that_no_api_server_stores_is_refused() -> None:
     large = {"metadata": {"name": "n", "annotations": {"a": "x" * MAX_OBJECT}}}
     small = [{"metadata": {"name": f"n{number}"}} for number in range(3)]
-
     with pytest.raises(ApiError, match=r"/nodes: items\[3\] is one object of more than 8 MiB"):
         page_decoder(Node, "/nodes")(json.dumps({"items": [*small, large]}).encode())
     with pytest.raises(ApiError, match="one object of more than 8 MiB"):
@@ -155,5 +144,4 @@ def test_an_object_that_no_api_server_stores_is_refused() -> None:
 
 def test_a_page_may_be_larger_than_an_object() -> None:
     half = {"metadata": {"name": "n", "annotations": {"a": "x" * (MAX_OBJECT // 2)}}}
-
     assert len(page_decoder(Node, "/nodes")(json.dumps({"items": [half] * 3}).encode())) == 3

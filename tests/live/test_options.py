@@ -17,5 +17,4 @@ def test_durations_read_as_for_kubectl_and_zero_is_no_limit(text: str, seconds: 
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="not a duration") as caught:
         parse_timeout(text)
-
     assert "30s" in caught.value.hint

@@ -65,36 +65,29 @@ def test_passing_trouble_is_waited_out_as_long_as_the_server_asks(troubles: list
 
 def test_retry_after_may_be_a_date() -> None:
     _, (wait,), _ = ask(busy(Retry_After=email.utils.formatdate(time.time() + 10, usegmt=True)), OK)
-
     assert 8 <= wait <= 10
 
 
 @pytest.mark.parametrize("answer", [busy(503), BrokenAnswerError("cut")])
 def test_patience_ends_after_six_attempts(answer: Response | Exception) -> None:
     script = Script(answer)
-
     with pytest.raises((ApiError, UnreachableError)):
         Reader(script, sleep=lambda _seconds: None).get("/api/v1/pods")
-
     assert script.asked == 6
 
 
 def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
     waits: list[float] = []
-
     with pytest.raises(ApiError, match=r"too many requests \(429, asked 1 times\)") as caught:
         Reader(Script(busy(Retry_After="3600")), sleep=waits.append).get("/api/v1/pods")
-
     assert waits == []
     assert "try again later" in caught.value.hint
 
 
 def test_no_connection_is_not_tried_again() -> None:
     script = Script(UnreachableError("refused"))
-
     with pytest.raises(UnreachableError):
         Reader(script, sleep=lambda _seconds: None).get("/version")
-
     assert script.asked == 1
 
 
@@ -112,10 +105,8 @@ def test_what_a_real_server_refuses_becomes_an_error_with_a_next_step(
     name: str, kind: type[ApiError], message: str, hint: str
 ) -> None:
     answer = recorded(name)
-
     with pytest.raises(kind, match=message) as caught:
         ask(answer)
-
     assert caught.value.status == answer.status
     assert hint in caught.value.hint
 
@@ -123,14 +114,11 @@ def test_what_a_real_server_refuses_becomes_an_error_with_a_next_step(
 def test_an_expired_list_brings_the_token_that_goes_on() -> None:
     with pytest.raises(ExpiredListError) as caught:
         ask(recorded("error-410-expired-continue"))
-
     assert caught.value.continue_token.startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs")
 
 
 def test_a_page_that_is_no_status_is_shown_from_its_beginning_only() -> None:
     page = Response(418, {}, b"<html>" + b"secret " * 1000)
-
     with pytest.raises(ApiError) as caught:
         ask(page)
-
     assert len(caught.value.message) < 320

@@ -30,9 +30,7 @@ def asked(path: str) -> tuple[str, str] | None:
 
 def test_the_role_grants_what_the_collector_asks_for_and_no_more() -> None:
     direct = Direct(Cluster())
-
     collect(direct, LiveOptions(), source="test")
-
     asked_for = {resource for path in direct.paths if (resource := asked(path))}
     assert asked_for == {resource for resource in granted() if resource[1] not in OPTIONAL}
 

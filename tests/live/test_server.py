@@ -17,7 +17,6 @@ def ask(cluster: Cluster, path: str, query: dict[str, str], token: str = ADMIN_T
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_and_their_tokens_are_those_of_the_real_server(name: str) -> None:
     recorded = recordings()[name]
-
     assert ask(Cluster(), recorded["request"]["path"], recorded["request"]["query"]) == recorded["response"]["body"]
 
 
@@ -25,7 +24,5 @@ def test_pages_and_their_tokens_are_those_of_the_real_server(name: str) -> None:
 def test_refusals_read_as_those_of_the_real_server(name: str) -> None:
     recorded = recordings()[name]
     cluster = Cluster(forbidden=frozenset({"nodes", "pods"}))
-
     answer = ask(cluster, recorded["request"]["path"], {}, READER_TOKEN)
-
     assert answer["message"] == recorded["response"]["body"]["message"]

@@ -89,7 +89,6 @@ def test_no_signal_leaves_a_key_behind(
     process, temporary = held
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-
     assert process.returncode == code
     assert not list(temporary.rglob("*"))
     assert b"Traceback" not in errors

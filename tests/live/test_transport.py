@@ -22,7 +22,6 @@ def connect(options: LiveOptions) -> Transport:
 
 def test_the_seam_offers_get_and_no_way_to_say_another_verb() -> None:
     public = {name for name, _ in inspect.getmembers(Transport) if not name.startswith("_")}
-
     assert public == {"close", "get", "server"}
     assert list(inspect.signature(Transport.get).parameters) == ["self", "path", "query", "accept"]
 
@@ -30,9 +29,7 @@ def test_the_seam_offers_get_and_no_way_to_say_another_verb() -> None:
 def test_only_the_seam_knows_the_network() -> None:
     """Extenders are no API servers: they are called by their own client, when somebody asks for that."""
     room = Path(reader.__file__).parent
-
     requesting = {path.name for path in room.glob("*.py") if ".request(" in path.read_text()}
-
     assert requesting - {"extenders.py"} == {"reader.py"}
     assert (room / "reader.py").read_text().count(".request(") == 1
     assert '.request(\n            "GET",' in (room / "reader.py").read_text()
@@ -40,9 +37,7 @@ def test_only_the_seam_knows_the_network() -> None:
 
 def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
     _, options = start()
-
     response = connect(options).get("/version")
-
     assert response.status == 200
     assert response.headers["Content-Type"] == "application/json"
     assert b"v1.36.2" in response.body
@@ -51,9 +46,7 @@ def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
 def test_query_and_credentials_reach_the_server(start: Start) -> None:
     anything = Cluster(fault=lambda _request: Answer(200, b"{}"))
     api, options = start(anything, impersonate_user="jane", impersonate_groups=("devs", "ops & more"))
-
     connect(options).get("/api/v1/nodes", {"limit": "5", "continue": "a+b/c="})
-
     (request,) = api.requests
     assert request.query == {"limit": "5", "continue": "a+b/c="}
     assert request.header("Authorization") == ["Bearer admin-token"]
@@ -65,9 +58,7 @@ def test_chunked_and_compressed_bodies_arrive_whole(start: Start, monkeypatch: p
     monkeypatch.setattr(reader, "_is_loopback", lambda _server: False)
     body = b'{"x": "' + b"y" * 100_000 + b'"}'
     _, options = start(Cluster(fault=lambda _request: Answer(200, body, chunked=True)))
-
     response = connect(options).get("/api/v1/pods")
-
     assert response.headers["Content-Encoding"] == "gzip"
     assert response.body == body
 
@@ -98,7 +89,6 @@ OWN_CERTIFICATE = {
 )
 def test_a_server_answers(start: Start, cluster: Any, settings: Any, path: str, code: int) -> None:
     _, options = start(Cluster(**cluster), **settings)
-
     assert connect(options).get(path).status == code
 
 
@@ -126,10 +116,8 @@ def test_what_keeps_an_answer_away_is_told_with_a_way_on(
     start: Start, cluster: Any, settings: Any, message: str, hint: str
 ) -> None:
     _, options = start(Cluster(**cluster), **settings)
-
     with pytest.raises(UnreachableError, match=message) as caught:
         connect(options).get("/version")
-
     assert hint in caught.value.hint
 
 
@@ -157,10 +145,8 @@ def test_what_is_no_api_server_is_told_by_its_address(start: Start, tmp_path: Pa
 
 def test_a_user_name_that_breaks_the_line_is_refused_here(start: Start) -> None:
     _, options = start(impersonate_user="jane\nX-Evil: 1")
-
     with pytest.raises(KubeconfigError, match="cannot be sent") as caught:
         connect(options).get("/version")
-
     assert "line breaks" in caught.value.hint
 
 
@@ -168,9 +154,7 @@ def test_credentials_renewed_by_one_thread_serve_the_others(start: Start) -> Non
     _, options = start()
     reader = connect(options)
     refused = reader._headers
-
     first, second = reader._renew(refused), reader._renew(refused)
-
     assert first is second
     assert first is not refused
 

@@ -45,7 +45,6 @@ def test_the_first_error_is_raised_and_what_has_not_begun_is_dropped() -> None:
 def test_leaving_early_waits_for_nobody() -> None:
     never = threading.Event()
     results = side_by_side([lambda: 1, never.wait], 2)
-
     assert next(results) == 1
     results.close()
     never.set()

@@ -117,9 +117,7 @@ def test_manifests_of_every_kind_of_value_are_marked() -> None:
 )
 def test_manifests_may_be_yaml_text(manifests: Any) -> None:
     planner = kplan.Planner("demo")
-
     answer = call(planner, "place", {"manifests": manifests})
-
     assert not answer.is_error, answer.text
     assert answer.text.splitlines()[0] == "Deployment shop/web: all 3 replicas find a node, on 3 nodes"
 
@@ -127,9 +125,7 @@ def test_manifests_may_be_yaml_text(manifests: Any) -> None:
 def test_objects_of_a_changed_cluster_may_be_text_too() -> None:
     node = "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: extra, annotations: {kplan/like: general-a-1}}\n"
     arguments = {"question": {"kind": "ExplainQuestion", "names": ["ml/llm-eval"]}, "objects": [node]}
-
     answer = call(kplan.Planner("demo"), "what_if", arguments)
-
     assert not answer.is_error, answer.text
     assert "none of 14 nodes" in answer.text
 

@@ -91,10 +91,8 @@ def test_no_process_outlives_the_server(number: int) -> None:
 def test_processes_that_are_no_forks_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "start_method", lambda: multiprocessing.get_context("spawn"))
     running = Calls(kplan.Planner("demo"), 60)
-
     answer = anyio.run(running.answer, "explain", {"names": ["ml/llm-eval"]})
     running.close()
-
     assert answer.text.startswith("ml/llm-eval fits nowhere")
 
 

@@ -130,7 +130,6 @@ def test_a_cut_keeps_the_beginning_of_a_long_line(planner: kplan.Planner) -> Non
     assert answer.text.startswith("error: x")
     assert "more characters" in answer.text
     assert "hint: " in answer.text
-
     answer = call(planner, "explain", {"names": [name]})
     assert answer.text.startswith("error: ")
 

@@ -41,6 +41,5 @@ def test_what_cannot_arrive_is_refused_by_name() -> None:
 
 def test_questions_that_place_the_pods_of_a_group_on_their_own_say_so() -> None:
     ((warning,)) = planner(node("a"), group("gang", 1), member("x")).warnings
-
     assert warning.code == "PodGroupApart"
     assert "kplan plan schedules whole groups" in warning.message

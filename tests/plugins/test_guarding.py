@@ -34,7 +34,6 @@ def asked(answer: Any, base: type = Scoring) -> kplan.Placement:
 def test_an_exception_names_the_plugin_and_its_method_and_keeps_its_cause() -> None:
     with pytest.raises(KplanError, match="plugin Scoring failed in score: ZeroDivisionError: ") as caught:
         asked(lambda: 1 // 0)
-
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
@@ -50,14 +49,12 @@ def test_an_exception_names_the_plugin_and_its_method_and_keeps_its_cause() -> N
 def test_scores_are_integers_one_for_each_node(answer: Any, problem: str) -> None:
     with pytest.raises(KplanError, match="plugin Scoring: score returned") as caught:
         asked(answer)
-
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("score", [-1, 101])
 def test_a_score_out_of_range_ends_the_cycle_as_in_kube_scheduler(score: int) -> None:
     placement = asked(np.array([0, 100, score]))
-
     assert (placement.outcome, placement.node) == ("Error", None)
     assert f'plugin "Scoring" returns an invalid score {score}, it should in the range of [0, 100]' in placement.message
 

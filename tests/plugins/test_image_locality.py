@@ -33,7 +33,6 @@ PODS = st.builds(
 @given(CLUSTERS, PODS)
 def test_score_equals_the_oracle(world, incoming):
     scores = scored(make(world), world.cycle(incoming), world.view())
-
     assert scores == [oracle.score(incoming, each, world.nodes) for each in world.nodes]
     rows = list(range(len(world.nodes)))[::-2]
     assert scored(make(world), world.cycle(incoming), world.view(rows)) == [scores[row] for row in rows]
@@ -42,5 +41,4 @@ def test_score_equals_the_oracle(world, incoming):
 def test_score_details_name_the_images_that_are_there():
     world = World([node("a", images=[(100 * MIB, "app:1", "app:one")]), node("b", images=[(100 * MIB, "app:1")])])
     cycle = world.cycle(pod(initContainers=[{"image": "tool"}, {"image": "app:1"}]))
-
     assert make(world).score_details(cycle, 0) == ["image app:1 is on the node (100 MiB, on 2 nodes in all)"]

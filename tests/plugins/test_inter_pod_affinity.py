@@ -96,7 +96,6 @@ def test_invalid_terms_reject_the_pod():
 
 def test_valid_terms_of_a_running_pod_hold_beside_invalid_ones():
     world = neighbourhood({"n0": [app("y", affinity={**near(BAD), **apart(term())})]})
-
     assert ask(world, app("x")) == [UNWANTED, UNWANTED, None, None]
 
 
@@ -163,9 +162,7 @@ def test_details_see_the_changes_of_their_own_node():
     world = neighbourhood({"n0": [named("old", {"app": "x"})]})
     cycle = world.cycle(app("y", affinity=apart(term())))
     coming = world.coming(named("new", {"app": "x"}))
-
     view = world.view([0, 2], [(0, 0, -1), (0, coming, 1), (1, coming, 1)])
-
     assert details(plugin(world), cycle, view, 0)[0]["pods"] == ["default/new"]
     assert details(plugin(world), cycle, view, 1)[0]["pods"] == ["default/new"]
     alone = details(plugin(world), world.cycle(app("y", affinity=near(term()))), world.view([0], [(0, 0, -1)]), 0)
@@ -175,9 +172,7 @@ def test_details_see_the_changes_of_their_own_node():
 def test_details_describe_the_terms_of_running_pods():
     scope = {"namespaces": ["blue"], "namespaceSelector": selector(team="a")}
     world = neighbourhood({"n0": [named("p", {}, affinity=apart(term(**scope)))]}, namespaces=NAMESPACES)
-
     found = details(plugin(world), world.cycle(app("x", namespace="blue")), world.view(), 0)
-
     assert found[0]["terms"] == [{"labelSelector": "app=x", "namespaces": ["blue"], "namespaceSelector": "team=a"}]
 
 
@@ -188,7 +183,6 @@ def test_score_lines_tell_what_each_domain_scores():
     world = neighbourhood({"n0": [app("x")]})
     cycle, asked = world.cycle(app("z", affinity=preferred("podAntiAffinity", (5, term())))), plugin(world)
     scored(asked, cycle, world.view())
-
     assert asked.score_details(cycle, 0) == [f"{ZONE}=a: -5 from preferred terms"]
     assert asked.score_details(cycle, 3) == [f"no label {ZONE}"]
 
@@ -200,7 +194,6 @@ def test_score_lines_tell_what_each_domain_scores():
 @given(neighbourhoods(), pods())
 def test_filter_is_that_of_single_nodes(world, incoming):
     counts = AffinityCounts(incoming, world.plain)
-
     assert ask(world, incoming) == [
         None if counts.is_skipped else counts.filter(info) for info in counts.world.nodes.values()
     ]
@@ -213,7 +206,6 @@ def test_filter_is_that_of_single_nodes(world, incoming):
 def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
     changed = data.draw(changes(world, st.lists(pods(1), max_size=2)))
     counts = AffinityCounts(incoming, world.plain)
-
     expected = [None if counts.is_skipped else counts.after(each.row, signed(world, each)) for each in changed]
     assert filtered(plugin(world), world.cycle(incoming), world.changed(changed)) == expected
 
@@ -227,7 +219,6 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
     args = {"hardPodAffinityWeight": hard_weight, "ignorePreferredTermsOfExistingPods": ignores}
     plain = world.plain
     feasible = [list(plain.nodes.values())[row] for row in rows]
-
     assert scored(asked, world.cycle(incoming), world.view(rows)) == affinity_scores(incoming, feasible, plain, args)
 
 

@@ -79,9 +79,7 @@ def test_filter_equals_the_oracle(world, terms, selector, added):
 def test_score_equals_the_oracle(world, terms, added):
     incoming = wants(preferred(*terms))
     plugin, cycle = make(world, added and preferred(*added)), world.cycle(incoming)
-
     raw = scored(plugin, cycle, world.view())
-
     more = preferred(*(added or ()))["preferredDuringSchedulingIgnoredDuringExecution"]
     assert raw == [oracle.score(incoming, each, more) for each in world.nodes]
     assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == oracle.normalized(raw)
@@ -161,5 +159,4 @@ def test_score_details_name_the_wishes_that_hold():
     plugin = make(world)
     cycle = world.cycle(wants(preferred((5, label("disk", "In", "ssd", "nvme")), (7, label("gpu", "Exists")))))
     assert plugin.pre_score(cycle, world.view()) is not PreScoreResult.SKIP_SHAPE
-
     assert plugin.score_details(cycle, 0) == ["matches preferred term disk in (nvme,ssd): weight 5"]

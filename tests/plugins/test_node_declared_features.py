@@ -33,7 +33,6 @@ def restarting(**spec):
 def test_nodes_must_declare_what_the_pod_needs(incoming, expected):
     world = World([node("a"), node("b", features=["Other", RESTART]), node("c", features=[RESTART, USERS])])
     plugin, cycle = NodeDeclaredFeatures(None, world.handle), world.cycle(incoming)
-
     assert filtered(plugin, cycle, world.view()) == expected
     assert filtered(plugin, cycle, world.view([2, 0])) == [expected[2], expected[0]]
 
@@ -58,5 +57,4 @@ def test_features_are_listed_by_name():
 def test_details_name_the_features_that_are_missing():
     world = World([node(features=[RESTART])])
     cycle = world.cycle(restarting(hostNetwork=True, hostUsers=False))
-
     assert details(NodeDeclaredFeatures(None, world.handle), cycle, world.view()) == [{"feature": USERS}]

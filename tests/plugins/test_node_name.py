@@ -19,14 +19,12 @@ REJECTED = ("UnschedulableAndUnresolvable", ["node(s) didn't match the requested
 def test_only_the_requested_node_passes(wanted, expected):
     world = World([node("a"), node("b"), node("c")])
     plugin, cycle = NodeName(None, world.handle), world.cycle(pod(nodeName=wanted))
-
     assert filtered(plugin, cycle, world.view()) == expected
     assert filtered(plugin, cycle, world.view([2, 1])) == [expected[2], expected[1]]
 
 
 def test_details_name_both_nodes():
     world = World([node("a"), node("b")])
-
     assert details(NodeName(None, world.handle), world.cycle(pod(nodeName="a")), world.view([1])) == [
         {"requested": "a", "node": "b"}
     ]

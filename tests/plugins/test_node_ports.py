@@ -29,9 +29,7 @@ def clusters(draw):
 @given(clusters(), PODS)
 def test_filter_equals_the_oracle(world, incoming):
     plugin, rows = make(world.handle), list(range(len(world.nodes)))[::-2]
-
     answers = world.ask(plugin, incoming)
-
     assert answers == [oracle.filter_node(incoming, oracle.used_ports(world.pods_on(each))) for each in world.nodes]
     assert filtered(plugin, world.cycle(incoming), world.view(rows)) == [answers[row] for row in rows]
 
@@ -40,9 +38,7 @@ def test_filter_equals_the_oracle(world, incoming):
 @given(st.data(), clusters(), PODS)
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     changed, cycle = data.draw(changes(world, st.lists(PODS, max_size=2))), world.cycle(incoming)
-
     answers = filtered(make(world.handle), cycle, world.changed(changed))
-
     for change, answer in zip(changed, answers, strict=True):
         _, leaving, coming = world.after(change)
         used = oracle.used_ports(world.pods_on(world.nodes[change.row]), leaving, coming)

@@ -29,7 +29,6 @@ RESOURCES = st.lists(
 @given(worlds(), pods(), RESOURCES)
 def test_score_equals_the_oracle(world, incoming, resources):
     scores = scored(make(world.handle, *resources), world.cycle(incoming), world.view())
-
     expected = [oracle.score(incoming, world.plain(each), resources) for each in world.nodes]
     assert scores == (None if expected[0] is None else expected)
     assert scores is None or all(25 <= each <= 100 for each in scores)
@@ -40,9 +39,7 @@ def test_score_equals_the_oracle(world, incoming, resources):
 def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, resources):
     plugin = make(world.handle, *resources)
     rows = list(range(len(world.nodes)))[::-2]
-
     everywhere = scored(plugin, world.cycle(incoming), world.view())
-
     expected = everywhere and [everywhere[row] for row in rows]
     assert scored(plugin, world.cycle(incoming), world.view(rows)) == expected
 
@@ -51,9 +48,7 @@ def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, r
 @given(worlds(), pods(), RESOURCES)
 def test_one_node_alone_is_scored_as_among_all(world, incoming, resources):
     plugin = make(world.handle, *resources)
-
     among_all = scored(plugin, world.cycle(incoming), world.view())
-
     alone = [scored(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
     assert alone == [among_all and [score] for score in among_all or [None] * len(world.nodes)]
 
@@ -77,7 +72,6 @@ def test_what_is_kept_of_the_cluster_follows_pods_that_come_and_go(world, steps,
 def test_pods_that_ask_for_nothing_are_not_scored(requests):
     world = World([node(cpu="4", memory="4Gi", **{"example.com/gpu": "2"})])
     plugin, cycle = make(world.handle), world.cycle(pod(requests=requests))
-
     assert scored(plugin, cycle, world.view()) is None
     assert plugin.score(cycle, world.view()).tolist() == [0], "with PreScore switched off"
     assert plugin.score_details(cycle, 0) == []
@@ -88,9 +82,7 @@ def test_devices_count_where_a_node_does_not_list_their_resource():
     world = World([node("devices", cpu="4"), node("none", cpu="4")], {}, [fpgas])
     world.handle.device_totals = lambda _: (np.asarray([4, 0]), np.asarray([1, 0]))
     plugin = make(world.handle, "cpu", "example.com/fpga")
-
     scores = scored(plugin, world.cycle(pod(requests={"cpu": "2", "example.com/fpga": "1"})), world.view())
-
     assert plugin.scope is Scope.CLUSTER
     # Shares of 0 and 0.25 become 0.5 and 0.5: 87 becomes 100.
     assert scores == [81, 75]
@@ -99,7 +91,6 @@ def test_devices_count_where_a_node_does_not_list_their_resource():
 def test_score_details_say_how_full_the_node_is_and_would_be():
     world = World([node(cpu="4", memory="8Gi")], {"node": [pod(requests={"cpu": "1", "memory": "2Gi"})]})
     cycle = world.cycle(pod(requests={"cpu": "1"}))
-
     assert make(world.handle).score_details(cycle, 0) == [
         "cpu: 25% used, 50% of 4 with this pod",
         "memory: 25% used, 25% of 8Gi with this pod",

@@ -42,9 +42,7 @@ def make(handle):
 def test_filter_equals_the_oracle(world, incoming, ignores):
     ignored = {"ignoredResources": ["example.com/fpga"], "ignoredResourceGroups": ["example.com"]} if ignores else {}
     classes = ("example.com/fpga",) if world.device_classes else ()
-
     answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
-
     assert answers == [
         oracle.filter_node(incoming, world.plain(each), ("example.com",) if ignores else (), classes)
         for each in world.nodes
@@ -55,9 +53,7 @@ def test_filter_equals_the_oracle(world, incoming, ignores):
 @given(worlds(), pods())
 def test_one_node_alone_is_judged_as_among_all(world, incoming):
     plugin = NodeResourcesFit(args(), world.handle)
-
     among_all = world.ask(plugin, incoming)
-
     alone = [filtered(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
     assert alone == [[answer] for answer in among_all]
 
@@ -67,9 +63,7 @@ def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
     world.cluster.requested("memory")[0] = -(2**62)
     plugin = NodeResourcesFit(args(), world.handle)
     incoming = pod(requests={"memory": "1"})
-
     among_all = world.ask(plugin, incoming)
-
     assert among_all
     assert filtered(plugin, world.cycle(incoming), world.view([0])) == among_all
 
@@ -78,7 +72,6 @@ def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
 @given(st.data(), worlds(), pods())
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     changed, answers = assert_delta_equals_change(data, make, world, incoming)
-
     classes = ("example.com/fpga",) if world.device_classes else ()
     for change, answer in zip(changed, answers, strict=True):
         now = NodeInfo(world.nodes[change.row], world.after(change)[0])
@@ -88,9 +81,7 @@ def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
 def test_more_kinds_of_resources_than_a_machine_word_has_bits():
     names = [f"example.com/r{index:02}" for index in range(70)]
     world = World([node(), node("rich", **dict.fromkeys(names, "1"))])
-
     answers = filtered(make(world.handle), world.cycle(pod(requests=dict.fromkeys(names, "1"))), world.view())
-
     assert answers == [(UNRESOLVABLE, [f"Insufficient {name}" for name in names]), None]
 
 
@@ -130,9 +121,7 @@ def test_the_shortfall_says_how_near_each_node_is():
     world = World([node("a", cpu="1"), node("b", cpu="3500m"), node("c", cpu="2")], {"c": [pod(requests={"cpu": "1"})]})
     plugin, cycle = make(world.handle), world.cycle(pod(requests={"cpu": "4"}))
     plugin.pre_filter(cycle)
-
     cpu = plugin.filter(cycle, world.view()).reasons[1]
-
     assert cpu.shortfall(np.asarray([2, 1, 0])).tolist() == [3000, 500, 3000]
 
 
@@ -152,11 +141,9 @@ POINTS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1
 @given(worlds(), pods(), STRATEGIES, WEIGHTED, POINTS.map(sorted), st.sampled_from([0, 256]))
 def test_score_equals_the_oracle(world, incoming, strategy, resources, points, many):
     plugin = NodeResourcesFit(args(strategy, resources, points), world.handle)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_resources_fit, "_MANY", many)
         scores = scored(plugin, world.cycle(incoming), world.view())
-
     assert scores == [
         oracle.score(incoming, world.plain(each), plain_strategy(strategy, resources, points)) for each in world.nodes
     ]
@@ -190,9 +177,7 @@ def test_many_nodes_score_as_few_do_whatever_the_amounts(data, strategy, n_resou
 def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, strategy):
     plugin = NodeResourcesFit(args(strategy, points=[(0, 0), (100, 10)]), world.handle)
     rows = list(range(len(world.nodes)))[::-2]
-
     everywhere = scored(plugin, world.cycle(incoming), world.view())
-
     assert scored(plugin, world.cycle(incoming), world.view(rows)) == [everywhere[row] for row in rows]
 
 
@@ -201,16 +186,12 @@ def test_devices_count_where_a_node_does_not_list_their_resource():
     world = World([node("devices"), node("lists-it", **{"example.com/fpga": "10"}), node("none")], {}, [fpgas])
     world.handle.device_totals = lambda _: (np.asarray([4, 4, 0]), np.asarray([1, 1, 0]))
     plugin = NodeResourcesFit(args("LeastAllocated", [("example.com/fpga", 1)]), world.handle)
-
     scores = scored(plugin, world.cycle(pod(requests={"example.com/fpga": "1"})), world.view())
-
     assert plugin.scope is Scope.CLUSTER
     assert scores == [50, 90, 0]
 
 
 def test_score_details_say_how_full_the_node_would_be():
     world = World([node(cpu="4", memory="8Gi")], {"node": [pod(requests={"cpu": "1", "memory": "1Gi"})]})
-
     lines = make(world.handle).score_details(world.cycle(pod(requests={"cpu": "500m", "memory": "1Gi"})), 0)
-
     assert lines == ["cpu: 1500m of 4 with this pod", "memory: 2Gi of 8Gi with this pod"]

@@ -91,7 +91,6 @@ def expected(world, incoming, node_name, here):
 @given(worlds(), pods)
 def test_filter_equals_the_oracle(world, incoming):
     found = world.ask(NodeVolumeLimits, incoming)
-
     assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
 
@@ -100,9 +99,7 @@ def test_filter_equals_the_oracle(world, incoming):
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     changed = data.draw(changes(world, st.lists(running_pods, max_size=2)))
     plugin = NodeVolumeLimits(None, world.handle)
-
     found = filtered(plugin, world.cycle(incoming), world.changed(changed))
-
     names = [each["metadata"]["name"] for each in world.nodes]
     assert found == [expected(world, incoming, names[each.row], world.after(each)[0]) for each in changed]
 
@@ -114,7 +111,6 @@ def test_counts_follow_the_cluster(data, world, incoming, new):
     world.ask(plugin, incoming)
     for _ in moved(data, world, new):
         found = world.ask(plugin, incoming)
-
         assert found == [expected(world, incoming, name, here) for name, here in world.running.items()]
 
 
@@ -196,22 +192,18 @@ BAD_TEXT = "converting volume(volume-0) from inline to csi: kind(Dedicated) is n
 )
 def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
-
     assert world.ask(NodeVolumeLimits, incoming) == expected
 
 
 def test_a_node_beyond_its_limit_takes_pods_that_bring_nothing_new():
     storage = Storage(volumes=VOLUMES, claims=CLAIMS, csi_nodes=[csi_node("n", ebs=1)])
     world = VolumeWorld([node("n")], storage, {"n": [pod("both", "ebs-0", "ebs-1")]})
-
     assert world.ask(NodeVolumeLimits, pod("p", "ebs-0-again")) == [None]
 
 
 def test_details_call_a_volume_that_does_not_exist_yet_by_its_claim():
     world = VolumeWorld([node("n")], Storage(claims=CLAIMS, classes=CLASSES, csi_nodes=[csi_node("n", ebs=0)]))
-
     (detail,) = details(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "wanted")), world.view())
-
     assert detail["volumes"] == ["default/wanted"]
 
 

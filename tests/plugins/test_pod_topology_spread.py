@@ -107,7 +107,6 @@ def test_score_lines_tell_what_was_counted():
     world = zones(2, 1, more_nodes=[node("n2")])
     cycle, asked = world.cycle(web(spread(hard=False))), plugin(world)
     scored(asked, cycle, world.view())
-
     assert asked.score_details(cycle, 0) == [f"{ZONE}=z0: 2 matching pods (app=x), weight 1.39, maxSkew 1"]
     assert asked.score_details(cycle, 2) == [f"no label {ZONE}"]
 
@@ -124,7 +123,6 @@ SERVICE = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector
 @given(neighbourhoods(max_terms=0), pods(is_spread=True))
 def test_filter_is_that_of_single_nodes(world, incoming):
     counts = SpreadCounts(incoming, world.plain, {})
-
     assert ask(world, incoming) == [counts.filter(info) for info in counts.world.nodes.values()]
 
 
@@ -133,7 +131,6 @@ def test_filter_is_that_of_single_nodes(world, incoming):
 def test_filter_sees_the_changes_of_its_own_node(data, world, incoming):
     changed = data.draw(changes(world, st.lists(pods(1), max_size=2)))
     counts = SpreadCounts(incoming, world.plain, {})
-
     expected = [counts.after(each.row, signed(world, each)) for each in changed]
     assert filtered(plugin(world), world.cycle(incoming), world.changed(changed)) == expected
 
@@ -144,7 +141,6 @@ def test_scores_are_those_of_single_nodes(data, world, incoming):
     rows = data.draw(st.lists(st.sampled_from(range(len(world.nodes))), unique=True, min_size=1))
     plain = world.plain
     feasible = [list(plain.nodes.values())[row] for row in rows]
-
     assert scored(plugin(world), world.cycle(incoming), world.view(rows)) == spread_scores(
         incoming, feasible, plain, {}
     )
@@ -156,7 +152,6 @@ def test_a_few_scores_computed_one_by_one_are_those_of_arrays(world, incoming):
     one_by_one = scored(plugin(world), world.cycle(incoming), world.view())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spread_plugin, "_FEW", 0)
-
         assert scored(plugin(world), world.cycle(incoming), world.view()) == one_by_one
 
 

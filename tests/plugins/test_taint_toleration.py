@@ -32,7 +32,6 @@ PODS = st.lists(tolerations(), max_size=3).map(lambda each: pod(tolerations=each
 @given(CLUSTERS, PODS)
 def test_filter_and_scores_equal_the_oracle(world, incoming):
     plugin, cycle = make(world), world.cycle(incoming)
-
     assert filtered(plugin, cycle, world.view()) == [oracle.filter_node(incoming, each) for each in world.nodes]
     raw = scored(plugin, cycle, world.view())
     assert raw == [oracle.score(incoming, each) for each in world.nodes]
@@ -43,9 +42,7 @@ def test_filter_and_scores_equal_the_oracle(world, incoming):
 @given(CLUSTERS, PODS)
 def test_asking_some_nodes_is_picking_from_the_answers_of_all(world, incoming):
     plugin, cycle, rows = make(world), world.cycle(incoming), list(range(len(world.nodes)))[::-2]
-
     verdicts, scores = filtered(plugin, cycle, world.view()), scored(plugin, cycle, world.view())
-
     assert filtered(plugin, cycle, world.view(rows)) == [verdicts[row] for row in rows]
     assert scored(plugin, cycle, world.view(rows)) == [scores[row] for row in rows]
 
@@ -54,7 +51,6 @@ def test_details_name_every_taint_that_is_not_tolerated():
     taints = [taint(), taint("gpu", "", "NoExecute"), taint("spot"), taint("soft", effect="PreferNoSchedule")]
     world = World([node(taints=taints)])
     incoming = pod(tolerations=[{"key": "spot", "operator": "Exists"}])
-
     assert details(make(world), world.cycle(incoming), world.view()) == [
         {"taint": "dedicated=ml:NoSchedule"},
         {"taint": "gpu:NoExecute"},
@@ -65,9 +61,7 @@ def test_fewer_soft_taints_are_better():
     soft = [taint(key, effect="PreferNoSchedule") for key in ("a", "b", "c")]
     world = World([node("n0"), node("n1", taints=soft[:1]), node("n3", taints=soft)])
     plugin, cycle = make(world), world.cycle(pod())
-
     raw = scored(plugin, cycle, world.view())
-
     assert raw == [0, 1, 3]
     assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == [100, 67, 0]
     assert plugin.score_details(cycle, 1) == ["taint a=ml:PreferNoSchedule is not tolerated"]
@@ -78,12 +72,10 @@ def test_a_score_is_the_caller_s_to_change():
     plugin, cycle = make(world), world.cycle(pod())
     plugin.pre_score(cycle, world.view())
     plugin.score(cycle, world.view())[:] = 9
-
     assert scored(plugin, cycle, world.view()) == [0, 0]
 
 
 def test_scoring_without_pre_score_is_an_error():
     world = World([node()])
-
     with pytest.raises(PluginError, match='failed to read "PreScoreTaintToleration" from cycleState: not found'):
         make(world).score(world.cycle(pod()), world.view())

@@ -148,9 +148,7 @@ def test_filter_equals_the_oracle(world, incoming):
 def test_filter_of_some_nodes_is_part_of_the_filter_of_all(data, world, incoming):
     rows = data.draw(st.permutations(range(len(world.nodes))))[: data.draw(st.integers(1, len(world.nodes)))]
     plugin = VolumeBinding(None, world.handle)
-
     found = filtered(plugin, world.cycle(incoming), world.view(rows))
-
     everywhere = expected(world, incoming)[1]
     assert found == [everywhere[row] for row in rows]
 
@@ -214,9 +212,7 @@ def test_what_one_profile_reserves_is_promised_for_the_others():
     one, other = VolumeBinding(None, world.handle), VolumeBinding(None, world.handle)
     cycle = world.cycle(pod("p", "c"))
     filtered(one, cycle, world.view())
-
     one.reserve(cycle, 0)
-
     assert world.ask(other, pod("q", "d")) == [(UNRESOLVABLE, [REASON_BIND_CONFLICT])]
 
 
@@ -261,7 +257,6 @@ EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}
 def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
     classes = [*CLASSES, storage_class("immediate", mode="Immediate"), storage_class("modeless", mode=None)]
     world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=claims, classes=classes))
-
     assert world.ask(VolumeBinding, incoming) == [reason]
 
 
@@ -327,9 +322,7 @@ def test_details_of_a_bound_volume_say_what_it_asks_of_nodes():
 def test_details_of_a_migrated_volume_say_what_its_driver_asks():
     disk = volume("v", gcePersistentDisk={"pdName": "d"}, nodeAffinity=ZONAL)
     storage = Storage(volumes=[disk], claims=[claim("c", volume="v")], csi_nodes=[csi_node("n", [GCE])])
-
     (detail,) = detail_of(storage, "c")
-
     assert detail["requires"] == ["topology.gke.io/zone=a"]
 
 
@@ -373,9 +366,7 @@ def test_details_say_why_no_volume_of_the_class_will_do():
 def test_details_name_the_volume_that_is_promised_to_the_claim():
     promised = {"namespace": "default", "name": "c"}
     storage = stored(volumes=[offered("v", "9", ["m"], claimRef=promised)], claims=[static("c", "5")])
-
     (detail,) = detail_of(storage, "c")
-
     assert detail["promisedVolume"] == "v"
 
 
@@ -395,9 +386,7 @@ def test_details_name_the_node_that_was_selected_before():
 
 def test_details_name_the_topologies_that_are_allowed():
     selected = claim("c", annotations={oracle.SELECTED: "n"}, storageClassName="zonal")
-
     (detail,) = detail_of(stored(claims=[selected]), "c")
-
     assert detail["allowedTopologies"] == ["topology.kubernetes.io/zone in (a,b)"]
 
 
@@ -427,7 +416,5 @@ def test_a_storage_report_with_an_invalid_topology_counts_for_no_node():
     topology = {"matchExpressions": [{"key": "a", "operator": "Near", "values": []}]}
     report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "9Gi", "nodeTopology": topology}
     storage = stored(claims=[claim("c", "5Gi", storageClassName="tracked")], drivers=DRIVERS, capacities=[report])
-
     (detail,) = detail_of(storage, "c")
-
     assert detail["largestVolume"] is None

@@ -62,9 +62,7 @@ def test_filter_equals_the_oracle(world, incoming):
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     plugin = VolumeRestrictions(None, world.handle)
     changed = data.draw(changes(world, st.lists(pods, max_size=2)))
-
     found = filtered(plugin, world.cycle(incoming), world.changed(changed))
-
     assert found == [
         oracle.restrictions(incoming, world.storage, world.all_running, *world.after(each)) for each in changed
     ]
@@ -79,7 +77,6 @@ def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
         expected = [
             oracle.restrictions(incoming, world.storage, world.all_running, pods) for pods in world.running.values()
         ]
-
         assert world.ask(plugin, incoming) == expected
 
 
@@ -101,7 +98,6 @@ def test_details_name_the_disk_and_the_pods_that_hold_it():
 
 def test_details_name_the_claim_and_who_uses_it():
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS), {"n": [pod("user", "once")]})
-
     assert details(VolumeRestrictions(None, world.handle), world.cycle(pod("p", "once")), world.view()) == [
         {"reason": REASON_ONCE, "claim": "default/once", "usedBy": ["default/user on n"]}
     ]

@@ -30,9 +30,7 @@ def worlds(draw):
 @given(worlds(), st.lists(st.sampled_from(["c0", "c1", "c2", "waits"]), max_size=3))
 def test_filter_equals_the_oracle(world, claims):
     incoming = pod("p", *claims)
-
     found = world.ask(VolumeZone, incoming)
-
     assert found == [oracle.zone(incoming, world.storage, each) for each in world.nodes]
 
 
@@ -62,14 +60,12 @@ UNBOUND = Storage(
 )
 def test_claims_that_cannot_be_bound_reject_the_pod(name, reason):
     world = VolumeWorld([node("n")], UNBOUND)
-
     assert world.ask(VolumeZone, pod("p", name)) == [reason]
 
 
 def test_details_say_what_the_volume_and_the_node_say():
     storage = Storage(volumes=[volume("v", labels={BETA_ZONE: "b__a"})], claims=[claim("c", volume="v")])
     world = VolumeWorld([node("n", zone="c")], storage)
-
     assert details(VolumeZone(None, world.handle), world.cycle(pod("p", "c")), world.view()) == [
         {"reason": REASON_CONFLICT, "volume": "v", "label": BETA_ZONE, "allowed": ["a", "b"], "node": "c"}
     ]

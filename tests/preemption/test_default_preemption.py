@@ -126,7 +126,6 @@ EQUAL = [
 
 def test_a_seed_draws_among_equal_candidates_the_same_one_each_time():
     drawn = {preempt(*EQUAL, seed=seed)["nominatedNode"] for seed in range(30)}
-
     assert drawn == {"a", "b", "c"}
     assert preempt(*EQUAL, seed=3)["nominatedNode"] == preempt(*EQUAL, seed=3)["nominatedNode"]
 
@@ -192,7 +191,6 @@ def test_a_result_lasts_when_the_cluster_changes():
     before = found.to_document()
     for key in ("default/low-a", "default/low-b"):
         session.evict(session.find(key))
-
     assert found.to_document() == before
 
 
@@ -244,7 +242,6 @@ def test_sampling_goes_on_until_one_candidate_violates_no_budget_and_keeps_two_o
 
 def test_a_seed_draws_where_the_search_starts():
     starts = {tuple(in_turn(covered="", sampling="as-configured", seed=seed)) for seed in range(40)}
-
     assert starts == {("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")}
 
 
@@ -303,7 +300,6 @@ TWO = [
 
 def test_an_extender_drops_a_candidate():
     found = preempt(*TWO, extenders=[FakeExtender(lambda asked: {"b": asked["b"]})])
-
     assert list(found["candidates"]) == ["b"]
     assert found["nominatedNode"] == "b"
 
@@ -328,7 +324,6 @@ def test_an_extender_names_other_victims_and_the_next_one_hears_of_them():
 
 def test_an_extender_that_drops_all_candidates_leaves_none():
     found = preempt(*TWO, extenders=[FakeExtender(lambda asked: {})])
-
     assert found["message"] == f"{DEALLOCATE}preemption: no candidate node for preemption"
 
 

@@ -275,7 +275,6 @@ def test_the_order_of_objects_does_not_matter(objects, draw):
     before = planner(objects).place("default/vip").to_dict()
     shuffled = objects.copy()
     draw.shuffle(shuffled)
-
     assert planner(shuffled).place("default/vip").to_dict() == before
 
 
@@ -284,7 +283,6 @@ def test_the_order_of_objects_does_not_matter(objects, draw):
 def test_a_dry_run_changes_nothing(objects):
     asked = planner(objects)
     first = asked.place("default/vip").to_dict()
-
     assert asked.place("default/vip").to_dict() == first
 
 

@@ -51,7 +51,6 @@ def test_equal_and_contradictory_elements_come_out_as_go_leaves_them(keys, expec
 def test_a_long_list_in_reverse_is_turned_around_and_mended_as_in_go():
     keys = [start // 3 for start in range(60, 0, -1)]
     expected = "59-52 49 51 50 46-48 43 45 44 40 42 41 39-34 31 33 32 29 30 28-22 19 21 20 16-18 13 15 14 10 12 11 9-0"
-
     assert go_sort(keys, keys) == unfolded(expected)
 
 
@@ -69,7 +68,6 @@ def test_a_long_list_with_a_few_elements_out_of_place_is_mended_by_insertion():
     keys = [index // 2 for index in range(60)]
     for one, other in ((5, 6), (20, 23), (40, 41), (50, 58)):
         keys[one], keys[other] = keys[other], keys[one]
-
     assert go_sort(keys, keys) == sorted(range(60), key=lambda i: keys[i])
 
 
@@ -81,7 +79,6 @@ def test_short_lists_are_sorted_stably(keys):
 @given(st.lists(st.integers(0, 200), max_size=400) | st.integers(0, 400).map(lambda n: list(range(n, 0, -1))))
 def test_lists_of_any_length_come_out_sorted_and_complete(keys):
     order = go_sort(keys, keys)
-
     assert [keys[i] for i in order] == sorted(keys)
     assert sorted(order) == list(range(len(keys)))
 
@@ -89,5 +86,4 @@ def test_lists_of_any_length_come_out_sorted_and_complete(keys):
 @pytest.mark.parametrize("length", [13, 50, 1000])
 def test_a_comparison_that_is_always_true_still_ends_with_all_elements(length):
     order = go_sort([0] * length, [1] * length)
-
     assert sorted(order) == list(range(length))

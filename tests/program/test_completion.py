@@ -56,7 +56,6 @@ def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monk
 @pytest.mark.parametrize(("shell", "check"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
 def test_a_shell_reads_what_the_command_prints(shell: str, check: str) -> None:
     printed = invoke("completion", shell)
-
     assert (printed.exit_code, printed.stdout) == (0, (HERE / FILES[shell]).read_text())
     if program := shutil.which(shell):
         subprocess.run([program, check, HERE / FILES[shell]], check=True)
@@ -93,7 +92,6 @@ def test_fish_completes_a_list_after_its_last_comma() -> None:
     line = "kplan plan --fail-on gated,p"
     script = f"source {HERE / 'kplan.fish'}; complete -C '{line}'"
     found = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True).stdout
-
     assert sorted(row.split("\t")[0] for row in found.splitlines()) == [
         "gated,pdb-violation",
         "gated,pending",

@@ -72,7 +72,6 @@ def test_results_are_in_utf_8_everywhere(encoding: str, shape: str, tmp_path: Pa
 def test_an_error_in_letters_that_the_terminal_lacks_is_shown_escaped(tmp_path: Path) -> None:
     (tmp_path / "日.json").write_text("{}")
     code, _, errors = run(("show", str(tmp_path / "日.json")), "open", "open", tmp_path, PYTHONIOENCODING="latin-1")
-
     assert code == 2
     assert b"\\u65e5.json" in errors
 
@@ -81,7 +80,6 @@ def test_a_file_never_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None
     target = tmp_path / "report.json"
     code, _, _ = run(("place", "no/such", "-s", "demo", "--save", str(target)), "closed", "closed", tmp_path)
     assert code == 2
-
     code, _, _ = run(
         ("place", "shop/flash-sale", "-s", "demo", "--report", f"json={target}"), "open", "closed", tmp_path / ".."
     )

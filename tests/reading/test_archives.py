@@ -52,9 +52,7 @@ def test_an_archive_is_the_folder_that_it_holds(tmp_path: Path, name: str) -> No
 def test_an_empty_file_of_a_dump_is_a_warning_of_the_answer_and_alone_an_error(tmp_path: Path) -> None:
     (tmp_path / "nodes.json").write_bytes(NODES[0])
     (tmp_path / "pods.json").touch()
-
     answered, refused = (invoke("plan", "-s", path, "-o", "json") for path in (tmp_path, tmp_path / "pods.json"))
-
     [warning] = json.loads(answered.stdout)["warnings"]
     assert (warning["code"], warning["object"]) == ("EmptyFile", f"{tmp_path}/pods.json")
     assert refused.exit_code == 2
@@ -83,14 +81,12 @@ def test_what_no_dump_holds_is_refused(
     tmp_path: Path, name: str, change: Callable[[tarfile.TarInfo], None] | None, message: str
 ) -> None:
     path = packed(tmp_path / "dump.tgz", (name, NODES[0]), change=change)
-
     with pytest.raises(kplan.SnapshotError, match=message):
         kplan.load_snapshot(path)
 
 
 def test_an_archive_that_unfolds_to_far_more_than_its_size_is_refused(tmp_path: Path) -> None:
     path = packed(tmp_path / "dump.tgz", ("nodes.json", NODES[0]), ("logs.txt", bytes(80 << 20)))
-
     with pytest.raises(kplan.SnapshotError, match="unpacks to far more than its size"):
         kplan.load_snapshot(path)
 
@@ -99,6 +95,5 @@ def test_an_archive_that_unfolds_to_far_more_than_its_size_is_refused(tmp_path: 
 def test_a_damaged_archive_is_refused(tmp_path: Path, cut: int) -> None:
     path = packed(tmp_path / "dump.tgz", ("nodes.json", NODES[0]), ("more.json", NODES[1]))
     path.write_bytes(path.read_bytes()[:cut])
-
     with pytest.raises(kplan.SnapshotError, match=r"damaged|cut off"):
         kplan.load_snapshot(path)

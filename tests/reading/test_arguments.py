@@ -52,7 +52,6 @@ def test_values_of_other_libraries_are_those_of_python(value: Any, builtins: Any
 def test_arguments_are_read_by_their_types_and_others_passed_on() -> None:
     something = object()
     names, other, runs, spaces, _ = ask("a", something, runs=np.int64(3), spaces={"maxNodes": 4})
-
     assert (names, other, runs, spaces) == (("a",), something, 3, Spaces(max_nodes=4))
     assert ask(np.array(["a", "b"]))[0] == ("a", "b")
 
@@ -112,7 +111,6 @@ def test_questions_take_a_single_pod_node_manifest_or_change(tmp_path: Path) -> 
 @pytest.mark.parametrize("pod", [5, None])
 def test_what_is_no_pod_and_no_manifest_is_an_error_of_kplan(pod: Any) -> None:
     demo = kplan.Planner(kplan.load_snapshot("demo"))
-
     for question in (demo.place, demo.pods, demo.roll_out, kplan.load_snapshot):
         with pytest.raises(kplan.KplanError):
             question(pod)

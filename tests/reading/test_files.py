@@ -309,7 +309,6 @@ def test_the_line_of_a_path_is_where_the_value_begins(value: dict[str, Any], flo
 
 def test_lines_of_a_document_that_is_no_yaml_are_known_up_to_where_it_ends_to_be_one() -> None:
     lines = YamlLines("a: 1\nb: {c: 2\n]", line=10, content_line=10)
-
     assert (lines.of("$.a"), lines.of("$.b.c"), lines.of("$.z")) == (10, 11, 10)
 
 
@@ -335,7 +334,6 @@ def test_a_line_is_the_same_whatever_was_asked_before(paths: list[str]) -> None:
 
 def test_of_a_key_that_is_there_twice_the_line_of_the_later_one_counts() -> None:
     (document,) = read_documents("-", [], stdin=io.BytesIO(b"a: 1\nb: 2\na: 3\n"))
-
     assert document.lines.of("$.a") == 3
 
 

@@ -106,9 +106,7 @@ def test_what_go_yaml_refuses_is_refused(text: str, message: str) -> None:
 
 def test_whatever_is_written_later_wins_over_a_merge_and_under_it() -> None:
     base = "base: &b {x: 1, w: 1}\none: {x: 2, <<: *b}\ntwo: {<<: *b, x: 2}\n"
-
     value = load(base + "three: {'<<': *b}\nfour: {<<: &c {x: 3}, <<: *b}\n")
-
     assert value["one"] == {"x": 1, "w": 1}
     assert value["two"] == {"x": 2, "w": 1}
     assert value["three"] == {"<<": {"x": 1, "w": 1}}
@@ -117,7 +115,6 @@ def test_whatever_is_written_later_wins_over_a_merge_and_under_it() -> None:
 
 def test_a_key_that_a_merge_brings_is_not_written_twice() -> None:
     (document,) = read_yaml(b"base: &b {x: 1}\none:\n  <<: *b\n  x: 2\ntwo:\n  x: 1\n  x: 2\n", "f.yaml")
-
     assert [(duplicate.path, duplicate.line) for duplicate in document.duplicates()] == [("$.two.x", 7)]
 
 
@@ -213,7 +210,5 @@ def test_of_many_merges_the_first_wins_and_own_keys_before_all() -> None:
     maps = "".join(f"- &m{i} {{shared: {i}, own{i}: {i}}}\n" for i in range(300))
     merges = ", ".join(f"*m{i}" for i in range(300))
     text = f"bases:\n{maps}whole:\n  <<: [{merges}]\n  own7: mine\n"
-
     value = load(text)
-
     assert value["whole"] == {"shared": 0, **{f"own{i}": i for i in range(300)}, "own7": "mine"}

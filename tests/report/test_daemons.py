@@ -24,7 +24,6 @@ def report(n_small: int = 1) -> PlacementReport:
 
 def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
     text = render(report(), "table", ReportOptions())
-
     assert text.startswith("DaemonSet default/agent: has a place on 3 of 4 nodes\n")
     assert "  small-0  requests 2 cpu, 1 of 1 free: 1 short  lower the cpu request of container c from 2" in text
     assert text.count("kube-scheduler writes") == 1
@@ -33,7 +32,6 @@ def test_it_has_so_many_of_its_nodes_and_of_each_other_node_why_not() -> None:
 
 def test_an_annotation_is_about_the_whole_set() -> None:
     lines = render(report(), "github", ReportOptions()).splitlines()
-
     assert lines[0].startswith(
         "::error file=agent.yaml,line=4,title=kplan%3A DaemonSet default/agent (unschedulable)::"
     )
@@ -44,5 +42,4 @@ def test_a_node_that_no_reason_names_is_told_by_its_pod() -> None:
     placement_report = report()
     bare = [replace(placement, rejections={}, rejection_summary=()) for placement in placement_report.placements]
     text = render(replace(placement_report, placements=tuple(bare)), "table", ReportOptions(width=160))
-
     assert "agent-small-0  It can run on small-0 only" in text

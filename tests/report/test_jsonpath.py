@@ -96,7 +96,6 @@ WRONG = {
 def test_what_is_wrong_with_a_template_is_said_with_a_hint(template: str, words: str) -> None:
     with pytest.raises(UsageError) as refusal:
         render_jsonpath(template, DOCUMENT)
-
     assert words in refusal.value.message
     assert refusal.value.hint
 
@@ -116,7 +115,6 @@ def test_text_without_braces_is_written_as_it_is(text: str) -> None:
 def test_a_template_that_multiplies_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.report.jsonpath._MOST_VALUES", 1000)
     document = {"a": [{"b": list(range(50))} for _ in range(50)]}
-
     with pytest.raises(UsageError, match="more than 1,000 values"):
         render_jsonpath("{..a..*}", document)
 
@@ -124,6 +122,5 @@ def test_a_template_that_multiplies_values_is_refused(monkeypatch: pytest.Monkey
 def test_a_template_that_writes_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.report.jsonpath._MOST_WRITTEN", 10_000)
     ranges = "{range ..}" * 30 + "{end}" * 30
-
     with pytest.raises(UsageError, match="writes more than"):
         render_jsonpath(ranges, {"a": {"b": {"c": [1]}}})

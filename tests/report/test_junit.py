@@ -15,9 +15,7 @@ from kplan.report.view import Case, CaseReport
 )
 def test_texts_are_read_back_as_they_were(text: str) -> None:
     case = Case("shop/web-0", "failed", "Unschedulable", text, detail="<&>\"'")
-
     suites = ET.fromstring(render_junit(CaseReport("PlacementReport", "title", "", "file.json", [case])))
-
     failure = next(suites.iter("failure"))
     assert failure.get("message") == text
     assert failure.text == "<&>\"'"

@@ -146,7 +146,6 @@ def check(page: str) -> None:
 )
 def test_no_report_calls(question: list[str], cluster: Path) -> None:
     answer = invoke(*question, "-s", cluster, "-o", "markdown")
-
     assert answer.exit_code in (0, 1), answer.stderr
     check(answer.stdout)
 
@@ -158,9 +157,7 @@ def test_no_refusal_calls(text: str, tmp_path: Path) -> None:
     manifest = tmp_path / f"{re.sub('[^#@a-z.]', '', text)}.json"
     manifest.write_text(json.dumps(broken))
     page = tmp_path / "summary.md"
-
     refused = invoke("place", manifest, "-o", "github", GITHUB_STEP_SUMMARY=str(page), GITHUB_ACTIONS="true")
-
     assert refused.exit_code == 2
     check(page.read_text())
 

@@ -32,7 +32,6 @@ def _tables() -> list[Table]:
 
 def test_the_day_is_told_in_equal_parts_of_which_equal_ones_are_one_row() -> None:
     _, parts = _tables()
-
     rows = [tuple(map(plain, row)) for row in parts.rows]
     assert parts.header == ("TIME", "MOST WAITING", "MEAN cpu")  # nothing requests the other resource
     assert rows[0] == ("from 0 s", "0", "0 %")
@@ -43,5 +42,4 @@ def test_the_day_is_told_in_equal_parts_of_which_equal_ones_are_one_row() -> Non
 
 def test_workloads_that_wait_are_listed_with_what_still_waits() -> None:
     waits, _ = _tables()
-
     assert [tuple(map(plain, row)) for row in waits.rows] == [("Job batch/a", "4", "15 min", "1 h", "1")]

@@ -62,7 +62,6 @@ def values(document: Report) -> dict[str, float]:
 def test_capacity_counts_replicas_and_headroom_those_of_each_workload(demo: kplan.Planner) -> None:
     fits = demo.ask(Capacity(manifests=(deployment("web", 1),), replicas=500))
     counted, headroom, shrunk = values(fits), values(demo.headroom()), values(demo.shrink())
-
     assert counted['kplan_capacity_replicas{workload="default/web"}'] == fits.summary.fits
     assert counted["kplan_capacity_wanted_replicas"] == 500
     assert counted['kplan_failed{kind="CapacityReport"}'] == 1
@@ -73,9 +72,7 @@ def test_capacity_counts_replicas_and_headroom_those_of_each_workload(demo: kpla
 def test_checks_have_a_state_each_and_two_of_one_name_are_added(demo: kplan.Planner) -> None:
     odd = 'a "name"\\ with\nlines'
     report = demo.check([Check(odd, Plan()), Check(odd, Plan())])
-
     numbers = values(report)
-
     passed = numbers['kplan_check_state{check="a \\"name\\"\\\\ with\\\\nlines",state="passed"}']
     assert passed == report.summary.passed == 2
     assert sum(number for name, number in numbers.items() if "check_state" in name) == 2
@@ -98,7 +95,6 @@ def test_nodes_that_come_and_go_are_counted_by_pool() -> None:
 
 def test_what_has_no_answer_says_so(tmp_path: Path) -> None:
     result = invoke("check", "-s", tmp_path / "missing.json", "-o", "openmetrics")
-
     assert result.exit_code == 2
     [(name, labels, value)] = samples_of(result.stdout)
     assert (name, value) == ("kplan_answered", 0)

@@ -46,7 +46,6 @@ def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and
 
 def test_workloads_that_end_for_one_reason_are_told_together() -> None:
     lines = lines_of(chart(9, (2, 3, 7)))
-
     start = lines.index("Deployment default/svc-02, Deployment default/svc-03 and 1 more: none of them")
     assert lines[start + 1 : start + 3] == ["  fits", "  from chart.yaml, document 3, line 18"]
 
@@ -54,7 +53,6 @@ def test_workloads_that_end_for_one_reason_are_told_together() -> None:
 @pytest.mark.parametrize("explain", [False, True])
 def test_long_names_of_nodes_fit_eighty_columns(explain: bool) -> None:
     lines = lines_of(chart(12, (3,), names=LONG), explain=explain)
-
     assert max(map(len, lines)) <= 80
     assert any(".eu-central-1.compute.internal" in line and "without" in line for line in lines)
 
@@ -62,7 +60,6 @@ def test_long_names_of_nodes_fit_eighty_columns(explain: bool) -> None:
 @given(st.lists(st.text("ab.", min_size=1, max_size=20), min_size=2, max_size=5, unique=True))
 def test_what_is_left_out_of_names_is_a_domain_that_all_end_with(names: list[str]) -> None:
     suffix = common_suffix(names)
-
     assert all(name.endswith(suffix) and name != suffix[1:] for name in names)
     assert not suffix or suffix.startswith(".")
 
@@ -70,7 +67,6 @@ def test_what_is_left_out_of_names_is_a_domain_that_all_end_with(names: list[str
 def test_pods_that_are_not_listed_one_by_one_count() -> None:
     members = chart(1).placements
     row = row_of(members, {"n100": 40}, 40)
-
     assert (row.placed, row.wanted, row.state, row.needs_attention) == (42, 42, "scheduled", False)
     assert row_of(members, {"n100": 39}, 40).needs_attention
 
@@ -78,7 +74,6 @@ def test_pods_that_are_not_listed_one_by_one_count() -> None:
 def test_a_workload_says_all_that_happened_to_its_pods() -> None:
     first, second = chart(1, (0,)).placements
     row = row_of([first, replace(second, outcome=Outcome.GATED)], {}, 0)
-
     assert row.state == "fits nowhere, gated"
     assert "0/2" in render_plain(overview_blocks([row], ReportOptions()), 80)
 

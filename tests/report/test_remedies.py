@@ -19,5 +19,4 @@ from kplan.report.remedies import remedy_text
 def test_a_node_is_only_told_for_the_pod_that_goes_there(helps: r.Helped | None, end: str) -> None:
     change = r.RequestChange(container="app", resource="cpu", old="2", to="1420m")
     remedy = r.LowerRequest(change=change, then="a", helps=helps or r.UNSET)
-
     assert remedy_text(remedy) == f"lower the cpu request of container app from 2 to {end}"

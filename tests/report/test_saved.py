@@ -78,12 +78,10 @@ def test_a_runbook_of_the_last_release_is_told_without_the_rules_of_its_stuck_no
     for node in report["stuck"]:
         del node["rule"]
     path = written(tmp_path / "old.json", json.dumps(report))
-
     assert "Blocked" in render(read_report(str(path)), "junit", ReportOptions())
 
 
 @pytest.mark.parametrize("kind", ["place", "preempt", "explain"])
 def test_a_report_is_read_back_as_it_was(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path / "report.json", to_json(demo_document(kind)))
-
     assert read_report(str(path)) == demo_document(kind)

@@ -19,7 +19,6 @@ MISSING = Snapshot(
 @pytest.mark.parametrize("snapshot", [load_snapshot("demo"), Snapshot(), MISSING], ids=["demo", "empty", "missing"])
 def test_every_snapshot_can_be_shown(snapshot: Snapshot) -> None:
     overview, check = render_overview(overview_report(snapshot)), render_check(check_report(snapshot))
-
     assert overview.startswith(f"Snapshot {snapshot.source}\n")
     assert check.startswith(f"{snapshot.source}: ")
     assert not any(line != line.rstrip() for line in overview.splitlines())
@@ -27,7 +26,6 @@ def test_every_snapshot_can_be_shown(snapshot: Snapshot) -> None:
 
 def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None:
     text = render_overview(overview_report(MISSING))
-
     assert "pods: forbidden; NodePorts decides without it" in text
     assert "v1.34.0 (kplan decides as v1.34.0)" in text
 

@@ -40,7 +40,6 @@ def test_where_a_text_is_folded(text: str, width: int, lines: list[str]) -> None
 @given(PROSE, st.integers(1, 40))
 def test_folding_loses_nothing_and_adds_nothing(text: str, width: int) -> None:
     lines = fold(text, width)
-
     assert "".join(lines).replace(" ", "") == "".join(text.split())
     assert all(line == line.strip() for line in lines)
     assert all(len(line) <= width for line in lines)
@@ -52,7 +51,6 @@ def test_folding_loses_nothing_and_adds_nothing(text: str, width: int) -> None:
 def test_a_table_holds_every_cell_within_its_width(rows: list[tuple[str, int, str]], width: int) -> None:
     table = Table(("NAME", "NUMBER", "WHY"), tuple((name, str(number), why) for name, number, why in rows), "<><")
     lines = plain_table(table, width)
-
     letters = sorted("".join(lines).replace(" ", ""))
     cells = [*table.header, *(str(cell) for row in table.rows for cell in row)]
     assert letters == sorted("".join("".join(cell.split()) for cell in cells))
@@ -62,9 +60,7 @@ def test_a_table_holds_every_cell_within_its_width(rows: list[tuple[str, int, st
 def test_long_node_names_fit_eighty_columns() -> None:
     why = "NodeResourcesFit (free resources) -12, ImageLocality (images already on the node) +3"
     table = Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), ((Span(NODE, "good"), "416", "-2", why),), "<>><")
-
     lines = render_plain([table], 80).splitlines()
-
     pieces = [line.strip().split(" ")[0] for line in lines if line.strip().split(" ")[0] in NODE]
     assert max(map(len, lines)) <= 80
     assert "".join(pieces) == NODE
@@ -75,7 +71,6 @@ def test_long_node_names_fit_eighty_columns() -> None:
 def test_a_terminal_shows_the_same_table(rows: list[tuple[str, int]], width: int) -> None:
     table = Table(("A", "N"), tuple((Span(text, "bad"), str(number)) for text, number in rows), "<>", note="and more")
     shown = re.sub(r"\x1b\[[0-9;]*m", "", render_terminal([table], width))
-
     assert [line.rstrip() for line in shown.splitlines()] == render_plain([table], width).splitlines()
 
 
@@ -83,9 +78,7 @@ def test_names_fold_before_sentences_become_a_word_a_line() -> None:
     node = "ip-10-100-100-100.eu-central-1.compute.internal"
     why = "requests 1300m cpu, 1200m of 7900m free: 100m short"
     table = Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), ((node, why, "evicting batch/archive-kkjlc"),), "<<<")
-
     lines = plain_table(table, 78)
-
     assert len(lines) <= 5
     assert lines[2] == node
     assert max(map(len, lines)) <= 78

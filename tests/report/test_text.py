@@ -60,7 +60,6 @@ def test_a_word_of_several_pieces_has_the_style_of_the_first_and_numbers_stay_wi
     dim = Span("in all places  behind it, and that takes about 12", "dim")
     pieces = (Span("web", "good"), ": fits ", dim, " min,", " it says")
     lines = [[(span.text, span.style) for span in each] for each in layout([line(*pieces)], MIN_WIDTH)]
-
     assert lines[0][:3] == [("  ", ""), ("web:", "good"), (" ", "")]
     assert ["".join(text for text, _ in each) for each in lines] == [
         "  web: fits in all places  behind it, and that takes about",

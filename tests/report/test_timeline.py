@@ -68,7 +68,6 @@ def test_the_picture_has_a_bar_for_each_pod_and_tells_it_in_words() -> None:
 def test_an_end_at_which_replicas_are_missing_is_not_called_done() -> None:
     lacks = WorkloadHealth(workload="Deployment/web/api", wanted=8, pods=5, ready=5, states=("refused",))
     at_rest = Timeline(end=0.0, until=None, is_over=True, stuck_at=None, workloads={})
-
     assert _text(end_line(at_rest, [lacks])) == "Time: nothing happens; Deployment web/api lacks 3 of 8 replicas"
     assert _text(end_line(at_rest)) == "Time: nothing happens"
 
@@ -79,7 +78,6 @@ def test_the_end_names_the_workloads_with_too_few_ready_pods_and_what_waits_for_
     workloads = {name: replace(workload, ready_over_time=((0.0, 3),)) for name, workload in timeline.workloads.items()}
     waits = WorkloadWaits(pods=1, waiting=1, mean=40.0, longest=40.0, pod="ml/eval")
     queue = QueueTimeline(most=1, most_at=0.0, over_time=((0.0, 1),), workloads={"Pod/ml/eval": waits})
-
     assert _text(end_line(replace(timeline, workloads=workloads, queue=queue))) == (
         "Time: nothing more happens after 40 s; Deployment default/web has 3 of 4 pods ready, ml/eval waits for a node"
     )

@@ -31,7 +31,6 @@ def test_a_group_is_called_by_what_people_know_of_its_name(name: str, short: str
 
 def test_groups_of_one_name_are_told_apart_by_their_zones() -> None:
     names = [GKE.format("b"), GKE.format("c"), "a/web", "b/web", EKS]
-
     assert list(short_group_names(names).values()) == [
         "gke-prod-web-1a2b-grp of europe-west1-b",
         "gke-prod-web-1a2b-grp of europe-west1-c",

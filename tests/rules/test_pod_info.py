@@ -93,7 +93,6 @@ def test_what_of_the_metadata_makes_a_shape(one, other, is_same):
 
 def test_pods_with_resource_claims_are_of_a_shape_of_their_own():
     spec = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
-
     assert info({"uid": "a"}, spec).shape != info({"uid": "b"}, spec).shape
     assert info({"name": "a"}, spec).shape != info({"name": "b"}, spec).shape
     assert info({"uid": "a"}, spec).shape == info({"uid": "a"}, spec).shape
@@ -146,10 +145,8 @@ def pods(draw):
 @given(st.lists(pods(), max_size=6))
 def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     infos = [PodInfo(pod) for pod in listed]
-
     resources = DistinctResources()
     codes = [*resources.share(infos[:2]), *resources.share(infos[2:])]
-
     expected = [pod_resources(pod) for pod in listed]
     assert [resources.distinct[code] for code in codes] == expected
     assert [info.resources for info in infos] == expected
@@ -162,7 +159,6 @@ def test_what_a_pod_asks_for_before_it_runs_is_read_off_where_its_status_is_sile
         pod_requests(pod, use_status=False, missing_container_requests=DEFAULT_REQUESTS, use_pod_level=False)
     )
     found = PodInfo(pod)
-
     assert found.requests == rounded_requests(pod_requests(pod, use_status=False))
     assert {name: amount for name, amount in found.scored_requests.items() if amount} == {
         name: amount for name, amount in scored.items() if amount
@@ -189,7 +185,6 @@ def term(**more):
 def test_equal_terms_are_equal_whoever_holds_them():
     other = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "app", "operator": "In"}]}}
     other["labelSelector"]["matchExpressions"][0]["values"] = ["web"]
-
     assert term() == term(**other)
     assert hash(term()) == hash(term(**other))
     assert term() != term(topologyKey="host")
@@ -197,7 +192,6 @@ def test_equal_terms_are_equal_whoever_holds_them():
 
 def test_a_list_with_an_invalid_selector_counts_as_empty_and_the_others_hold():
     terms, error = compiled(podAffinity={REQUIRED: [GOOD, BAD]}, podAntiAffinity={REQUIRED: [GOOD]})
-
     assert (len(terms.required_affinity), len(terms.required_anti_affinity)) == (0, 1)
     assert error.startswith('requiredAffinityTerms: values[0][app]: Invalid value: "{bad}": a valid label must')
 
@@ -205,7 +199,6 @@ def test_a_list_with_an_invalid_selector_counts_as_empty_and_the_others_hold():
 def test_several_invalid_lists_are_told_together():
     weighted = [{"weight": 1, "podAffinityTerm": BAD}]
     _, error = compiled(podAffinity={REQUIRED: [BAD]}, podAntiAffinity={REQUIRED: [BAD], PREFERRED: weighted})
-
     assert error[0] + error[-1] == "[]"
     names = ("requiredAffinityTerms: ", "requiredAntiAffinityTerms: ", "preferredAntiAffinityTerms: ")
     positions = [error.find(name) for name in names]

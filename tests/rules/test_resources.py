@@ -72,7 +72,6 @@ def decoded(pod):
 @given(PODS, st.booleans(), st.booleans())
 def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
     exact = pod_requests(decoded(pod), use_status=use_status, use_pod_level=use_pod_level)
-
     assert rounded_requests(exact) == in_units(total_requests(pod, pod_level=use_pod_level))
 
 
@@ -80,7 +79,6 @@ def test_requests_equal_the_oracle(pod, use_pod_level, use_status):
 @given(PODS)
 def test_what_a_pod_takes_equals_the_oracle(pod):
     taken = pod_resources(decoded(pod))
-
     needs = Needs(pod)
     assert taken.requests == needs.running
     assert (taken.nonzero_cpu, taken.nonzero_memory) == tuple(needs.running_nonzero[name] for name in ("cpu", "memory"))
@@ -218,5 +216,4 @@ def test_amounts_are_written_as_quantities(name, amount, expected):
 
 def test_resources_are_named_in_the_order_of_reasons():
     names = ["b.com/x", "memory", "a.com/x", "ephemeral-storage", "cpu"]
-
     assert resource_order(names) == ["cpu", "memory", "ephemeral-storage", "a.com/x", "b.com/x"]

@@ -108,7 +108,6 @@ def test_handles(made, handle):
 def test_what_cannot_be_translated(made, message):
     with pytest.raises(TranslationError) as caught:
         translated_affinity(made)
-
     assert str(caught.value) == message
 
 
@@ -199,7 +198,6 @@ def pod(*volumes):
 )
 def test_the_old_annotation_names_the_class_first(spec, annotations, expected):
     given_volume = convert({"metadata": {"name": "pv", "annotations": annotations}, "spec": spec}, PersistentVolume)
-
     assert claim_class(claim(spec, annotations=annotations)) == expected
     assert volume_class(given_volume) == expected
 
@@ -215,7 +213,6 @@ def test_a_claim_is_bound_when_it_has_a_volume_and_the_controller_is_done(spec, 
 def test_claims_behind_volumes():
     named = {"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}
     found = pod(named, {"name": "data", "ephemeral": {}}, {"name": "tmp", "emptyDir": {}})
-
     assert [claim_name(found, given_volume) for given_volume in found.spec.volumes] == ["mine", "web-data", None]
     assert [storage_kinds(given_volume) for given_volume in found.spec.volumes] == [
         ("persistent_volume_claim",),
@@ -235,7 +232,6 @@ def test_claims_behind_volumes():
 )
 def test_a_generated_claim_belongs_to_its_pod(metadata, is_own):
     text = "" if is_own else "PVC default/web-data was not created for pod default/web (pod is not owner)"
-
     assert ephemeral_problem(pod(), claim(**metadata)) == text
 
 

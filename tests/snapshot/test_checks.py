@@ -103,7 +103,6 @@ def budget(**fields: Any) -> dict[str, Any]:
 def test_a_mistake_is_pointed_at(obj: dict[str, Any], place: str, message: str) -> None:
     with pytest.raises(kplan.SnapshotError) as refused:
         kplan.load_snapshot([obj])
-
     (problem,) = refused.value.problems
     assert problem.json_path.endswith(place)
     assert message in f"{problem.message} {problem.hint}"

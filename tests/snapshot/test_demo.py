@@ -36,7 +36,6 @@ def test_nothing_in_it_would_be_refused(demo: Snapshot) -> None:
     whole = {pod.metadata.name: default_pod(msgspec.json.decode(msgspec.json.encode(pod))) for pod in demo.pods}
     for pod in whole.values():
         pod["metadata"].pop("ownerReferences", None)  # owners have no uids in the demo, since scheduling asks for none
-
     assert {name: errors for name, pod in whole.items() if (errors := pod_errors(pod))} == {}
 
 
@@ -98,7 +97,6 @@ def test_there_is_something_special_of_every_sort(demo: Snapshot) -> None:
 
 def test_pods_of_daemon_sets_are_bound_to_their_nodes_as_their_controller_does_it(demo: Snapshot) -> None:
     pods = [pod for pod in running(demo) if any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)]
-
     assert pods
     for pod in pods:
         required = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution

@@ -32,7 +32,6 @@ def found(*objects: dict[str, Any], notes: bool = False) -> list[tuple[str, str]
 
 def test_the_demo_has_nothing_dangling() -> None:
     codes = {finding.code for finding in check_snapshot(load_snapshot("demo")) if not finding.is_note}
-
     assert not {code for code in codes if code.startswith("Unknown")}
 
 
@@ -74,15 +73,12 @@ def test_what_is_named_and_not_there_is_found(named: dict[str, Any], missing: st
 
 def test_without_any_namespace_one_note_says_so() -> None:
     findings = check_snapshot(load_snapshot([node(), pod()]))
-
     assert [(finding.code, finding.is_note) for finding in findings] == [("NoNamespaces", True)]
 
 
 def test_many_that_name_the_same_are_one_finding() -> None:
     pods = [pod(f"p{index}", priorityClassName="gold", priority=1) for index in range(5)]
-
     (finding,) = check_snapshot(load_snapshot([NAMESPACE, node(), *pods]))
-
     assert "Pod/default/p0, Pod/default/p1, Pod/default/p2 and 2 more name it" in finding.message
 
 
@@ -112,7 +108,6 @@ def test_odd_values_are_found(finding: tuple[str, str]) -> None:
 def test_some_things_are_only_worth_knowing() -> None:
     zoned = node("n2", labels={"kubernetes.io/hostname": "n2", "topology.kubernetes.io/zone": "a"})
     secret = obj("Secret", "s", namespace="default")
-
     assert found(node(), zoned, budget({"matchLabels": {"a": "b"}}), secret, notes=True) == [
         ("NoZone", "topology.kubernetes.io/zone"),
         ("IdleBudget", "PodDisruptionBudget/default/b"),

@@ -154,7 +154,6 @@ def test_memory_refuses_what_has_no_kind(obj: Any) -> None:
 def test_leases_of_anything_but_nodes_are_left_out() -> None:
     names = [{"name": "n1", "namespace": namespace} for namespace in ("kube-node-lease", "kube-system")]
     leases = [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": name} for name in names]
-
     for snapshot in (from_file(node(), *leases), load_snapshot([node(), *leases])):
         assert [lease.metadata.namespace for lease in snapshot.leases] == ["kube-node-lease"]
         assert snapshot.skipped == {"Lease": 1}

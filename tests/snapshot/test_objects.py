@@ -32,7 +32,6 @@ def test_what_is_no_snapshot_is_an_error_of_kplan() -> None:
 
 def test_a_snapshot_is_shown_in_a_line() -> None:
     shown = repr(kplan.load_snapshot("demo"))
-
     assert shown.startswith("<Snapshot demo: 13 nodes, 90 pods, ")
     assert len(shown) < 500
     assert repr(kplan.load_snapshot([])) == "<Snapshot objects: empty>"

@@ -120,9 +120,7 @@ def test_only_what_scheduling_reads_is_written() -> None:
     volume = {"name": "v", "secret": {"secretName": "named", "items": [{"key": "tell-nobody", "path": "x"}]}}
     pod = head("Pod", **metadata) | {"spec": {"containers": [container], "volumes": [volume]}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "tell-nobody"}}
-
     written = encode_snapshot(load_snapshot([node, pod, secret]), "x.json")
-
     assert b"tell-nobody" not in written
 
 
@@ -130,7 +128,6 @@ def test_only_what_scheduling_reads_is_written() -> None:
 def test_a_name_that_says_no_form_is_refused(demo: Snapshot, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="has no known extension") as caught:
         save_snapshot(demo, tmp_path / name)
-
     assert ".json.gz" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
 
@@ -147,7 +144,6 @@ def test_a_directory_that_is_not_there_is_named(demo: Snapshot, tmp_path: Path) 
 
 def test_a_new_file_is_for_its_owner_only(demo: Snapshot, tmp_path: Path) -> None:
     save_snapshot(demo, tmp_path / "cluster.json")
-
     assert stat.S_IMODE((tmp_path / "cluster.json").stat().st_mode) == 0o600
 
 
@@ -165,7 +161,6 @@ def pod(status: dict[str, Any] | None = None, **spec: Any) -> Any:
 def test_names_that_a_server_made_up_need_no_prefix() -> None:
     made = decode("v1", "Pod", metadata={"name": "p-x", "generateName": "p-", "resourceVersion": "7"})
     to_be_made = decode("v1", "Pod", metadata={"generateName": "p-"})
-
     assert (lean(made).metadata.generate_name, lean(made).metadata.resource_version) == ("", "")
     assert lean(to_be_made) is to_be_made
 
@@ -173,20 +168,17 @@ def test_names_that_a_server_made_up_need_no_prefix() -> None:
 def test_annotations_stay_when_they_decide() -> None:
     annotations = {"volume.kubernetes.io/selected-node": "n", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
     claim = decode("v1", "PersistentVolumeClaim", metadata={"name": "c", "annotations": annotations})
-
     assert lean(claim).metadata.annotations == {"volume.kubernetes.io/selected-node": "n"}
 
 
 def test_every_deciding_annotation_is_known_to_the_redactor_or_dropped_by_it_on_purpose() -> None:
     dropped = {"volume.alpha.kubernetes.io/node-affinity"}
-
     assert DECIDING_ANNOTATIONS - KEPT_ANNOTATIONS.keys() == dropped
     assert KEPT_ANNOTATIONS.keys() <= DECIDING_ANNOTATIONS
 
 
 def test_volumes_without_a_known_source_go() -> None:
     found = lean(pod(volumes=[{"name": "token"}, {"name": "data", "persistentVolumeClaim": {"claimName": "d"}}]))
-
     assert [volume.name for volume in found.spec.volumes] == ["data"]
 
 
@@ -215,9 +207,7 @@ def test_container_statuses_go_when_they_repeat_the_spec(status: dict[str, Any],
     """Whatever goes, the requests that count stay the same, those of an infeasible resize too."""
     conditions = [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}] if infeasible else []
     whole = pod({"containerStatuses": [status], "conditions": conditions})
-
     found = lean(whole)
-
     assert bool(found.status.container_statuses) is stays
     assert pod_requests(found, use_status=True) == pod_requests(whole, use_status=True)
 

@@ -217,9 +217,7 @@ def test_the_demo_keeps_none_of_its_names() -> None:
     demo = load_snapshot("demo")
     names = {obj.metadata.name for obj in demo.nodes + demo.pods + demo.namespaces + demo.deployments}
     names |= {container.image for pod in demo.pods for container in pod.spec.containers}
-
     written = set(texts(json.loads(encode_snapshot(redact_snapshot(demo), "x.json"))))
-
     assert written & names == set()
 
 
@@ -274,7 +272,6 @@ def test_volumes_over_several_zones_name_each_zone() -> None:
         "spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-0123456789abcdef0"}}
     }
     snapshot, _ = redacted(node("n"), volume)
-
     zone = snapshot.nodes[0].metadata.labels["topology.kubernetes.io/zone"]
     first, second = snapshot.persistent_volumes[0].metadata.labels["topology.kubernetes.io/zone"].split("__")
     assert first == zone != second
@@ -286,7 +283,6 @@ def test_messages_paths_and_secrets_are_left_out() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "payroll"}
     waiting = pod("p", volumes=volumes) | {"status": {"conditions": [condition]}}
     snapshot, _ = redacted(node("n", spec={"providerID": "payroll"}), waiting)
-
     assert b"payroll" not in encode_snapshot(snapshot, "x.json")
 
 
@@ -322,7 +318,6 @@ def test_where_it_came_from_and_what_others_said_is_left_out() -> None:
 )
 def test_reasons_name_no_namespace_whatever_a_file_says(reason: str, names: tuple[str, ...], shown: str) -> None:
     plain = Snapshot(source="x", missing=(MissingKind("jobs", reason, (), names),))
-
     assert [kind.reason for kind in redact_snapshot(plain).missing] == [shown]
 
 
@@ -332,9 +327,7 @@ def test_pseudonyms_are_distinct_and_sort_as_the_originals(names: set[str], doma
     for name in names:
         assert pseudonyms.of(domain, name) == name
     pseudonyms.seal()
-
     given_names = [pseudonyms.of(domain, name) for name in sorted(names)]
-
     assert given_names == sorted(given_names)
     assert len(set(given_names)) == len(names)
 

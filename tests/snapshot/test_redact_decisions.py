@@ -69,9 +69,7 @@ def test_redacted_and_plain_snapshots_decide_alike(area: str) -> None:
         redacted = redact_snapshot(plain, names)
         pods = [renamed(pod, names) for pod in scenario["pods"]]
         config = scenario.get("config")
-
         found = decisions(redacted, configuration(config, names), scenario, pods)
-
         assert restored(found, names) == decisions(plain, config, scenario, scenario["pods"]), scenario["id"]
 
 
@@ -82,8 +80,6 @@ def test_a_saved_snapshot_is_loaded_as_it_was(area: str, tmp_path: Path) -> None
     for scenario in sample(scenarios(area), _ONE_OF):
         snapshot = kplan.load_snapshot(scenario["objects"])
         file.write_bytes(encode_snapshot(snapshot, file.name))
-
         loaded = kplan.load_snapshot(file)
-
         assert list(loaded) == list(snapshot), scenario["id"]
         assert loaded.digest == snapshot.digest, scenario["id"]

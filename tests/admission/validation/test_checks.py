@@ -43,7 +43,6 @@ def test_absent_and_empty_fields_are_told_apart(check: Check, absent: list[str],
 
 def test_errors_come_in_the_order_of_the_table_and_not_of_the_object() -> None:
     table = checks.rules(checks.needed("a"), checks.items("b", POSITIVE), checks.field("c d", POSITIVE))
-
     assert [text.partition(":")[0] for text in told(table, {"d": 0, "c": 0, "b": [1, 0, 0]}, "")] == [
         "a",
         "b[1]",

@@ -88,7 +88,5 @@ def test_classes_are_judged_by_their_fields(
 ) -> None:
     known = kind_named(version, kind)
     assert known is not None
-
     judged = judge(head(kind, name="a") | fields, known, kind, "default")
-
     assert list(map(str, judged.errors)) == messages

@@ -34,7 +34,6 @@ def test_a_pod_that_uses_nearly_everything_is_valid() -> None:
 def test_annotation_and_field_have_to_agree() -> None:
     spec = {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
     annotations = {"seccomp.security.alpha.kubernetes.io/pod": "unconfined"}
-
     (error,) = errors_of_spec(spec, annotations=annotations)
     assert error.endswith("seccompProfile.type: Forbidden: seccomp type in annotation and field must match")
     annotations = {"seccomp.security.alpha.kubernetes.io/pod": "docker/default"}

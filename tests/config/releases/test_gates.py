@@ -26,7 +26,6 @@ def test_what_is_no_gate_is_refused(text: str, message: str) -> None:
 def test_a_gate_that_is_set_is_set() -> None:
     gates = {"NodeDeclaredFeatures": False, "InPlacePodLevelResourcesVerticalScaling": False}
     release = with_gates(release_of("1.36"), gates)
-
     assert not release.is_on("NodeDeclaredFeatures")
     assert "NodeDeclaredFeatures" not in dict(release.default_plugins)
     assert release != release_of("1.36")
@@ -35,7 +34,6 @@ def test_a_gate_that_is_set_is_set() -> None:
 def test_a_plugin_comes_with_its_gate() -> None:
     off = release_of("1.33")
     on = with_gates(off, {"DynamicResourceAllocation": True})
-
     assert "DynamicResources" not in dict(off.default_plugins)
     assert [name for name, _ in on.default_plugins].index("DynamicResources") == 14
 
@@ -53,7 +51,6 @@ def test_a_gate_that_cannot_be_set_is_refused_by_name(
 ) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         with_gates(release_of(minor), {gate: is_on})
-
     assert hint in caught.value.hint
 
 

@@ -60,9 +60,7 @@ LISTED = {"default": "1Gi", "validValues": ["1Gi", "4Gi", "8Gi"]}
 def test_shared_devices_are_filled_up(policy, amounts, devices):
     shared = [device(name, shared=True, capacity={"memory": "8Gi"}, policies={"memory": policy}) for name in "ab"]
     asked = [{} if each is None else {"capacity": {"requests": {"memory": each}}} for each in amounts]
-
     found = on_one_node(shared, *(request(f"r{i}", **each) for i, each in enumerate(asked)))
-
     assert found == (devices or "cannot allocate all claims")
 
 
@@ -92,7 +90,6 @@ def test_every_search_error_names_claim_and_request():
 
 def test_invalid_pools_are_named_only_when_nothing_else_works():
     twins = device_slice("t", device("x"), device("x"), on="n", pool="twins")
-
     assert on_one_node([A], request(), more=[twins]) == ["a"]
     assert on_one_node([A], request(count=2), more=[twins]) == REASON_INVALID_POOLS
 
@@ -241,7 +238,6 @@ def test_remembering_changes_neither_what_is_found_nor_when_time_is_up(drawn, n_
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(allocator, "_BEFORE_REMEMBERING", before)
             found.append(outcome(pool, claims, args))
-
     assert found[0] == found[1]
 
 

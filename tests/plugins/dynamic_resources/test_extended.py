@@ -51,9 +51,7 @@ SIDECAR = {"sidecar": True}
 )
 def test_requests_of_the_claim_for_extended_resources(containers, init, requests):
     incoming = convert(pod(containers=containers, init=init), Pod)
-
     spec = extended_claim_spec(incoming, [GPU], CLASSES)
-
     assert {each.name: each.count for (each,) in spec.requests} == requests
     assert {each.class_name for (each,) in spec.requests} <= {"gpu"}
 

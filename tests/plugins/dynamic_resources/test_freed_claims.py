@@ -34,12 +34,10 @@ def planner(*objects):
 
 def test_what_one_question_frees_is_held_in_the_next():
     asked = planner(claim("lost", request(), allocation=LOST), claim("c", request()), pod("p", "lost"), pod("q", "c"))
-
     assert asked.place("default/p").node is None
     assert asked.place("default/q").node is None
 
 
 def test_the_pod_itself_comes_back_and_is_placed():
     found = planner(claim("lost", request(), allocation=LOST), pod("p", "lost")).plan_queue().report()
-
     assert [change.to_node for change in found.changes] == ["n"]

@@ -59,7 +59,6 @@ ANYWHERE = device("anywhere") | {"allNodes": True}
 )
 def test_nodes_that_can_reach_a_device(slices, nodes):
     world = DeviceWorld(NODES, *slices, claims=[claim("c", request())])
-
     assert set(world.rejections(pod("p", "c"))) == {"n1", "n2", "n3"} - nodes
 
 
@@ -97,16 +96,13 @@ def test_nodes_that_can_reach_a_device(slices, nodes):
 )
 def test_pools_that_contradict_themselves(slices):
     world = DeviceWorld(["n1"], *slices, claims=[claim("c", request())])
-
     assert world.rejections(pod("p", "c")) == {"n1": REASON_INVALID_POOLS}
 
 
 def test_a_selector_that_cannot_be_used_is_an_error():
     odd = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Near"}]}]}
     world = DeviceWorld(["n1"], device_slice("s", device("d"), nodeSelector=odd), claims=[claim("c", request())])
-
     text = world.rejections(pod("p", "c"))["n1"]
-
     assert text.startswith("gather pool information: failed to perform node selection for slice s: failed to parse")
 
 

@@ -26,7 +26,6 @@ def world(*devices, n_claims=2, gates=(GATE,)):
 
 def test_a_device_that_hands_out_no_parts_cannot_stand_for_parts():
     there = world(mapped("a", {"cpu": {"capacityKey": "cores"}}))
-
     assert there.rejections(using("p", "c0"))["n"].startswith("claim default/c0, device a: ConsumedCapacity is nil")
 
 
@@ -36,8 +35,6 @@ def test_a_reservation_that_is_taken_back_leaves_the_pod_as_it_was():
     there.statuses(cycle)
     there.plugin.reserve(cycle, 0)
     assert there.cluster.pods.infos[cycle.pod_id].resources.requests["cpu"] == 3000
-
     there.plugin.unreserve(cycle, 0)
-
     assert there.cluster.pods.infos[cycle.pod_id] is cycle.pod
     assert there.plugin._holders.pods == set()

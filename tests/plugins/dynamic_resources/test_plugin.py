@@ -70,9 +70,7 @@ TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
 )
 def test_requests_that_can_never_be_met_reject_the_pod(wanted, code, text):
     world = DeviceWorld(["n"], claims=[claim("c", wanted)])
-
     status = world.plugin.pre_filter(world.cycle(pod("p", "c"))).status
-
     assert (status.code, status.message) == (StatusCode[code], text)
 
 
@@ -113,7 +111,6 @@ def test_devices_must_get_ready_within_ten_minutes(conditions, allocated_at, is_
 def test_a_search_that_takes_too_long_is_an_error():
     args = DynamicResourcesArgs(filter_timeout=Nanoseconds(1))
     world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request())], args=args)
-
     assert world.rejections(pod("p", "c")) == {"n": "node n: timed out trying to allocate devices"}
 
 
@@ -178,7 +175,6 @@ def test_allocated_alternatives_count_where_something_else_is_allocated():
     given["devices"]["results"][0]["request"] = "r/one"
     settled = claim("settled", prefers, allocation=given)
     world = DeviceWorld(["n1", "n2"], gpus("n1", 1, 1, 1), gpus("n2", 1), claims=[settled, claim("c", prefers)])
-
     assert score(world, pod("p", "settled")) == ([0, 0], [0, 0])
     assert score(world, pod("p", "settled", "c")) == ([15, 14], [100, 93])
 
@@ -188,7 +184,6 @@ def test_score_details_name_the_alternative():
     world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", prefers)])
     cycle = world.cycle(pod("p", "c"))
     world.statuses(cycle)
-
     assert world.plugin.score_details(cycle, 0) == ["claim default/c: request r gets one, alternative 2 of 2"]
 
 

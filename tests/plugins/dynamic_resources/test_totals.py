@@ -33,7 +33,6 @@ def test_a_device_that_cannot_be_judged_spoils_the_count_of_its_nodes():
         device_slice("t", device("a", fast=True), on="n2"),
         classes=[device_class("gpu", FAST, extended=GPU)],
     )
-
     assert totals(world) == ([0, 1], [0, 0])
 
 
@@ -61,7 +60,5 @@ def test_a_device_that_can_be_shared_counts_for_scores_as_one_that_cannot():
         "shared": device_class("shared", shared, extended=GPU),
         "alone": device_class("alone", f"!({shared})", extended=GPU),
     }
-
     counted = {name: totals(DeviceWorld(["n1"], slices, classes=[each])) for name, each in by_class.items()}
-
     assert counted == {"shared": ([0], [0]), "alone": ([2], [0])}

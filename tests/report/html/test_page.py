@@ -22,7 +22,6 @@ def test_each_workload_that_failed_says_why_and_what_would_help_once():
     document = placed([node("n", cpu="1"), pod("p", cpu="2"), pod("q", cpu="2")], ["default/p", "default/q"])
     document = coming_from(document, Origin("deploy/<web>.yaml", 1, "Deployment", "web", 7))
     box_text = box(render(document, "html", ReportOptions()))
-
     assert box_text.count("<li>") == 1
     assert "<strong>Deployment default/web</strong>" in box_text
     assert '<span class="dim">2 pods: default/p, default/q, deploy/&lt;web&gt;.yaml:7</span>' in box_text
@@ -34,7 +33,6 @@ def test_only_so_many_are_told_and_the_others_counted():
     waiting = [pod(f"p{number}", cpu=f"{number + 2}") for number in range(8)]
     keys = [f"default/p{number}" for number in range(8)]
     box_text = box(render(placed([node("n", cpu="1"), *waiting], keys), "html", ReportOptions()))
-
     assert box_text.count("<li>") == 6
     assert "<li>and 3 more</li>" in box_text
 
@@ -43,7 +41,6 @@ def test_a_failure_that_is_about_no_pod_says_its_reason():
     document = demo_document("place")
     verdict = structs.replace(document.verdict, because=("14 of 500 replicas fit",), counted=())
     box_text = box(render(structs.replace(document, verdict=verdict, placements=()), "html", ReportOptions()))
-
     assert "<li>14 of 500 replicas fit</li>" in box_text
 
 
