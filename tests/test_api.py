@@ -34,7 +34,6 @@ def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
         (demo.remedy(["ml/fine-tune"], without=["moves"]), Remedy(pods=("ml/fine-tune",), without=("moves",))),
         (demo.check(), Checks()),
     ]
-
     for answer, question in pairs:
         assert replace(answer, generated_at="") == replace(demo.ask(question), generated_at="")
 
@@ -42,15 +41,12 @@ def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
 def test_checks_are_read_from_a_file_or_taken_as_values(demo: kplan.Planner, tmp_path: Path) -> None:
     file = tmp_path / "checks.yaml"
     file.write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{name: drains, drain: {each: zone}}]\n")
-
     [read], [value] = demo.check(file).checks, demo.check([Check("drains", InTurn(by="zone"))]).checks
-
     assert read == value
 
 
 def test_a_sweep_takes_questions_and_gives_their_documents(demo: kplan.Planner) -> None:
     answers = kplan.sweep(demo, [PLACE, DRAIN, methodcaller("place", "shop/voucher-api")], workers=2)
-
     assert [replace(answer, generated_at="") for answer in answers[:2]] == [
         replace(demo.ask(question), generated_at="") for question in (PLACE, DRAIN)
     ]
@@ -74,9 +70,7 @@ def test_answers_are_rows_with_the_same_columns_and_tables_in_notebooks(demo: kp
 
 def test_a_notebook_shows_text_of_others_as_text() -> None:
     pod = {"metadata": {"name": "<b>\x1b"}, "spec": {"containers": [{"name": "c"}]}}
-
     shown = kplan.Planner(kplan.load_snapshot("demo")).plan([pod])._repr_html_()
-
     assert "&lt;b&gt;\\x1b" in shown
     assert "<b>" not in shown
 
@@ -99,14 +93,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_kplan_loads_nothing_heavy() -> None:
     script = "import sys, kplan; print(sorted({'numpy', 'msgspec', 'yaml', 'kubernetes', 'typer'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-
     assert found.stdout.strip() == "[]"
 
 
 def test_problems_say_where_they_are() -> None:
     problem = kplan.Problem("expected a string", path="pod.yaml", document=2, json_path="$.spec", hint="quote it")
     error = kplan.ManifestError([problem, kplan.Problem("empty")])
-
     assert str(problem) == "pod.yaml (document 2): $.spec: expected a string"
     assert str(error) == "pod.yaml (document 2): $.spec: expected a string\nempty"
     assert error.hint == "quote it"

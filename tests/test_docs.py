@@ -21,7 +21,6 @@ def test_the_sessions_of_a_page_print_what_is_shown(
 ) -> None:
     shown = page.read_text(encoding="utf-8")
     printed = run_again(shown, tmp_path, monkeypatch)
-
     if request.config.getoption("--update-docs"):
         page.write_text(printed, encoding="utf-8")
     else:
@@ -51,7 +50,6 @@ def test_the_plugin_of_the_documentation_decides(
 def test_the_manifests_for_dask_are_taken_and_fit() -> None:
     pods = json.loads(invoke("pods", "fixtures/dask.yaml", "--snapshot", "demo", "-o", "json").stdout)
     placed = invoke("place", "fixtures/dask.yaml", "-o", "json")
-
     assert pods["summary"]["refused"] == 0
     assert placed.exit_code == 0, placed.stderr
     assert json.loads(placed.stdout)["summary"] | {"pods": 5, "scheduled": 5} == json.loads(placed.stdout)["summary"]
@@ -59,13 +57,11 @@ def test_the_manifests_for_dask_are_taken_and_fit() -> None:
 
 def test_pages_are_short() -> None:
     n_lines = {page.name: len(page.read_text().splitlines()) for page in PAGES if page.name != "benchmarks.md"}
-
     assert {name: lines for name, lines in n_lines.items() if lines > 80} == {}
 
 
 def test_every_kind_of_action_of_a_remedy_is_in_the_table() -> None:
     kinds = re.findall(r"^\| .* \| (`[^|]+`) \| \d", (DOCS / "remedy.md").read_text(), re.MULTILINE)
-
     assert {kind for row in kinds for kind in re.findall(r"`([a-z]+)`", row)} == {*KINDS}
 
 

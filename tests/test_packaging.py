@@ -377,10 +377,8 @@ def test_a_release_that_is_not_ready_changes_nothing(checkout: Path, version: st
     if break_it:
         (checkout / break_it).write_text("# Changelog\n")
     before = git(checkout, "status", "--porcelain")
-
     with pytest.raises(ValueError, match=words):
         script("make").make(version, checkout)
-
     assert git(checkout, "status", "--porcelain") == before
     assert git(checkout, "tag") == ""
 
@@ -391,10 +389,8 @@ def test_packages_that_fail_leave_the_files_of_a_release_as_they_were(
     monkeypatch.chdir(checkout)
     (checkout / "build").mkdir()
     (checkout / "build" / "broken").touch()
-
     with pytest.raises(subprocess.CalledProcessError):
         script("make").make("7.1.0", checkout)
-
     assert git(checkout, "status", "--porcelain") == git(checkout, "tag") == ""
 
 

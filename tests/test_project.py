@@ -97,5 +97,4 @@ def test_names_in_code_say_what_they_hold() -> None:
 def test_a_vague_name_is_noticed(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text('"""Of each of the asked."""\nfor each in asked_nodes, taken_at, not_found:\n    pass\n')
-
     assert vague_names(module) == {"each", "asked_nodes"}

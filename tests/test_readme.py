@@ -18,7 +18,6 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 def test_the_first_shell_block_holds_the_two_commands() -> None:
     (shell, *_) = re.findall(r"^```(?:sh|shell|bash|console)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     commands = shell.splitlines()
-
     assert len(commands) == 2
     assert "--snapshot demo" in commands[0]
     assert commands[1].endswith("python -m pytest")
@@ -39,13 +38,11 @@ def test_the_readme_stays_short_and_names_the_six_questions() -> None:
 def test_every_command_is_named_on_the_page_of_commands() -> None:
     commands: dict[str, Any] = typer.main.get_command(app).commands
     names = {name for name, command in commands.items() if not command.hidden}
-
     assert set(re.findall(r"^\| \[?`kplan ([a-z]+)", COMMANDS, re.MULTILINE)) == names
 
 
 def test_every_condition_of_fail_on_is_explained_on_the_page_of_commands() -> None:
     conditions, defaults = re.split(r"\| question \|", COMMANDS.split("| `--fail-on` |")[1])
-
     assert tuple(re.findall(r"^\| `([a-z-]+)` \| .{10,} \|$", conditions, re.MULTILINE)) == CONDITIONS
     assert {
         command: tuple(re.findall(r"`([a-z-]+)`", words))

@@ -57,7 +57,6 @@ def test_what_does_not_show_is_written_out(text: str, shown_text: str) -> None:
 @given(TEXTS)
 def test_a_visible_text_is_one_harmless_line_and_stays_as_it_is(text: str) -> None:
     shown_text = visible(text)
-
     assert is_harmless(shown_text)
     assert "\n" not in shown_text
     assert visible(shown_text) == shown_text
@@ -77,7 +76,6 @@ def test_a_word_that_wrapping_puts_first_is_no_command(text: str) -> None:
 @given(DOCUMENTS)
 def test_json_says_the_same_and_is_harmless(document: Any) -> None:
     text = as_json(document)
-
     assert json.loads(text) == document
     assert is_harmless(text)
 
@@ -85,7 +83,6 @@ def test_json_says_the_same_and_is_harmless(document: Any) -> None:
 @given(DOCUMENTS)
 def test_yaml_says_the_same_and_is_harmless(document: Any) -> None:
     text = as_yaml(document)
-
     assert yaml.safe_load(text) == document
     assert is_harmless(text)
 
@@ -93,7 +90,6 @@ def test_yaml_says_the_same_and_is_harmless(document: Any) -> None:
 @given(DOCUMENTS)
 def test_compact_json_is_escaped_without_being_read(document: Any) -> None:
     data = json_bytes(msgspec.json.encode(document))
-
     assert json.loads(data) == document
     assert is_harmless(data.decode())
 
@@ -106,7 +102,6 @@ def test_halves_of_characters_survive_as_escapes() -> None:
 
 def test_escaping_json_leaves_plain_json_alone() -> None:
     text = '{\n  "a": ["b # c", "d::e"]\n}'
-
     assert escape_json(text) == text
 
 
@@ -124,13 +119,11 @@ class Outer:
 
 def test_a_document_of_any_make_is_shown_throughout() -> None:
     outer = Outer(Inner("a\nb"), ("::x", "y"), {"\x1b": "\u202e"})
-
     assert shown(outer) == Outer(Inner(r"a\nb"), (r"\x3a:x", "y"), {r"\x1b": r"\u202e"})
 
 
 def test_a_harmless_document_is_not_copied() -> None:
     document = {"a": ["b", {"c": 1}], "path": "x/y", "time": "10:00:00"}
-
     assert shown(document) is document
 
 

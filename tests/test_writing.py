@@ -29,7 +29,6 @@ def test_a_new_file_has_the_rights_that_are_asked_for_less_the_umask(tmp_path: P
         write_file(tmp_path / "private", b"x", mode=PRIVATE)
     finally:
         os.umask(before)
-
     assert (mode_of(tmp_path / "public"), mode_of(tmp_path / "private")) == (0o640, 0o600)
 
 
@@ -38,9 +37,7 @@ def test_a_file_that_was_there_keeps_its_rights(mode: int, tmp_path: Path) -> No
     target = tmp_path / "report"
     target.write_text("before")
     target.chmod(mode)
-
     write_file(target, b"after", mode=PRIVATE)
-
     assert (target.read_bytes(), mode_of(target)) == (b"after", mode)
 
 
@@ -60,9 +57,7 @@ def test_a_link_is_replaced_and_what_it_leads_to_is_left_alone(tmp_path: Path) -
 def test_another_name_of_a_file_keeps_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
     os.link(tmp_path / "victim", tmp_path / "planted")
-
     write_file(tmp_path / "planted", b"report")
-
     assert (tmp_path / "victim").read_text() == "precious"
 
 
@@ -72,10 +67,8 @@ def test_whatever_stands_under_the_temporary_name_is_not_touched(
     monkeypatch.setattr(os, "urandom", lambda size: b"\7" * size)
     (tmp_path / "victim").write_text("precious")
     (tmp_path / f".kplan-{'07' * 8}.tmp").symlink_to(tmp_path / "victim")
-
     with pytest.raises(UsageError, match="file exists"):
         write_file(tmp_path / "report", b"x")
-
     assert (tmp_path / "victim").read_text() == "precious"
     assert not (tmp_path / "report").exists()
 
@@ -136,7 +129,6 @@ def test_what_cannot_be_written_is_known_before(tmp_path: Path) -> None:
 
 def test_into_a_device_it_is_written_and_the_device_stays() -> None:
     write_file(os.devnull, b"x")
-
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     if Path("/dev/full").exists():
         with pytest.raises(UsageError, match="no space left"):
@@ -166,7 +158,6 @@ def test_into_a_pipe_it_is_written_and_the_pipe_stays(tmp_path: Path) -> None:
 
 def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-
     with pytest.raises(UsageError, match="cannot write"):
         write_file(tmp_path / "pipe", b"x")
 
@@ -193,7 +184,6 @@ def test_a_report_can_go_to_standard_output_and_error(tmp_path: Path) -> None:
 def test_the_path_of_a_report_is_looked_at_before_the_work_is_done(option: str, tmp_path: Path) -> None:
     value = f"json={tmp_path}" if option == "--report" else str(tmp_path)
     result = kplan("plan", "-s", tmp_path / "absent.json", option, value)
-
     assert result.returncode == 2
     assert "it is a directory" in result.stderr
     assert "absent.json" not in result.stderr
@@ -201,7 +191,6 @@ def test_the_path_of_a_report_is_looked_at_before_the_work_is_done(option: str, 
 
 def test_the_path_of_a_snapshot_is_looked_at_before_the_cluster_is_read(tmp_path: Path) -> None:
     result = invoke("snapshot", "save", tmp_path / "absent" / "x.json", "-s", tmp_path / "absent.json")
-
     assert result.exit_code == 2
     assert "there is no such directory" in result.stderr
 
@@ -209,7 +198,6 @@ def test_the_path_of_a_snapshot_is_looked_at_before_the_cluster_is_read(tmp_path
 def test_two_reports_in_one_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
     result = invoke("preempt", "--report", f"json={path}", "--report", f"html={path}")
-
     assert result.exit_code == 2
     assert "two reports for one file" in result.stderr
 
@@ -257,9 +245,7 @@ def test_a_directory_that_is_only_read_is_refused_before_the_work_is_done(
 ) -> None:
     # What the rights of a directory say does not hold for root, as which tests may run.
     monkeypatch.setattr("kplan.writing.os.access", lambda path, _mode: Path(path) != tmp_path)
-
     result = invoke(*words, tmp_path / "x.json", "-s", tmp_path / "absent.json")
-
     assert result.exit_code == 2
     assert "files cannot be made in this directory" in result.stderr
     assert "absent.json" not in result.stderr

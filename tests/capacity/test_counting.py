@@ -53,7 +53,6 @@ def planner(*objects: dict[str, Any]) -> kplan.Planner:
 
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
     capacity = planner(node("a", pods="10")).capacity([template("0")])
-
     assert capacity.fit.total == 10
     assert capacity.stop is not None
     assert "Too many pods" in capacity.stop.message
@@ -62,7 +61,6 @@ def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
     urgent = template("1", priority=5)
-
     assert planner(*objects).capacity([urgent]).fit.total == 1
     capacity = planner(*objects).capacity([urgent], preempt=True)
     assert capacity.fit.total == 4
@@ -71,7 +69,6 @@ def test_counts_the_room_that_lower_priorities_give_up() -> None:
 
 def test_nodes_can_be_left_out() -> None:
     snapshot = kplan.load_snapshot([node("a"), node("b")])
-
     assert kplan.Planner(without_nodes_and_pods(snapshot, ["a"])).capacity([template("1")]).per_node() == {
         "b": {"web": 4}
     }
@@ -79,7 +76,6 @@ def test_nodes_can_be_left_out() -> None:
 
 def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
-
     assert planner(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
     evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
     assert evicting.verdict().because == ("1 pod would be evicted",)
@@ -97,7 +93,6 @@ def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:
 def test_spreading_over_zones_needs_nodes_in_each() -> None:
     spreading = template(web("2", **spread(ZONE)))
     capacity = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
-
     assert capacity.fit.total == 4
     nodes_by_shapes = {
         tuple(shape.like for shape in addition.shapes): addition.nodes for addition in capacity.additions
@@ -149,5 +144,4 @@ def test_nodes_of_manifests_are_shapes_like_others_and_left_out_where_one_is_tri
     tainted = node("a", "4") | {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}}
     planner = kplan.Planner(kplan.load_snapshot([tainted]), now="2026-01-15T12:00:00Z")
     report = planner.capacity([node("b", "4"), deployment("web", 1, cpu="1")], wanted=9).report()
-
     assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("b", 2)]

@@ -51,7 +51,6 @@ def test_groups_fit_only_as_a_whole() -> None:
 def test_groups_of_one_rack_leave_room_in_each() -> None:
     gang = group("gang", 3, schedulingConstraints={"topology": [{"key": "rack"}]})
     report = counted(racks(), gang, job("train", 3, "2", "gang"))
-
     assert report.summary.fits == 2
     assert report.templates[0].group
     assert report.templates[0].group.topology_key == "rack"
@@ -72,7 +71,6 @@ def test_groups_and_replicas_are_counted_in_turn() -> None:
 
 def test_as_many_nodes_are_added_as_the_wanted_groups_need() -> None:
     report = counted(racks(), group("gang", 8), job("train", 8, "4", "gang"), replicas=2)
-
     assert (report.summary.fits, report.summary.wanted) == (0, 2)
     assert [(addition.nodes, addition.shapes[0].like) for addition in report.to_add] == [(12, "a1"), (12, "b1")]
     assert report.verdict.because == ("0 of 2 groups fit",)
@@ -82,7 +80,6 @@ def test_groups_evict_where_they_may() -> None:
     low = [pod(f"low-{name}", cpu="4", priority=-1, nodeName=name) for name in ("a1", "a2", "b1", "b2")]
     high = head("PriorityClass", name="high") | {"value": 10}
     asked = (high, group("gang", 3, priorityClassName="high"), job("train", 3, "2", "gang"))
-
     assert counted([*racks(), *low], *asked).summary.fits == 0
     report = counted([*racks(), *low], *asked, preempt=True, whole=True)
     assert (report.summary.fits, len(report.victims)) == (2, 3)
@@ -91,7 +88,6 @@ def test_groups_evict_where_they_may() -> None:
 def test_a_group_that_runs_already_is_counted_beside_its_pods() -> None:
     running = [member(f"train-{n}", "2", nodeName="a1") for n in range(2)]
     report = counted([*racks(), *running, group("gang", 2)], group("gang", 2), job("train", 2, "2", "gang"))
-
     assert report.summary.fits == 3
     assert report.stop
     assert report.stop.group
@@ -100,7 +96,6 @@ def test_a_group_that_runs_already_is_counted_beside_its_pods() -> None:
 
 def test_quotas_refuse_a_group_as_a_whole() -> None:
     report = counted([*racks(), quota("q", pods="5")], group("gang", 3), job("train", 3, "1", "gang"))
-
     assert report.summary.fits == 1
     assert report.stop
     assert "exceeded quota: q" in report.stop.placement.message

@@ -32,7 +32,6 @@ def fits(planner: kplan.Planner, **how: Any) -> dict[str, int]:
 def test_owners_that_are_known_from_their_pods_alone() -> None:
     pods = [owned(pod(f"kafka-{i}", on="a", cpu="1"), "Kafka", "broker") for i in range(2)]
     planner = asking(node("a"), *pods)
-
     assert own_workloads(planner) == {"Kafka/default/broker": 2}
     assert fits(planner) == {"Kafka/default/broker": 2}
 
@@ -91,7 +90,6 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
 def test_quotas_stop_a_count() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     (found,) = asking(node("a"), workload("Deployment", "web"), space, quota("few", pods="2")).headroom().workloads
-
     assert found.fits == 2
     assert found.stop is not None
     assert "exceeded quota: few" in found.stop.message
@@ -100,7 +98,6 @@ def test_quotas_stop_a_count() -> None:
 def test_manifests_are_asked_about_each_alone() -> None:
     planner = asking(node("a"))
     web, db, agent = workload("Deployment", "web"), workload("StatefulSet", "db", cpu="2"), workload("DaemonSet", "x")
-
     assert fits(planner, manifests=[web, db, agent]) == {"Deployment/default/web": 4, "StatefulSet/default/db": 2}
     with pytest.raises(UsageError, match="one pod per node"):
         planner.headroom([agent])

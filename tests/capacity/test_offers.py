@@ -76,7 +76,6 @@ def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypat
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
     objects = [zoned("a", "a", "2"), zoned("b", "b", "2")]
     found = offers_of(objects, spreading(), 12, shapes)
-
     assert found is not None
     assert not found.is_cheapest
     assert [offer.mix for offer in found.offers] == [{"in-a": 2, "in-b": 2}]
@@ -85,7 +84,6 @@ def test_a_search_that_ends_before_it_can_tell_says_so(tmp_path: Path, monkeypat
 def test_shapes_that_never_take_what_does_not_fit_are_told(tmp_path: Path) -> None:
     shapes = listing(tmp_path / "shapes.yaml", ("in-a", 2, "1", "a"), ("in-b", 2, "1", "b"))
     found = offers_of([zoned("a", "a", "2")], web(cpu="7"), 1, shapes)
-
     assert found is not None
     assert (found.offers, found.tried, found.is_cheapest) == ((), 0, True)
     assert [(shape.alone, shape.helps) for shape in found.shapes] == [(0, False), (0, False)]

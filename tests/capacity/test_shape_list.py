@@ -130,5 +130,4 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 def test_what_is_no_list_of_shapes(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InputError) as error:
         read(tmp_path / "shapes.yaml", text)
-
     assert problem in str(error.value)

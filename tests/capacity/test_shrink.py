@@ -71,7 +71,6 @@ def test_pods_that_kubectl_would_not_take_away_keep_their_node() -> None:
 
 def test_budgets_are_kept() -> None:
     objects = [node("a"), node("b"), owned("p", "1", "a"), owned("q", "1", "a"), owned("r", "1", "b")]
-
     assert why(shrunk(*objects, budget("web", minAvailable=3)))["b"] == ("budget", "default/r")
     assert freed(shrunk(*objects, budget("web", minAvailable=2))) == [("b", 1)]
     assert freed(shrunk(*objects)) == [("b", 1)]
@@ -93,7 +92,6 @@ def test_the_control_plane_stays_and_what_waits_already_does_not_count() -> None
 
 def test_a_node_stays_where_a_pod_that_waits_fits_once_it_is_empty_and_one_node_always_does() -> None:
     objects = (node("a"), node("b"), owned("p", "2", "a"), owned("q", "2", "b"))
-
     full = shrunk(*objects, pod("waits", cpu="3", owner="ReplicaSet/owner"))
     assert (freed(full), full.waiting) == ([], ("default/waits",))
     assert why(full) == dict.fromkeys("ab", ("pods-wait", "default/waits"))

@@ -49,9 +49,7 @@ def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **option
 
 def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
     running = [pod(f"web-{i}", cpu="1", on="a", owner="StatefulSet/owner") for i in range(3)]
-
     found = measured(tmp_path, [node("a"), *running], workload("StatefulSet"))
-
     assert found.fit.total == 1
     assert found.stop is not None
     assert found.stop.pod.name == "web-3"
@@ -95,7 +93,6 @@ DISKS = [node("a"), node("b"), CLASS, volume("disk-1", "a"), volume("disk-2", "b
 def test_each_replica_of_a_stateful_set_takes_a_volume_of_its_own(tmp_path: Path) -> None:
     counted = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}])
     found = measured(tmp_path, DISKS, counted)
-
     assert found.per_node() == {"a": {"default/web": 1}, "b": {"default/web": 2}}
     assert found.stop is not None
     assert "didn't find available persistent volumes to bind" in found.stop.message
@@ -105,7 +102,6 @@ def test_a_claim_that_replicas_share_is_one(tmp_path: Path) -> None:
     claim = head("PersistentVolumeClaim", name="shared", namespace="default") | {"spec": CLAIM_SPEC}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "shared"}}]
     found = measured(tmp_path, [*DISKS, claim], workload("Deployment", pod={"volumes": volumes}))
-
     assert found.per_node() == {"a": {"default/web": 4}}
 
 
@@ -134,7 +130,6 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(templates_module, "MAX_OWN_REPLICAS", 2)
     volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}]
     found = measured(tmp_path, DISKS, workload("Deployment", pod={"volumes": volumes}), wanted=3)
-
     assert (found.fit.total, found.stop, found.is_enough) == (2, None, False)
     assert [warning.code for warning in found.context.warnings] == ["ReplicaBound"]
     assert [warning["object"] for warning in found.to_dict()["warnings"]] == ["default/web"]
@@ -146,6 +141,5 @@ def test_a_bound_on_replicas_with_claims_is_told(tmp_path: Path, monkeypatch: py
 def test_gated_replicas_do_not_count_and_fail_the_verdict(tmp_path: Path) -> None:
     counted = workload("Deployment", pod={"schedulingGates": [{"name": "later"}]})
     found = measured(tmp_path, [node("a")], counted, wanted=1)
-
     assert found.fit.total == 0
     assert found.verdict().because == ("0 of 1 replicas fit", "default/web-0: Gated")

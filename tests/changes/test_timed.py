@@ -45,7 +45,6 @@ from tests.objects import deployment, head, node, running, template
 )
 def test_a_step_that_cannot_be_read_is_refused(change: dict[str, Any], message: str) -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
-
     with pytest.raises(kplan.KplanError, match=message):
         planner.timeline([change])
 
@@ -73,7 +72,6 @@ def happened(*changes: dict[str, Any], objects: tuple[Any, ...] = ()) -> list[tu
 )
 def test_the_short_form_of_a_step_is_the_change(short: dict[str, Any], change: dict[str, Any]) -> None:
     course = happened({"at": 2, **short})
-
     assert course == happened({"at": 2, **change})
     assert course != happened({"at": 2})
 
@@ -120,7 +118,6 @@ def test_a_clock_looks_a_day_ahead_unless_it_is_told_otherwise(clock: Clock, sec
 
 def test_of_many_things_that_are_waited_for_three_are_named() -> None:
     change = Awaited(what="node", name="n1", because=("a", "b", "c", "d"))
-
     assert (
         remedy_words(Await(change=change, then=None))
         == "wait until node n1 is set up (a, b, c and 1 more go away then)"

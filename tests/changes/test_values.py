@@ -147,7 +147,6 @@ def test_a_change_says_what_it_is_how_it_is_made_and_how_it_is_undone(
     change: c.Change, text: str, commands: tuple[str, ...], undo: tuple[str, ...]
 ) -> None:
     told = change.described(["shop/web-1"], ["shop/web-2"])
-
     assert (told.text, told.commands, told.undo) == (text, commands, undo)
     assert (told.achieves, told.disturbs) == (("shop/web-1",), ("shop/web-2",))
 
@@ -155,7 +154,6 @@ def test_a_change_says_what_it_is_how_it_is_made_and_how_it_is_undone(
 @pytest.mark.parametrize("change", [entry[0] for entry in TOLD])
 def test_a_change_is_the_same_after_it_was_written_down(change: c.Change) -> None:
     document = msgspec.json.encode(change)
-
     assert msgspec.json.decode(document, type=c.Change) == change
     assert msgspec.json.decode(document)["change"] == change.__struct_config__.tag
     assert "text" not in msgspec.json.decode(document), "only an answer tells it"
@@ -198,10 +196,8 @@ def test_what_means_nothing_in_a_cluster_in_motion_is_refused(change: c.Change) 
 def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
     first, then = (c.Pool("p", (LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
     assert first.joined(then) == c.Pool("p", (LimitChange("cpu", "2", "8"),))
-
     small, large = (c.Pool("g", size=c.GroupSize(old, old + 1)) for old in (1, 2))
     assert small.joined(large) == c.Pool("g", size=c.GroupSize(1, 3))
-
     one, other = (c.Pool("p", admits=c.Admitted("zone", "In", (value,), 1)) for value in "ab")
     assert one.part == other.part == ("p", 1)
     assert one.joined(other) == c.Pool("p", admits=c.Admitted("zone", "In", ("a", "b"), 1))

@@ -72,8 +72,6 @@ def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.Data
 def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
     asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
     known = len(asking.session.cluster.pods)
-
     asking.place(pod("new", cpu="1"))
     asking.plan_queue([pod("newer", cpu="1")])
-
     assert len(asking.session.cluster.pods) == len(asking.session.cluster.node_of) == known

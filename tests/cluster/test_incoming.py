@@ -65,7 +65,6 @@ CRON_JOB: Object = head("CronJob", name="web") | {
 def test_quotas_count_what_stands_between_a_workload_and_its_pods(manifest: Object, counted: str) -> None:
     quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {f"count/{counted}": "0"}}}
     found, _ = plan([node("a"), quota], manifest)
-
     message = found.placements[0].message
     assert f'{counted} "web' in message
     assert f"is forbidden: exceeded quota: q, requested: count/{counted}=1, used: count/{counted}=0" in message
@@ -76,7 +75,6 @@ def test_a_pod_that_the_api_server_would_refuse_is_an_error_with_its_text() -> N
         "spec": {"limits": [{"type": "Container", "max": {"cpu": "50m"}}]}
     }
     found, _ = plan([node("a"), limits], workload("Deployment", replicas=1))
-
     assert found.placements[0].outcome.value == "Error"
     assert "is forbidden" in found.placements[0].message
 
@@ -86,7 +84,6 @@ def test_objects_that_an_api_server_would_not_take_are_errors_with_their_place()
     bare["spec"]["template"]["spec"]["containers"] = []
     with pytest.raises(kplan.ManifestError) as caught:
         plan([node("a")], bare)
-
     (problem,) = caught.value.problems
     assert (problem.document, problem.json_path) == (1, "$.spec.template.spec.containers")
 
@@ -137,9 +134,7 @@ def test_a_namespace_that_enforces_a_level_of_security_refuses_what_is_below() -
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
     web = workload("Deployment", replicas=1)
-
     found, _ = plan([node("a"), namespace], web)
-
     assert 'is forbidden: violates PodSecurity "restricted:latest": allowPriv' in found.placements[0].message
 
 

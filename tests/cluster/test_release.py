@@ -34,9 +34,7 @@ def test_the_release_asked_for_comes_before_the_files_and_the_servers(
     server: str | None, requested: str | None, loaded: str | None, decides: str
 ) -> None:
     config = None if loaded is None else kplan.load_scheduler_config(None, kubernetes=loaded)
-
     planner = kplan.Planner(on(server), config, kubernetes=requested)
-
     assert planner.release.version == decides
     assert planner.config.release is planner.release or planner.config.release == planner.release
     codes = [warning.code for warning in planner.warnings]
@@ -45,7 +43,6 @@ def test_the_release_asked_for_comes_before_the_files_and_the_servers(
 
 def test_a_configuration_is_read_again_by_the_release_that_decides() -> None:
     config = kplan.load_scheduler_config(CONFIG)
-
     assert kplan.Planner(on(None), config).config is config
     with pytest.raises(ConfigError, match="placementScore"):
         kplan.Planner(on("v1.34.3"), config)

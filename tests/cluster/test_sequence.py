@@ -64,7 +64,6 @@ def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
 def test_a_pod_that_is_not_in_the_snapshot_brings_its_nomination_along():
     asking = planner([node("a"), node("b"), pod("other", cpu="1")])
     incoming = pod("new", cpu="1", nominated="b")
-
     assert asking.place(incoming).node == "b"
     assert asking.place(incoming).not_evaluated == ("a",)
     assert asking.place("default/other").not_evaluated == ()

@@ -39,7 +39,6 @@ def test_a_manifest_changes_a_service_unless_it_changes_what_must_stay() -> None
 def test_what_kubectl_applied_last_and_no_more_is_gone() -> None:
     web = {**WEB["spec"], **BALANCED}
     words = "spec.loadBalancerClass: Invalid value: null: may not change once set"
-
     assert refused([service("web", BALANCED, **web)], service("web", type="LoadBalancer")) == {"web": words}
     # Somebody else gave it its class: it stays.
     assert refused([service("web", **web)], service("web", type="LoadBalancer")) == {}
@@ -96,7 +95,6 @@ def test_services_have_addresses_of_the_ranges_of_the_cluster(address: str, is_o
 
 def test_ranges_that_are_not_known_refuse_nothing() -> None:
     cluster = redact_snapshot(kplan.load_snapshot([head("Node", name="n"), cidr("kubernetes", "10.96.0.0/24")]))
-
     assert "10.96" not in str(cluster.service_cidrs)
     for snapshot in (cluster, kplan.load_snapshot([head("Node", name="n")])):
         assert not kplan.Planner(snapshot).roll_out([service("api", clusterIP="10.0.0.1")]).warnings
@@ -105,7 +103,6 @@ def test_ranges_that_are_not_known_refuse_nothing() -> None:
 def test_a_node_port_that_a_service_gives_up_is_free() -> None:
     own = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
     other = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30081}]}
-
     assert refused([service("web", **own)], service("web", **other), service("api", **own)) == {}
 
 

@@ -16,7 +16,6 @@ def test_a_plain_cluster_warns_of_nothing() -> None:
 def test_device_features_behind_gates_are_told() -> None:
     status = {"phase": "Pending", "nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "claim"}]}
     mapped = {**pod("mapped", cpu="1"), "status": status}
-
     assert [code for code, _ in warnings(mapped)] == ["UnmodelledFeature"]
 
 

@@ -177,8 +177,6 @@ def test_an_update_is_judged_alike_from_objects_and_from_a_snapshot(
     listed, saved = planners
     manifest = {key: value for key, value in obj.items() if key != "status"}
     assert _verdict(listed, manifest) == _verdict(saved, manifest)
-
     verdicts = {path: _verdict(listed, _changed(obj, path)) for path in _leaves(obj)}
-
     assert verdicts
     assert {path: _verdict(saved, _changed(obj, path)) for path in verdicts} == verdicts

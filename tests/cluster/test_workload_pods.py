@@ -83,5 +83,4 @@ def test_owners_that_own_each_other_end_the_search() -> None:
 def test_a_workload_that_is_not_there_is_answered_with_the_nearest() -> None:
     with pytest.raises(NotFoundError) as caught:
         pods_named(["Deployment/shop/crt"], "", kplan.load_snapshot("demo"))
-
     assert caught.value.hint.startswith("did you mean deploy/shop/cart")

@@ -63,10 +63,8 @@ def test_a_drain_of_a_node_that_does_not_answer_never_ends() -> None:
 
 def test_a_forced_drain_ends_and_one_that_does_not_wait_leaves_the_pods() -> None:
     objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
-
     forced = _drain(objects, "n0", grace_period=0)
     skipping = _drain(objects, "n0", skip_wait_for_delete_timeout=10)
-
     assert not forced.verdict.failed
     assert not skipping.obstacles
     assert _counted(skipping) == [("StatefulSet/default/db", "NotReplaced")]
@@ -75,16 +73,13 @@ def test_a_forced_drain_ends_and_one_that_does_not_wait_leaves_the_pods() -> Non
 def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well() -> None:
     objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
     objects[-1]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
-
     report = _drain(objects, "n0")
-
     assert _counted(report) == [("default/db-0", "NeverGone")]
 
 
 def test_a_kubelet_that_is_not_ready_is_said_to_be_taken_to_end_pods() -> None:
     pods = running(deployment("web", 2), ["n0", "n1"])
     unready, well = (_drain([_node("n0", ready), _node("n1"), *pods], "n0") for ready in ("False", "True"))
-
     assert [(warning.code, warning.object) for warning in unready.warnings] == [("KubeletNotReady", "Node/n0")]
     assert (unready.verdict.failed, unready.steps) == (well.verdict.failed, well.steps)
     assert not well.warnings
@@ -94,9 +89,7 @@ def test_a_kubelet_that_is_not_ready_is_said_to_be_taken_to_end_pods() -> None:
 def test_a_pod_that_a_finalizer_holds_holds_the_drain_up(deleted: dict[str, str]) -> None:
     objects = [_node("n0"), _node("n1"), *_db("n0")]
     objects[-1]["metadata"] |= {"finalizers": ["example.com/hold"], **deleted}
-
     report = _drain(objects, "n0")
-
     assert ("default/db-0", "NeverGone") in _counted(report)
     assert [obstacle.reason for obstacle in report.obstacles] == ["finalizer"]
     assert not any(warning.code == "DrainHangs" for warning in report.warnings)
@@ -105,9 +98,7 @@ def test_a_pod_that_a_finalizer_holds_holds_the_drain_up(deleted: dict[str, str]
 
 def test_replicas_that_are_missing_in_the_end_fail_a_loss_although_no_pod_of_it_is_pending() -> None:
     objects = [*map(_node, THREE), *_db(None, "n0", "n1")]
-
     report = _drain(objects, "n0", how="lost")
-
     assert report.verdict.failed
     assert _counted(report) == [("StatefulSet/default/db", "NotReplaced")]
 
@@ -115,23 +106,19 @@ def test_replicas_that_are_missing_in_the_end_fail_a_loss_although_no_pod_of_it_
 def test_replicas_that_were_missing_before_fail_nothing() -> None:
     objects = [*map(_node, THREE), *_db(None, "n0"), *running(deployment("web", 1), ["n2"])]
     objects[3]["spec"]["replicas"] = 3
-
     assert not _drain(objects, "n2").verdict.failed
 
 
 @pytest.mark.parametrize("how", ["together", "lost"])
 def test_pods_that_go_with_another_dead_node_in_any_case_fail_nothing(how: How) -> None:
     objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0"), *running(deployment("web", 1), ["n1"])]
-
     assert _counted(_drain(objects, "n1", how=how)) == []
 
 
 def test_a_node_that_did_not_answer_before_goes_with_its_machine_as_well() -> None:
     objects = [_node("n0", "Unknown"), _node("n1"), *_db("n0")]
     objects[0]["spec"]["providerID"] = "aws:///a/i-1"
-
     report = _drain(objects, "n0", how="lost")
-
     assert [(change.from_node, change.to_node) for change in report.changes] == [("n0", "n1")]
 
 
@@ -181,7 +168,6 @@ def test_the_order_in_which_nodes_that_fail_are_named_does_not_matter() -> None:
 
 def test_what_happens_if_nobody_does_anything_is_judged_as_the_plan_is() -> None:
     planner = kplan.Planner(kplan.load_snapshot([_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0", "n1")]))
-
     assert _counted(planner.timeline([{"at": 0}]).report()) == _counted(planner.ask(Plan(timeline=Clock()))) != []
 
 
@@ -201,9 +187,7 @@ def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
 def test_a_pod_of_a_former_workload_of_the_same_name_has_no_controller() -> None:
     objects = [*map(_node, THREE), *running(deployment("web", 3), ["n0", "n1", "n0"])]
     objects[-1]["metadata"]["ownerReferences"][0]["uid"] = "former"
-
     report = _drain(objects, "n0")
-
     assert sorted((str(change.action), change.pod) for change in report.changes if change.from_node) == [
         ("-", "default/web-h1-002"),
         ("~", "default/web-h1-000"),

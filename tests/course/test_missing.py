@@ -31,7 +31,6 @@ def snapshot(*runs: list[dict[str, Any]], policy: str = "Allow") -> kplan.Snapsh
 
 def test_runs_that_wait_beside_others_are_told_with_the_policy_that_would_help() -> None:
     [warning] = piled_up(snapshot(run(1, "a"), run(2), run(3)))
-
     assert warning.object == "CronJob/default/sync"
     assert "3 of its runs are active at once, 2 of them without a node" in warning.message
     assert "concurrencyPolicy: Forbid" in warning.message
@@ -54,14 +53,12 @@ def test_nothing_is_told_of_others(runs: list[list[dict[str, Any]]], policy: str
 
 def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
     planner = kplan.Planner(snapshot(run(1, "a"), run(2)))
-
     assert "RunsPileUp" in [warning["code"] for warning in planner.plan_queue().to_dict()["warnings"]]
 
 
 def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
     controller = head("ReplicationController", name="rc", namespace="default", uid="r") | {"spec": {"replicas": 2}}
     document = kplan.Planner(kplan.load_snapshot([node("a"), controller])).plan_queue().to_dict()
-
     assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")
 
 

@@ -79,8 +79,6 @@ def test_what_a_node_published_goes_with_it() -> None:
     limits = head("CSINode", name="n") | groups.csi_node(2)
     objects = [groups.node("n"), head("ResourceSlice", name="n-gpus") | own, limits]
     session = kplan.Planner(kplan.load_snapshot(objects)).fork()
-
     session.remove_node(0)
-
     assert session.listers.snapshot.resource_slices == ()
     assert session.listers.csi_nodes == {}

@@ -29,7 +29,6 @@ def _timeline(*objects: Object, nodes: int = 1, **clock: Any) -> Timeline:
 
 def test_the_queue_is_counted_and_so_is_how_long_pods_wait() -> None:
     timeline = _timeline(_job("three", 3))  # the node has room for two of them
-
     assert timeline.queue.most == 1
     assert [number for _, number in timeline.queue.over_time] == [1, 0]
     waits = timeline.queue.workloads["Job/default/three"]
@@ -40,7 +39,6 @@ def test_the_queue_is_counted_and_so_is_how_long_pods_wait() -> None:
 
 def test_shares_of_nodes_are_weighted_by_time() -> None:
     usage = _timeline(_job("three", 3)).utilisation["cpu"]
-
     assert usage.highest == 100.0
     # Two of the pods of half a node run at first, then one; and the last second is the job controller's.
     assert usage.mean == pytest.approx(75, abs=1)
@@ -49,7 +47,6 @@ def test_shares_of_nodes_are_weighted_by_time() -> None:
 
 def test_a_pod_that_finds_no_node_waits_until_the_end() -> None:
     timeline = _timeline(_job("big", 1, cpu="100"), _job("small", 1))
-
     waits = timeline.queue.workloads["Job/default/big"]
     assert (waits.pods, waits.waiting) == (1, 1)
     assert waits.longest == pytest.approx(timeline.end, abs=0.1)
@@ -57,18 +54,14 @@ def test_a_pod_that_finds_no_node_waits_until_the_end() -> None:
 
 def test_a_change_that_is_no_question_about_the_queue_has_none() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
-
     timeline = planner.timeline([{"at": 0, "apply": [_job("one", 1)]}]).timeline
-
     assert not timeline.queue
     assert not timeline.utilisation
 
 
 def test_a_long_line_keeps_its_highest_points() -> None:
     points = [*((float(number), number % 1000) for number in range(50_000)), (50_000.0, 7)]
-
     thinned = _thinned(points, 50_000.0)
-
     assert len(thinned) == MOST_POINTS
     assert max(number for _, number in thinned) == 999
     assert [at for at, _ in thinned] == sorted(at for at, _ in thinned)

@@ -37,7 +37,6 @@ def test_a_gang_that_waits_starts_once_another_pod_has_left() -> None:
     low = pod("low", cpu="2", priority=-1, nodeName="a")
     pods = [member(name, "2") for name in ("x", "y")]
     report = plan(node("a", cpu="2"), node("b", cpu="2"), group("gang", 2), low, *pods)
-
     (gang,) = report.groups
     assert (gang.state, gang.evicted) == ("Scheduled", ("default/low",))
 
@@ -47,7 +46,6 @@ def test_a_group_evicts_a_whole_group_and_says_which() -> None:
     pods = [member(name, "2", priority=10) for name in ("x", "y")]
     groups = (group("gang", 2, priority=10), group("old", 2, priority=0, disruptionMode="PodGroup"))
     report = plan(node("a", cpu="2"), node("b", cpu="2"), *groups, *running, *pods, WorkloadAwarePreemption=True)
-
     gang = (report.groups)[0]
     assert [(one.key, one.pods) for one in gang.evicted_groups] == [("default/old", 2)]
     assert gang.evicted == ("default/r1", "default/r2")
@@ -65,14 +63,12 @@ def test_a_group_says_on_which_rack_it_runs() -> None:
     nodes = [node(name, cpu="2", rack=rack) for name, rack in (("a", "r1"), ("b", "r2"), ("c", "r2"))]
     gang = group("gang", 3, schedulingConstraints={"topology": [{"key": "rack"}]})
     report = plan(*nodes, gang, *map(member, ("x", "y", "z")), TopologyAwareWorkloadScheduling=True)
-
     (told,) = report.groups
     assert (told.topology.key, told.topology.value) == ("rack", "r2")
 
 
 def test_pods_that_wait_for_their_group_are_kept_out_of_the_queue() -> None:
     report = plan(node("a"), group("gang", 2), member("x"), member("lost", of="nowhere"))
-
     assert {told.key: (told.state, bool(told.policy)) for told in report.groups} == {
         "default/gang": ("Gated", True),
         "default/nowhere": ("Gated", False),
@@ -96,10 +92,8 @@ def test_a_plan_ends_as_the_queue_does() -> None:
 def test_a_gang_is_tried_again_beginning_with_the_member_that_was_turned_down() -> None:
     members = [member("big", "3", of="gang"), member("b", "2", of="gang"), member("c", "2", of="gang")]
     objects = [node("a", cpu="4"), group("gang", 2), *members]
-
     report = planner(*objects).plan_queue().report()
     ends = planner(*objects).run_queue().to_dict()["pods"]
-
     placed = {change.pod for change in report.changes if change.to_node}
     assert placed == {"default/b", "default/c"}
     assert placed == {f"default/{one['pod']['name']}" for one in ends if one["outcome"] == "Scheduled"}
@@ -108,17 +102,13 @@ def test_a_gang_is_tried_again_beginning_with_the_member_that_was_turned_down() 
 def test_everybody_has_a_turn_before_the_queue_rests() -> None:
     large = [pod(f"large-{index:02}", cpu="9") for index in range(20)]
     last = pod("small", cpu="1", priority=-1)
-
     ends = planner(node("a", cpu="4"), *large, last).run_queue().to_dict()["pods"]
-
     assert [one["pod"]["name"] for one in ends if one["outcome"] == "Scheduled"] == ["small"]
 
 
 def test_draws_count_no_pod_as_evicted_that_a_group_only_tried() -> None:
     objects = [node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z"))]
-
     odds = planner(*objects).odds(Plan(), runs=5)
-
     told = odds.to_dict()
     assert told["summary"]["allPlaced"]["runs"] == 5
     assert all(one["evicted"]["runs"] == 0 for one in told["pods"])
@@ -140,9 +130,7 @@ def test_placing_a_member_tries_its_whole_group() -> None:
 
 def test_each_decision_of_a_group_is_explained_as_it_was_made() -> None:
     asked = planner(node("a", cpu="2"), node("b", cpu="2"), group("gang", 4), *map(member, "wxyz"))
-
     placements = asked.plan([f"default/{name}" for name in "wxyz"]).placements
-
     assert [len(placement.feasible_nodes) for placement in placements] == [2, 2, 2, 1]
     assert all(placement.node in placement.feasible_nodes for placement in placements)
     assert all(placement.node in placement.ties for placement in placements)
@@ -282,7 +270,6 @@ def test_a_group_that_evicts_others_gets_no_node(tmp_path: Path) -> None:
 
 def test_pods_that_are_kept_out_of_the_queue_get_no_node(tmp_path: Path) -> None:
     report = growing(tmp_path, *racks_of_gpus(), group("gang", 2), member("x", "9")).plan_queue().report()
-
     assert report.nodes.added == ()
 
 
@@ -290,7 +277,6 @@ def test_whole_groups_are_counted_with_the_nodes_that_come(tmp_path: Path) -> No
     spec = {**pod("x", cpu="4", schedulingGroup={"podGroupName": "gang"})["spec"], "restartPolicy": "Never"}
     job = head("Job", name="train", namespace="default") | {"spec": {"parallelism": 3, "template": {"spec": spec}}}
     report = growing(tmp_path, *racks_of_gpus()).ask(Capacity(manifests=(group("gang", 3), job), replicas=3))
-
     assert report.summary.fits == 3
     assert len(report.new_nodes.added) == 5
 
@@ -299,6 +285,5 @@ def test_a_group_of_which_some_pods_run_says_so() -> None:
     running = [member(name, "2", nodeName="a") for name in ("x", "y")]
     nodes = [node("a", cpu="4"), node("b", cpu="2")]
     report = plan(*nodes, group("gang", 4), *running, member("z", "2"), member("w", "2"))
-
     (gang,) = report.groups
     assert group_text(gang) == "2 of 4 run, the others wait until enough of them fit; 1 of them would"

@@ -188,7 +188,6 @@ def test_a_node_that_is_not_needed_goes_after_its_wait_and_its_pods_move() -> No
 
 def test_a_node_with_pods_is_drained_before_it_goes() -> None:
     report = _report(_planner(_cluster(["n0", "n1"], 2), "n0", "n1"))
-
     removal = report.removes[0]
     times = report.timeline.nodes[removal.nodes[0]]
     assert removal.reason == "Underutilized"
@@ -200,9 +199,7 @@ def test_the_mark_of_a_running_autoscaler_tells_since_when_a_node_is_not_needed(
     mark = {"key": "DeletionCandidateOfClusterAutoscaler", "value": "1768478100", "effect": "PreferNoSchedule"}
     nodes = [_node("n0"), _node("n1", taints=[mark])]  # marked five minutes before
     web = running(deployment("web", 1), ["n0"])
-
     report = _report(_planner([*nodes, *web], "n0", "n1"))
-
     assert report.timeline.nodes["n1"].gone == pytest.approx(315, abs=1)
 
 
@@ -244,7 +241,6 @@ def test_karpenter_checks_a_decision_again_and_makes_replacements_first() -> Non
 
 def test_the_same_question_has_the_same_answer() -> None:
     planner = _planner(_cluster(["n0"]), "n0", "n1", "n2")
-
     assert _report(planner).steps == _report(planner).steps
 
 
@@ -262,7 +258,6 @@ def test_time_never_runs_back() -> None:
 
 def test_a_clock_goes_with_neither_loops_nor_the_whole_decision() -> None:
     planner = _planner(_cluster(["n0"]), "n0", "n1", "n2")
-
     with pytest.raises(kplan.UsageError, match="timeline and loops"):
         _report(planner, loops=(0.0, 10.0))
     with pytest.raises(kplan.UsageError, match="timeline and full"):
@@ -272,10 +267,8 @@ def test_a_clock_goes_with_neither_loops_nor_the_whole_decision() -> None:
 def test_without_durations_the_first_look_adds_what_the_answer_without_a_clock_adds() -> None:
     groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
     at_once = Clock(start={"*": 0.0}, stop={"*": 0.0}, node_start={"*": 0.0}, until=60.0)
-
     plain = Nodes(settles=True).answer(kplan.Planner("demo", autoscaler=groups))
     timed = Nodes(timeline=at_once).answer(kplan.Planner("demo", autoscaler=groups))
-
     assert [(new.name, new.group) for new in timed.adds] == [(new.name, new.group) for new in plain.adds]
     assert timed.unhelped.keys() == plain.unhelped.keys()
 
@@ -284,9 +277,7 @@ def test_without_durations_the_first_look_adds_what_the_answer_without_a_clock_a
 def test_pods_wait_for_a_new_node_as_long_as_it_takes(node_start: float) -> None:
     groups = kplan.ClusterAutoscaler(node_groups="fixtures/node-groups.yaml")
     clock = Clock(start={"*": 5.0}, node_start={"*": node_start}, until=900.0)
-
     report = Nodes(timeline=clock).answer(kplan.Planner("demo", autoscaler=groups))
-
     (added,) = report.adds
     bound = min(step.at for step in report.steps if step.event == "bound" and step.node == added.name)
     assert bound == report.timeline.nodes[added.name].ready

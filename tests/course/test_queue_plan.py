@@ -22,7 +22,6 @@ def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> Non
     owned = [node("a"), node("b", "2"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner")]
     lonely = [node("a"), node("b", "2"), pod("web", cpu="2", on="a")]
     big = pod("big", cpu="4", priority=10)
-
     assert changes([*owned, big]) == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
     assert changes([*lonely, big]) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
 
@@ -30,13 +29,11 @@ def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> Non
 def test_replacements_can_be_left_out() -> None:
     web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner")
     objects = [node("a"), node("b", "2"), web, pod("big", cpu="4", priority=1)]
-
     assert changes(objects, recreate=False) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
 
 
 def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> None:
     objects = [node("a"), pod("web", cpu="2", on="a", owner="StatefulSet/owner"), pod("big", cpu="4", priority=10)]
-
     assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
 
 
@@ -50,7 +47,6 @@ def _leader_and_follower() -> list[dict[str, Any]]:
 
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
-
     assert plan.simulation.rounds == 2
     assert [change.action for change in plan.report().changes] == ["+", "+"]
     assert len({change.to_node for change in plan.report().changes}) == 1
@@ -103,7 +99,6 @@ def test_utilisation_counts_before_and_after() -> None:
 def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
     objects = [node("a"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
     report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
-
     assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
     assert report["summary"]["placed"] == 1
 
@@ -123,7 +118,6 @@ def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.
 
 def test_a_limit_of_rounds_is_told() -> None:
     plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
-
     assert plan.simulation.hit_limit
     assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
 
@@ -181,9 +175,7 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
 def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
     foreign, leaving = pod("foreign", schedulerName="other"), pod("leaving", leaving=True)
     planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
-
     report = planner.plan_queue().report()
-
     assert [(change.pod, change.outcome) for change in report.changes] == [("default/foreign", "Error")]
     assert not report.verdict.failed
     assert planner.plan([foreign]).placements[0].outcome.value == "Error"

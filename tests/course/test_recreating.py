@@ -47,7 +47,6 @@ def test_an_index_that_has_failed_as_often_as_it_may_is_not_tried_again() -> Non
     once = kplan.Planner(kplan.load_snapshot(objects)).changed(without=["node/n0"], settle=True)
     [place] = [pod.spec.node_name for pod in once.snapshot.pods if pod.metadata.name.startswith("work-0")]
     twice = once.changed(without=[f"node/{place}"])
-
     assert twice.snapshot.jobs[0].status.failed_indexes == "0"
     assert "work-0" not in {pod.metadata.name[:6] for pod in twice.snapshot.pods}
 
@@ -82,7 +81,6 @@ def places(planner: kplan.Planner) -> dict[str, str]:
 def test_an_ordered_stateful_set_creates_the_next_pod_once_the_one_before_runs() -> None:
     objects = [node("n0", "8"), node("n1", "8"), *controlled(stateful_set("db", 3), "n0", "n0", "n1")]
     planner = kplan.Planner(kplan.load_snapshot(objects))
-
     assert places(planner.changed(without=["node/n0"])) == {"db-0": "", "db-2": "n1"}
     assert places(planner.changed(without=["node/n0"], settle=True)) == {"db-0": "n1", "db-1": "n1", "db-2": "n1"}
 
@@ -92,6 +90,5 @@ def test_a_daemon_set_creates_a_pod_in_place_of_one_that_has_no_room_for_its_new
     recommended = vpa("agent", container="c", cpu="3")
     recommended["spec"]["targetRef"]["kind"] = "DaemonSet"
     planner = kplan.Planner(kplan.load_snapshot([*objects, recommended]))
-
     assert places(planner.changed(recommendations=["vpa"])) == {"agent-1": "n1", "agent-2": ""}
     assert places(planner.changed(without=["node/n0"])) == {"agent-1": "n1"}

@@ -33,7 +33,6 @@ def test_pods_of_a_daemon_set_are_replaced_on_their_own_node_only() -> None:
 def test_pending_pods_of_a_daemon_set_are_each_told_with_their_own_node() -> None:
     nodes = [node(name, cpu) for name, cpu in (("n1", "250m"), ("n2", "300m"), ("n3", "4"), ("n4", "250m"))]
     report = Plan(manifests=(daemon_set("agent"),)).answer(kplan.Planner(kplan.load_snapshot(nodes)))
-
     text = render(report, "table", ReportOptions(width=160))
     assert "not on n1, n2, n4" in text
     table = text.partition("DaemonSet default/agent: 1 of 4 nodes")[2]
@@ -77,9 +76,7 @@ def test_pods_that_make_way_without_the_change_too_are_not_its_doing() -> None:
 
 def test_pods_that_make_way_because_their_evictor_loses_its_place_are_the_doing_of_the_change() -> None:
     planner = _chain("4")
-
     report = planner.drain(["n3"]).report(fail_on=["unschedulable", "preemption"])
-
     ends = {change.pod: (change.action.value, change.caused_by) for change in report.changes}
     assert ends["default/middle-x"] == ("~", "waiting")
     assert ends["default/last-x"] == ("!", "change")

@@ -80,9 +80,7 @@ def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
 
 def test_what_nobody_took_stays_the_same_object() -> None:
     planner = Planner(load_snapshot(LOCAL))
-
     settled = planner.changed(settle=True)
-
     before = {claim.metadata.name: claim for claim in planner.snapshot.persistent_volume_claims}
     after = {claim.metadata.name: claim for claim in settled.snapshot.persistent_volume_claims}
     assert [*after] == [*before]
@@ -92,10 +90,8 @@ def test_what_nobody_took_stays_the_same_object() -> None:
 
 def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
     planner = Planner(load_snapshot([device_node("n0", "8"), plain_pod("low", cpu="8", nodeName="n0", priority=0)]))
-
     preempting = planner.changed(with_=[plain_pod("high", cpu="8", priority=10)], settle=True).snapshot
     waiting = planner.changed(with_=[plain_pod("low-too", cpu="8", priority=0)], settle=True).snapshot
-
     assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]
     [condition] = waiting.pod_by_key["default/low-too"].status.conditions
     assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")

@@ -82,9 +82,7 @@ def test_a_cluster_without_a_node_is_one_that_never_had_it(seed: int, is_asked_f
     if is_asked_first:
         answers(planner)
     never = [obj for obj in there if obj["metadata"]["name"] != "n2" and obj.get("spec", {}).get("nodeName") != "n2"]
-
     owned_by_daemons_or_nobody = planner.changed(without=["node/n2"])
-
     assert answers(owned_by_daemons_or_nobody) == answers(planner_of(never))
 
 
@@ -94,7 +92,6 @@ def test_a_cluster_without_pods_is_one_that_never_had_them(seed: int) -> None:
     planner = planner_of(there)
     answers(planner)
     never = [obj for obj in there if obj["metadata"]["labels"].get("app") != "b"]
-
     assert answers(planner.changed(without=["pod?app=b"])) == answers(planner_of(never))
 
 
@@ -123,20 +120,16 @@ def test_a_change_and_its_opposite_give_the_first_answer_again(seed: int, settin
 def test_the_first_planner_stays_as_it_is(seed: int) -> None:
     planner = planner_of(some_cluster(seed))
     first = answers(planner)
-
     other = planner.changed(without=["node/n3", "pod?app=c"], add_nodes=["1=n1"], cordon=["n2"], settle=True)
     answers(other)
-
     assert answers(planner) == first
     assert planner.snapshot.changes == ()
 
 
 def test_scaling_up_and_down_again_leaves_the_pods_that_there_were() -> None:
     planner = planner_of([node("n1"), replica_set(2), *(pod(f"web-{i}", "n1", owner=SET, app="web") for i in "ab")])
-
     more = planner.changed(scale=["rs/web=5"])
     again = more.changed(scale=["rs/web=2"])
-
     assert len(more.snapshot.pods) == 5
     assert sorted(running.spec.node_name for running in more.snapshot.pods) == ["", "", "", "n1", "n1"]
     assert again.snapshot.pods == planner.snapshot.pods
@@ -149,18 +142,14 @@ def test_scaling_up_and_down_again_leaves_the_pods_that_there_were() -> None:
 def test_pods_of_a_node_that_is_gone_wait_for_another_where_a_controller_makes_them() -> None:
     there = [node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]
     there += [pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")]
-
     other = planner_of(there).changed(without=["node/n1"])
-
     assert [(recreated.metadata.name, recreated.spec.node_name) for recreated in other.snapshot.pods] == [("web-1", "")]
     assert other.place("default/web-1").node == "n2"
 
 
 def test_what_an_object_owns_goes_with_it() -> None:
     planner = planner_of([node("n1"), replica_set(1), pod("web-a", "n1", owner=SET), pod("alone", "n1")])
-
     other = planner.changed(without=["replicaset/web"])
-
     assert [remaining.metadata.name for remaining in other.snapshot.pods] == ["alone"]
     assert other.snapshot.replica_sets == ()
     [change] = other.snapshot.changes
@@ -187,9 +176,7 @@ def test_quotas_count_no_more_what_is_removed_and_what_is_unknown_as_before() ->
 
 def test_added_nodes_have_their_daemons_and_nothing_else() -> None:
     planner = planner_of([node("n1"), pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")])
-
     other = planner.changed(cordon=["n1"]).changed(add_nodes=["2=n1"])
-
     added = [added_node for added_node in other.snapshot.nodes if added_node.metadata.name != "n1"]
     assert [added_node.metadata.name for added_node in added] == ["n1-more-1", "n1-more-2"]
     assert not any(added_node.spec.unschedulable for added_node in added)
@@ -202,7 +189,6 @@ def test_an_uncordoned_node_has_no_taint_of_a_cordoned_one() -> None:
     taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     cordoned["spec"] = {"unschedulable": True, "taints": [taint]}
     planner = planner_of([cordoned])
-
     assert planner.place(pod("new")).node is None
     assert planner.changed(uncordon=["n1"]).place(pod("new")).node == "n1"
 
@@ -211,9 +197,7 @@ def test_a_node_without_status_has_the_capacity_of_the_one_that_it_is_like() -> 
     planner = planner_of([node("n1", cpu="6")])
     bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n9", "annotations": {"kplan/like": "n1"}}}
     lost = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n9", "annotations": {"kplan/like": "m1"}}}
-
     other = planner.changed(with_=[bare])
-
     assert other.snapshot.node_by_name["n9"].status == planner.snapshot.node_by_name["n1"].status
     with pytest.raises(NotFoundError, match="no node m1"):
         planner.changed(with_=[lost])
@@ -222,9 +206,7 @@ def test_a_node_without_status_has_the_capacity_of_the_one_that_it_is_like() -> 
 def test_an_object_takes_the_place_of_the_one_of_its_name_and_keeps_what_that_reports() -> None:
     planner = planner_of([node("n1"), node("n2")])
     tainted = head("Node", name="n1") | {"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}
-
     other = planner.changed(with_=[tainted])
-
     before, after = planner.snapshot.node_by_name["n1"], other.snapshot.node_by_name["n1"]
     assert after.status == before.status
     assert after.metadata.uid == before.metadata.uid
@@ -233,9 +215,7 @@ def test_an_object_takes_the_place_of_the_one_of_its_name_and_keeps_what_that_re
 
 def test_settling_lets_controllers_and_scheduler_do_what_they_would() -> None:
     there = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
-
     settled = planner_of(there).changed(without=["node/n1"], settle=True)
-
     assert [moved.spec.node_name for moved in settled.snapshot.pods] == ["n2"] * 3
     assert [change.change for change in settled.snapshot.changes] == ["without", "settle"]
     nothing_left = settled.changed(settle=True)
@@ -277,15 +257,12 @@ def test_budgets_allow_what_the_changed_pods_make_of_them() -> None:
 def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
     there = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
     settled = planner_of(there).changed(scale=["rs/web=6"], settle=True)
-
     anew = Planner(load_snapshot([*settled.snapshot]))
-
     assert answers(settled)["placements"] == answers(anew)["placements"]
 
 
 def test_warnings_about_what_is_gone_go_with_it() -> None:
     planner = planner_of([node("n1"), pod("lost", "n7")])
-
     assert [warning.code for warning in planner.snapshot.warnings] == ["UnknownNode"]
     assert planner.changed(without=["pod/lost"]).snapshot.warnings == ()
 
@@ -314,10 +291,8 @@ def test_warnings_about_what_is_gone_go_with_it() -> None:
 )
 def test_what_cannot_be_changed_is_told_with_the_nearest(change: Any, message: str, hint: str | None) -> None:
     planner = planner_of([node("n1"), node("n2"), pod("alone", "n1")])
-
     with pytest.raises((NotFoundError, UsageError)) as caught:
         planner.changed(**change)
-
     assert caught.value.message == message
     assert hint is None or caught.value.hint == hint
 
@@ -325,7 +300,6 @@ def test_what_cannot_be_changed_is_told_with_the_nearest(change: Any, message: s
 def test_objects_that_cannot_be_read_are_told_all_at_once() -> None:
     planner = planner_of([node("n1")])
     broken = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": 7}}, {"kind": 3}]
-
     with pytest.raises(SnapshotError):
         planner.changed(with_=broken)
     with pytest.raises(UsageError, match="no priority class 'high'"):
@@ -335,9 +309,7 @@ def test_objects_that_cannot_be_read_are_told_all_at_once() -> None:
 def test_a_report_lists_the_changes_in_order() -> None:
     planner = planner_of([node("n1"), node("n2")])
     assert "changes" not in planner.plan([pod("new")]).report().to_dict()["snapshot"]
-
     report = planner.changed(cordon=["n1"]).changed(uncordon=["n*"]).plan([pod("new")]).report().to_dict()
-
     assert report["snapshot"]["changes"] == [
         {"change": "cordon", "what": "n1", "count": 1, "objects": ["Node/n1"]},
         {"change": "uncordon", "what": "n*", "count": 1, "objects": ["Node/n1"]},
@@ -347,9 +319,7 @@ def test_a_report_lists_the_changes_in_order() -> None:
 def test_changed_snapshots_share_what_did_not_change() -> None:
     planner = planner_of(some_cluster(1))
     answers(planner)
-
     other = planner.changed(cordon=["n1"])
-
     assert other.snapshot.pods is planner.snapshot.pods
     shared = {id(info) for info in planner.session.cluster.pods.infos}
     assert {id(info) for info in other.session.cluster.pods.infos} == shared
@@ -367,7 +337,6 @@ def test_changed_snapshots_share_what_did_not_change() -> None:
 )
 def test_any_change_is_made_on_paper_as_its_document_says(change: dict[str, Any], expected: str) -> None:
     planner = planner_of([node("n1"), node("n2")])
-
     assert (planner.changed(changes=[change]).place(pod("new")).node or "") == expected
     question = {"apiVersion": "kplan/v1", "kind": "WhatIfQuestion", "changes": [change]}
     read, problems = question_of({**question, "question": {"kind": "PlaceQuestion", "pods": [pod("new")]}})

@@ -20,7 +20,6 @@ def starting(name: str, cpu: str, **more: str) -> dict[str, object]:
 
 def test_init_containers_that_request_less_and_sidecars_are_not() -> None:
     sidecar = starting("proxy", "1", restartPolicy="Always")
-
     assert "it requests 3 cpu, and" in diagnosis("3", initContainers=[starting("migrate", "2")])
     assert "it requests 3 cpu, and" in diagnosis("2", initContainers=[sidecar])
     assert "it requests 4 cpu for init container migrate, and" in diagnosis(

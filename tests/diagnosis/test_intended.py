@@ -28,5 +28,4 @@ def _look_ups(monkeypatch: pytest.MonkeyPatch, n_taints: int) -> int:
 
 def test_twice_the_taints_and_tolerations_cost_twice_the_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = _look_ups(monkeypatch, 100), _look_ups(monkeypatch, 400)
-
     assert 0 < many <= 5 * few

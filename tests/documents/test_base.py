@@ -15,7 +15,6 @@ WEB = PodRef("shop", "web-0", "u", 0, "default-scheduler", Origin("web.yaml", 1,
 
 def test_names_are_camel_case_and_what_may_be_absent_is() -> None:
     pending = msgspec.structs.replace(WEB, origin=msgspec.UNSET)
-
     assert WEB.to_dict()["schedulerName"] == "default-scheduler"
     assert WEB.to_dict()["from"] == {"file": "web.yaml", "document": 1, "kind": "Deployment", "name": "web"}
     assert "from" not in pending.to_dict()
@@ -45,7 +44,6 @@ def test_a_verdict_says_in_a_line_what_it_counts(counted: Counted, line: str) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_a_struct_of_its_name(kind: str) -> None:
     struct = struct_of(kind)
-
     assert struct.__name__ == kind
     assert struct.__struct_fields__[:3] == ("api_version", "kind", "format_version")
     assert issubclass(struct, Document)
@@ -54,5 +52,4 @@ def test_every_kind_is_a_struct_of_its_name(kind: str) -> None:
 @pytest.mark.parametrize("kind", REPORTS)
 def test_every_report_starts_alike(kind: str) -> None:
     fields = report_struct(kind).__struct_fields__
-
     assert fields[3:9] == ("generated_at", "sentence", "snapshot", "scheduler", "verdict", "warnings")

@@ -25,9 +25,7 @@ def test_kubelets_that_missed_a_renewal_do_not_answer() -> None:
     unknown["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     leases = [lease("n0", "40.250000"), lease("n1", "20.000000"), lease("gone", "39.000000")]
     snapshot = kplan.load_snapshot([node("n0", "8"), node("n1", "8"), unknown, *leases])
-
     renewed = renewals(snapshot)
-
     assert renewed == {"n0": NOON + 40.25, "n1": NOON + 20.0}
     assert silent_nodes(snapshot, renewed, NOON + 45) == {"n1": NOON + 20.0, "n2": NOON + 45}
 
@@ -41,5 +39,4 @@ def test_the_present_lies_between_the_latest_renewal_and_the_next() -> None:
 def test_leases_of_other_namespaces_are_no_heartbeats() -> None:
     other = lease("n0", "40.000000")
     other["metadata"]["namespace"] = "kube-system"
-
     assert not kplan.load_snapshot([node("n0", "8"), other]).leases

@@ -61,7 +61,6 @@ def test_a_node_is_what_its_conditions_and_its_age_say(node: NodeHealth, states:
 )
 def test_taints_that_go_by_themselves_are_those_of_a_start(taint: str, starts: bool) -> None:
     node = health(taints=[{"key": taint, "effect": "NoSchedule"}])
-
     assert node.startup_taints == ((taint,) if starts else ())
     # It was created long ago, so whoever should take the taint away does not.
     assert (node.is_overdue, node.is_coming) == (starts, False)
@@ -72,5 +71,4 @@ def test_devices_that_nobody_can_use_are_told_with_their_number() -> None:
     node = health(
         status={"capacity": {"nvidia.com/gpu": "8", "pods": "9"}, "allocatable": {"nvidia.com/gpu": 0, "pods": 9}}
     )
-
     assert node.unusable == (UnusableResource(resource="nvidia.com/gpu", capacity="8"),)

@@ -121,7 +121,6 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
 )
 def test_a_pod_is_told_with_what_keeps_it(obj: dict[str, Any], said: str) -> None:
     snapshot = load_snapshot([nodes(), obj])
-
     assert pod_text(pods_health(snapshot)["web/p"]).startswith(said)
     # The same of a redacted snapshot, but for the names.
     (redacted,) = pods_health(redact_snapshot(snapshot)).values()
@@ -152,7 +151,6 @@ def test_a_container_says_which_object_is_missing_and_what_others_mount(message:
 @pytest.mark.parametrize(("ready", "is_so"), [("Unknown", "unreachable"), ("False", "not ready")])
 def test_a_pod_that_shows_as_ready_is_told_with_its_node(ready: str, is_so: str) -> None:
     (health,) = pods_health(load_snapshot([nodes(ready), pod(ready="True")])).values()
-
     assert pod_text(health) == f"web/p shows as running and ready on n1, which is {is_so}"
 
 
@@ -170,9 +168,7 @@ def test_where_no_kubelet_answers_a_pod_never_ends() -> None:
 
 def test_a_static_pod_is_its_kubelets() -> None:
     static = pod(waiting("ImagePullBackOff"), metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
-
     (advice,) = pod_advice(pods_health(load_snapshot([nodes(), static]))["web/p"])
-
     assert advice.startswith("It is a static pod: the kubelet of n1 makes and ends it")
 
 
@@ -181,5 +177,4 @@ def test_a_static_pod_is_its_kubelets() -> None:
 )
 def test_messages_are_not_kept_but_for_the_resource_that_was_short(message: str, kept: str) -> None:
     (one,) = load_snapshot([pod(phase="Failed", reason="Evicted", message=message)]).pods
-
     assert one.status.message == kept

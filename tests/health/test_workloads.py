@@ -139,6 +139,5 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
 )
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
     (health,) = workloads_at_present(kplan.Planner(kplan.load_snapshot([head("Node", name="n1"), *objects])))
-
     assert workload_text(health).startswith(said)
     assert resume_command(health) == command

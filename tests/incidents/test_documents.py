@@ -28,19 +28,15 @@ def plain(document: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_drain_is_the_document_of_the_command(name: str, node: str) -> None:
     asked = kplan.Planner(kplan.load_snapshot(cluster(name))).drain([node]).to_dict()
-
     assert plain(asked) == plain(answer(name, "drain", node))
 
 
 def test_a_roll_out_is_the_document_of_the_command() -> None:
     planner = kplan.Planner(kplan.load_snapshot(cluster("no-room-to-surge")))
-
     asked = planner.roll_out([manifest("surge")]).to_dict()
-
     assert plain(asked) == plain(answer("no-room-to-surge", "plan", manifest("surge")))
 
 
 def test_a_queue_is_the_document_of_the_command() -> None:
     planner = kplan.Planner(kplan.load_snapshot(cluster("quota")))
-
     assert plain(planner.plan_queue().to_dict()) == plain(answer("quota", "plan"))

@@ -18,7 +18,6 @@ def changes(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_a_pod_that_a_budget_keeps_is_blocked_and_not_moved() -> None:
     document = answer("tight-budget", "drain", "w-1", exit_code=1)
-
     assert workload(document, "gateway")["state"] == "blocked"
     assert workload(document, "gateway")["blocked"] == 1
     assert changes(document) == [("more-replicas", "2"), ("change-budget", "minAvailable: 2")]
@@ -27,14 +26,12 @@ def test_a_pod_that_a_budget_keeps_is_blocked_and_not_moved() -> None:
 
 def test_a_pod_of_two_budgets_is_blocked_and_both_are_named() -> None:
     document = answer("two-budgets", "drain", "w-0", exit_code=1)
-
     assert workload(document, "front")["state"] == "blocked"
     assert [budget["name"] for budget in document["obstacles"][0]["budgets"]] == ["edge/edge", "edge/front"]
 
 
 def test_of_two_workloads_the_blocked_one_stays() -> None:
     document = answer("single-replica-budget", "drain", "w-0", exit_code=1)
-
     assert {name: workload(document, name)["state"] for name in ("multi", "single")} == {
         "multi": "complete",
         "single": "blocked",
@@ -44,7 +41,6 @@ def test_of_two_workloads_the_blocked_one_stays() -> None:
 
 def test_drains_in_turn_name_the_budget() -> None:
     document = answer("single-replica-budget", "drain", "--each", exit_code=1)
-
     first = document["drains"][0]
     assert (first["name"], first["state"], first["budgets"]) == ("w-0", "blocked", ["edge/single"])
     assert "w-0 first: edge/single blocks it: budget edge/single requires 1 healthy pod and has 1" in text(
@@ -89,7 +85,6 @@ def test_kubectl_evicts_nothing_from_a_node_with_a_pod_that_it_does_not_delete()
 def test_with_the_flags_the_node_is_emptied_and_uncordoning_it_is_no_remedy() -> None:
     flags = ("--force", "--delete-emptydir-data")
     document = answer("drain-needs-force", "drain", "a-1", *flags, exit_code=1)
-
     assert document["refusedNodes"] == []
     assert "forced" not in document
     (placement,) = (one for one in document["placements"] if one["outcome"] != "Scheduled")

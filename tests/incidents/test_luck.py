@@ -5,7 +5,6 @@ from tests.incidents.asking import answer, text
 
 def test_whether_a_pod_finds_a_place_is_luck() -> None:
     luck = answer("tie-decides", "drain", "a-0")["luck"]
-
     assert [*luck["pending"]] == ["shop/zk-0"]
     assert 3 <= luck["pending"]["shop/zk-0"] <= 10
     assert luck["fails"] == luck["pending"]["shop/zk-0"]

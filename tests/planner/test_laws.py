@@ -116,7 +116,6 @@ def test_what_is_kept_per_shape_never_changes_a_decision(area: str, data: st.Dat
     asking = planner(scenario, [*scenario["objects"], *pods])
     keys = [key(pod) for pod in pods]
     cached = documents(asking.plan(keys, settle_preemption=settle))
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plugin_cache, "MAX_SHAPES", 0)
         assert documents(asking.plan(keys, settle_preemption=settle)) == cached
@@ -157,10 +156,8 @@ def test_the_order_of_objects_does_not_matter(area: str) -> None:
         settle = scenario.get("settlePreemption", False)
         shuffled = list(scenario["objects"])
         random.Random(number).shuffle(shuffled)
-
         as_given = documents(planner(scenario).plan(scenario["pods"], settle_preemption=settle))
         otherwise = documents(planner(scenario, shuffled).plan(scenario["pods"], settle_preemption=settle))
-
         assert otherwise == as_given
 
 
@@ -184,8 +181,6 @@ def test_placing_changes_nothing_for_the_next_question() -> None:
     scenario = scenarios("sequence")[0]
     asking = planner(scenario)
     pod = scenario["pods"][0]
-
     first = asking.place(pod).to_dict()
     asking.plan(scenario["pods"])
-
     assert asking.place(pod).to_dict() == first

@@ -64,7 +64,6 @@ def test_every_question_of_the_planner_is_tried() -> None:
 @pytest.mark.parametrize("method", methods())
 def test_every_parameter_has_a_type(method: str) -> None:
     names = set(inspect.signature(getattr(kplan.Planner, method)).parameters) - {"self"}
-
     assert names <= {*Parameters.__struct_fields__, *OF_OBJECTS}
 
 
@@ -167,7 +166,6 @@ def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its
 def test_a_placement_that_travelled_tells_all_that_it_told_before(pod: str) -> None:
     placement = kplan.Planner(kplan.load_snapshot("demo")).place(pod)
     travelled = pickle.loads(pickle.dumps(placement))
-
     assert travelled == placement
     assert travelled.victims == placement.victims
     for nodes in (None, Shown(top=1), ["general-a-1", "gpu-a-1"]):

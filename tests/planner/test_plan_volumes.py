@@ -56,9 +56,7 @@ def test_every_local_volume_is_taken_once():
 def test_a_claim_that_is_to_be_provisioned_keeps_its_node():
     there = [storage_class("made", "disk.example.com"), node("a"), node("b"), claim("shared", storageClassName="made")]
     there += [pod(f"p{index}", "shared") for index in range(3)]
-
     nodes = [where for where, _ in placed(there, "p0", "p1", "p2")]
-
     assert len(set(nodes)) == 1
 
 
@@ -79,9 +77,7 @@ def test_limits_count_the_pods_of_the_plan():
 def test_a_claim_for_one_pod_serves_one_pod_of_the_plan():
     there = [node("a"), node("b"), volume("v"), claim("once", "v", accessModes=["ReadWriteOncePod"])]
     there += [pod("p0", "once"), pod("p1", "once")]
-
     (first, _), (second, message) = placed(there, "p0", "p1")
-
     assert first == "a"
     assert second is None
     assert "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode" in message
@@ -103,9 +99,7 @@ def test_a_plan_leaves_nothing_behind():
 
 def test_a_driver_that_wants_to_keep_pods_off_is_a_warning():
     driver = head("CSIDriver", name="disk.example.com") | {"spec": {"preventPodSchedulingIfMissing": True}}
-
     plan = kplan.Planner(kplan.load_snapshot([node("a"), driver])).plan([])
-
     assert [(warning["code"], warning["object"]) for warning in plan.to_dict()["warnings"]] == [
         ("UnmodelledFeature", "CSIDriver/disk.example.com")
     ]

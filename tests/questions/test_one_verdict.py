@@ -104,9 +104,7 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
     question: Plan | Drain = Plan(manifests=tuple(copy.deepcopy(manifests))) if how == "apply" else Plan()
     if how not in (None, "apply"):
         question = Drain(nodes=("n1",), how=how)
-
     plain = question.answer(planner)
-
     assert ends(replace(question, timeline=AT_ONCE).answer(planner)) == ends(plain)
     assert ends(question.answer(planner, Showing(explain=True, nodes=None, is_whole=True))) == ends(plain)
 
@@ -116,7 +114,5 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
 )
 def test_where_jobs_end_in_time_the_verdict_stays(question: Plan | Drain) -> None:
     planner = kplan.Planner(kplan.load_snapshot("demo"))
-
     timed = replace(question, timeline=Clock()).answer(planner)
-
     assert timed.verdict.failed == question.answer(planner).verdict.failed

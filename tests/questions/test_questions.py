@@ -189,7 +189,6 @@ def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
 
 def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -> None:
     question = Drain(nodes=("general-a-1",), how="roling")
-
     with pytest.raises(kplan.UsageError, match="how: 'roling' is not a way to empty nodes") as refusal:
         question.answer(kplan.Planner(kplan.load_snapshot("demo")))
     assert refusal.value.hint == "did you mean rolling?"
@@ -227,7 +226,6 @@ def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(planner: kpla
     (tmp_path / "web.json").write_bytes(msgspec.json.encode(POD))
     drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]
     places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]
-
     first, *others = (msgspec.to_builtins(planner.ask(drain).steps) for drain in drains)
     assert all(steps == first for steps in others)
     assert len({planner.ask(place).placements[0].node for place in places}) == 1

@@ -14,7 +14,6 @@ STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 @STORY
 def test_the_sentence_names_the_cause(story: Story):
     text = planner(story.objects).place(KEY).diagnosis
-
     assert [part for part in story.says if part not in text] == [], text
     assert text.endswith(".")
     assert ".." not in text
@@ -23,7 +22,6 @@ def test_the_sentence_names_the_cause(story: Story):
 @STORY
 def test_the_remedies_that_help_are_offered(story: Story):
     offered = [remedy["kind"] for remedy in planner(story.objects).place(KEY).to_dict()["remedies"]]
-
     assert [kind for kind in story.remedies if kind not in offered] == [], offered
     assert [kind for kind in story.never if kind in offered] == []
     assert not story.best or offered[0] == story.best
@@ -45,7 +43,6 @@ def test_a_remedy_that_was_checked_works_when_it_is_carried_out(story: Story):
 def test_asking_why_changes_no_later_answer(story: Story):
     asking = planner(story.objects)
     first = asking.place(KEY).to_dict()
-
     assert asking.place(KEY).to_dict() == first
 
 
@@ -53,6 +50,5 @@ def test_pods_that_end_alike_are_told_alike_in_a_plan():
     waiting = [pod(f"web-{number}", cpu="2") for number in range(3)]
     asking = planner([node("a", cpu="1"), *waiting])
     plan = asking.plan([f"default/web-{number}" for number in range(3)])
-
     diagnoses = [(placement.diagnosis, placement.remedies) for placement in plan.placements]
     assert diagnoses == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3

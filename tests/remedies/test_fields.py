@@ -32,7 +32,6 @@ FIELDS = {
 def test_the_field_at_fault_is_named(name: str):
     (story,) = (known for known in STORIES if known.name == name)
     placed = planner(story.objects).place(KEY)
-
     assert placed.at_fault == FIELDS[name]
     assert placed.to_dict().get("atFault", {"path": ""})["path"] == FIELDS[name]
 
@@ -40,6 +39,5 @@ def test_the_field_at_fault_is_named(name: str):
 def test_a_rule_that_the_pod_does_not_have_itself_names_no_field():
     (story,) = (known for known in STORIES if known.name == "a host port is taken")
     (pod,) = (pod for pod in planner(story.objects).snapshot.pods if pod.metadata.key == KEY)
-
     assert _rule(pod, "podAntiAffinity", "another/key") == _rule(pod, "topologySpreadConstraints", "another/key") == ()
     assert (_host_port(pod, 80), _host_port(pod, 81)) == (("spec", "containers", 0, "ports", 0), ())

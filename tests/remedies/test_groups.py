@@ -38,7 +38,6 @@ def owned(name: str, cpu: str, where: str) -> dict[str, Any]:
 def test_as_few_nodes_are_added_as_the_whole_group_needs() -> None:
     pods = [member(name, "2") for name in ("x", "y", "z")]
     offered = remedies(node("a", cpu="2"), group("gang", 3), *pods)["add-nodes"]
-
     assert isinstance(offered, r.AddNodes)
     assert (offered.change.nodes, offered.change.like) == (2, "a")
     assert offered.helps == r.Helped(3, 3)
@@ -47,7 +46,6 @@ def test_as_few_nodes_are_added_as_the_whole_group_needs() -> None:
 def test_min_count_is_lowered_to_what_fits_and_told_as_a_start_with_fewer_pods() -> None:
     pods = [member(name, "2") for name in ("x", "y", "z")]
     told = waiting(node("a", cpu="2"), node("b", cpu="2"), group("gang", 3), *pods)
-
     last = told.remedies[-1]
     assert isinstance(last, r.LowerMinCount)
     assert (last.change.old, last.change.to, last.helps) == (3, 2, r.Helped(2, 3))
@@ -57,7 +55,6 @@ def test_min_count_is_lowered_to_what_fits_and_told_as_a_start_with_fewer_pods()
 def test_only_the_member_that_is_too_big_asks_for_less() -> None:
     pods = [member("x", "1"), member("big", "4")]
     offered = remedies(node("a", cpu="2"), node("b", cpu="2"), group("gang", 2), *pods)["lower-request"]
-
     assert isinstance(offered, r.LowerRequest)
     assert (offered.change.to, offered.members, offered.helps) == ("2", ("default/big",), r.Helped(2, 2))
 
@@ -66,7 +63,6 @@ def test_the_nodes_that_are_needed_are_uncordoned_together() -> None:
     cordoned = [node(name, cpu="2") | {"spec": {"unschedulable": True}} for name in ("b", "c", "d")]
     pods = [member(name, "2") for name in ("x", "y", "z")]
     offered = remedies(node("a", cpu="2"), *cordoned, group("gang", 3), *pods)["uncordon"]
-
     assert isinstance(offered, r.Uncordon)
     assert [offered.change.node, *(other.node for other in offered.also or ())] == ["b", "c"]
 
@@ -87,7 +83,6 @@ def test_pods_in_the_way_move_only_where_they_fit_once_the_group_runs() -> None:
 
 def test_the_pods_that_a_gang_lacks_are_created() -> None:
     offered = remedies(node("a", cpu="4"), group("gang", 3), member("x"))
-
     added = offered["add-members"]
     assert isinstance(added, r.AddMembers)
     assert (added.change.pods, added.helps) == (2, r.Helped(3, 3))
@@ -112,7 +107,6 @@ def test_no_more_pods_are_made_than_decisions_are_allowed(monkeypatch: pytest.Mo
 def test_gates_are_removed_from_all_members() -> None:
     gated = [member(name, schedulingGates=[{"name": "quota"}]) for name in ("x", "y")]
     offered = remedies(node("a", cpu="4"), group("gang", 2), *gated)["remove-gates"]
-
     assert isinstance(offered, r.RemoveGates)
     assert (offered.change.gates, offered.helps) == (("quota",), r.Helped(2, 2))
 
@@ -132,7 +126,6 @@ def test_a_higher_class_evicts_for_the_whole_group_within_budgets() -> None:
 
 def test_a_group_that_does_not_exist_is_named_or_created() -> None:
     offered = remedies(node("a", cpu="4"), group("gang", 1), member("x", of="gnag"))
-
     assert set(offered) == {"correct-name", "create"}
     assert not any(remedy.checked for remedy in offered.values())
 
@@ -159,7 +152,6 @@ def test_a_gang_that_looks_for_pods_in_the_wrong_namespace_is_first_told_the_rig
 
 def test_every_change_has_a_size() -> None:
     of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget, r.AllowUnavailable}
-
     assert {*r.WEIGHTS} == {*r.RemedyBase.__subclasses__()} - of_rollouts_and_drains - {r.Together}
 
 

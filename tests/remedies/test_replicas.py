@@ -50,7 +50,6 @@ def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_wher
     nodes = [node("a", cpu="2"), node("b", cpu="1", taints=[taint("dedicated", "ml")])]
     remedies = remedies_of(nodes, deployment(6))
     kinds = [remedy["kind"] for remedy in remedies]
-
     assert of_kind(remedies, "tolerate-taint")["helps"] == {"pods": 1, "of": 4}
     assert kinds.index("add-nodes") < kinds.index("tolerate-taint")
 
@@ -60,7 +59,6 @@ def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
     running = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     apart = affinity("podAntiAffinity", ZONE, app="web")
     whole = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "together")
-
     assert [part["kind"] for part in whole["changes"]] == ["relax", "add-nodes"]
     assert whole["changes"][1]["change"] == {"nodes": 1, "like": "a"}
     assert whole["then"] == "a-added-1"

@@ -77,9 +77,7 @@ def test_a_worker_that_is_lost_while_it_is_set_up_is_replaced(address: str, tmp_
     planner = DyingAtSetup(kplan.load_snapshot("demo"))
     planner.marker = str(tmp_path / "died")
     questions = [methodcaller("place", "shop/voucher-api")] * 3
-
     answers = kplan.sweep(planner, questions, dask=address)
-
     assert Path(planner.marker).exists()
     assert timeless(answers) == plain(Planner(kplan.load_snapshot("demo")), questions)
 
@@ -100,7 +98,6 @@ def test_workers_that_are_lost_before_they_are_asked_are_replaced(address: str) 
 def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planner = Planner(kplan.load_snapshot("demo"))
     monkeypatch.setattr(kplan, "__version__", "0.0.0")
-
     with pytest.raises(UsageError, match=r"has kplan .*, here it is 0\.0\.0"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask=address)
 
@@ -108,7 +105,6 @@ def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: py
 def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.sweeps._CONNECT_SECONDS", 0.2)
     planner = Planner(kplan.load_snapshot("demo"))
-
     with pytest.raises(UsageError, match="no Dask cluster at"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
 
@@ -163,8 +159,6 @@ def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
     alone = planner.odds(Drain(nodes=("general-b-2",)), runs=3)
     monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
     monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
-
     there = planner.odds(Drain(nodes=("general-b-2",)), runs=3, ask_all=partial(ask_all, planner, dask=address))
-
     assert there == alone
     assert {**there.to_dict(), "generatedAt": ""} == {**alone.to_dict(), "generatedAt": ""}

@@ -69,9 +69,7 @@ def test_a_sweep_equals_its_questions_asked_one_by_one(
     planner: Planner, questions: list[Any], expected: list[Any], workers: int
 ) -> None:
     reports: list[tuple[int, int]] = []
-
     answers = kplan.sweep(planner, questions, workers=workers, progress=lambda *done: reports.append(done))
-
     assert timeless(answers) == expected
     assert reports == sorted(reports)
     assert reports[-1] == (len(questions), len(questions))
@@ -80,7 +78,6 @@ def test_a_sweep_equals_its_questions_asked_one_by_one(
 def test_the_first_question_that_cannot_be_answered_is_told(planner: Planner) -> None:
     questions = [methodcaller("place", "shop/voucher-api"), methodcaller("drain", ["genral-a-1"])]
     questions += [methodcaller("drain", ["nowhere"])] * 20
-
     for workers in (1, 2):
         with pytest.raises(NotFoundError, match="genral-a-1") as caught:
             kplan.sweep(planner, questions, workers=workers)
@@ -90,9 +87,7 @@ def test_the_first_question_that_cannot_be_answered_is_told(planner: Planner) ->
 def test_questions_of_a_process_that_is_lost_are_asked_again(planner: Planner, tmp_path: Path) -> None:
     place = methodcaller("place", "shop/voucher-api")
     [expected] = plain(planner, [place])
-
     answers = kplan.sweep(planner, [place, Dying(str(tmp_path / "died")), place], workers=2)
-
     assert timeless(answers) == [expected, "lived", expected]
 
 
@@ -103,9 +98,7 @@ def test_processes_that_keep_getting_lost_are_an_error(planner: Planner) -> None
 
 def test_a_planner_that_is_sent_answers_as_the_one_that_was_left(planner: Planner, questions: list[Any]) -> None:
     changed = planner.changed(cordon=["general-a-*"])
-
     unpickled = pickle.loads(pickle.dumps(changed))
-
     assert unpickled.context() == changed.context()
     assert plain(unpickled, questions[:3]) == plain(changed, questions[:3])
 
@@ -127,7 +120,6 @@ def test_workers_that_make_no_sense_are_refused(planner: Planner, options: Any) 
 
 def test_draining_each_node_gives_the_same_report_with_any_number_of_processes() -> None:
     alone = report("drain", "--each", "--workers", "1")
-
     assert report("drain", "--each", "--workers", "2") == alone
 
 
@@ -139,7 +131,6 @@ def test_runs_give_the_same_report_with_any_number_of_processes(
     alone = report(*runs, "--workers", "1")
     monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
     monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)
-
     assert report(*runs, "--workers", "2") == alone
 
 
@@ -148,7 +139,6 @@ def test_runs_give_the_same_report_with_any_number_of_processes(
 )
 def test_options_that_contradict_each_other_are_refused(args: list[str]) -> None:
     failed = invoke(*args)
-
     assert failed.exit_code == 2
     assert "hint: " in failed.stderr
 
@@ -165,9 +155,7 @@ def test_questions_that_take_long_are_left_to_processes(
     monkeypatch.setattr("kplan.sweeps._TRIAL_SECONDS", 0)
     monkeypatch.setattr("kplan.sweeps._MIN_SECONDS_LEFT", 0)
     monkeypatch.setattr("kplan.sweeps._cores", lambda: 2)
-
     answers = kplan.sweep(planner, [*questions, who_answers], workers=None)
-
     assert timeless(answers[:-1]) == expected
     assert answers[-1] != os.getpid()
 

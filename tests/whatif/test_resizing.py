@@ -61,7 +61,6 @@ def test_pods_that_have_grown_leave_a_node_on_which_not_all_fit() -> None:
         node("a"), node("b"), deployment("web", "1", ("a", "a")), deployment("db", "2", ("a",)), vpa("web", cpu="2")
     )
     after = planner.changed(recommendations=["vpa"])
-
     assert sorted(place for _, place in requests(after).values()) == ["", "a", "a"]
     settled = planner.changed(recommendations=["vpa"], settle=True)
     assert sorted(place for _, place in requests(settled).values()) == ["a", "a", "b"]
@@ -69,7 +68,6 @@ def test_pods_that_have_grown_leave_a_node_on_which_not_all_fit() -> None:
 
 def test_a_container_whose_policy_is_off_stays_as_it_is() -> None:
     planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", mode="Off", cpu="500m"))
-
     with pytest.raises(UsageError, match="no workload"):
         planner.changed(recommendations=["vpa"])
 
@@ -85,7 +83,6 @@ def test_a_report_of_krr_is_read(tmp_path: Path) -> None:
     file = tmp_path / "krr.json"
     file.write_text(json.dumps(krr(cpu=0.2503, memory=268435456.0)))
     after = planner_of(node("a"), deployment("web", "2", ("a",))).changed(recommendations=[str(file)])
-
     container = after.objects.pods[0].spec.containers[0]
     assert container.resources.requests == {"cpu": "251m", "memory": "268435456"}
 
@@ -94,12 +91,10 @@ def test_a_report_of_krr_is_read(tmp_path: Path) -> None:
 def test_what_is_no_report_of_krr_is_refused(content: Object, tmp_path: Path) -> None:
     file = tmp_path / "krr.json"
     file.write_text(json.dumps(content))
-
     with pytest.raises(InputError):
         planner_of(node("a")).changed(recommendations=[str(file)])
 
 
 def test_a_container_that_has_another_name_stays_as_it_is() -> None:
     planner = planner_of(node("a"), deployment("web", "2", ("a",)), vpa("web", container="other", cpu="1"))
-
     assert requests(planner.changed(recommendations=["vpa"])) == {"web-h1-000": ("2", "a")}

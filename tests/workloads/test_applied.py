@@ -17,9 +17,7 @@ WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}
 def test_objects_are_kept_as_they_are_written() -> None:
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}}
     monitor = {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "m"}}
-
     workloads, objects, _ = read_changes([WEB, budget, monitor], "shop")
-
     assert [workload.content for workload in workloads] == [{**WEB, "metadata": {"name": "web", "namespace": "shop"}}]
     assert [type(obj).__name__ for obj in objects] == ["PodDisruptionBudget"]
 
@@ -36,16 +34,13 @@ def test_objects_are_kept_as_they_are_written() -> None:
 def test_what_does_not_decode_is_told(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read_changes([{**WEB, **change}], "shop")
-
     assert words in str(caught.value)
 
 
 def test_directories_pass_over_what_holds_no_manifests(tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text("replicas: 2\n")
     (tmp_path / "web.yaml").write_text("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}\n")
-
     workloads, _, _ = read_changes([tmp_path], "shop")
-
     assert [workload.content["metadata"] for workload in workloads] == [{"name": "web", "namespace": "shop"}]
 
 
@@ -92,7 +87,6 @@ def test_suspended_jobs_of_a_cron_job_are_told_by_its_name_where_a_run_would_cou
 
 def test_changes_leave_cron_jobs_to_their_schedule_unless_a_run_is_asked_for() -> None:
     planner = kplan.Planner(SNAPSHOT)
-
     assert planner.roll_out([CRON]).after == ()
     run = planner.roll_out([CRON], run_cron_jobs=True)
     assert [(pod_at_rest.workload, pod_at_rest.node) for pod_at_rest in run.after] == [("Job/default/nightly", "n")]

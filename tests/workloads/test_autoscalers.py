@@ -63,7 +63,6 @@ def test_a_number_that_an_autoscaler_owns_is_told(
     replicas: int | None, live: int | None, last: int | None, words: str
 ) -> None:
     (warning,) = autoscaler_warnings((scaler(),), CART, replicas, live, last)
-
     assert (warning.code, warning.object, warning.message) == (CODE, "Deployment/shop/cart", words)
 
 
@@ -78,13 +77,11 @@ def test_nothing_is_told_without_an_autoscaler() -> None:
 
 def test_of_two_autoscalers_none_acts() -> None:
     (warning,) = autoscaler_warnings((scaler("a"), scaler("b")), CART, 5, 7)
-
     assert warning.message == "autoscalers a, b all scale it, and so Kubernetes lets none of them act: leave it to one"
 
 
 def test_an_autoscaler_is_found_by_group_kind_namespace_and_name() -> None:
     found = Autoscalers([scaler(), scaler("other", target="web"), scaler(lowest=4)])
-
     (one,) = found.of("apps/v1", *CART)
     assert one.spec.min_replicas == 4
     assert found.of("v1", *CART) == ()
@@ -93,7 +90,6 @@ def test_an_autoscaler_is_found_by_group_kind_namespace_and_name() -> None:
 
 def test_the_cluster_says_how_many_a_workload_wants() -> None:
     snapshot = load_snapshot([workload(replicas=7), {**workload(), "metadata": {"name": "web", "namespace": "shop"}}])
-
     assert live_replicas(snapshot, *CART) == 7
     assert live_replicas(snapshot, "Deployment", "shop", "web") == 1
     assert live_replicas(snapshot, "Deployment", "shop", "none") is None
@@ -106,14 +102,11 @@ def test_manifests_are_held_against_autoscalers_of_the_cluster_and_their_own(
 ) -> None:
     autoscaler = written(api_version, minReplicas=2)
     snapshot = load_snapshot([autoscaler] if is_in_cluster else [])
-
     found = load_manifests([workload(replicas=5), *([] if is_in_cluster else [autoscaler])], snapshot=snapshot)
-
     assert [(warning.code, warning.object) for warning in found.warnings] == [(CODE, "Deployment/shop/cart")]
     assert not found.skipped
 
 
 def test_the_number_of_the_command_line_counts_as_asked_for() -> None:
     found = load_manifests([workload(), written()], snapshot=load_snapshot([]), replicas=12)
-
     assert "requests 12 replicas" in found.warnings[0].message

@@ -82,21 +82,18 @@ def test_replicas_override_what_the_workload_says() -> None:
 
 def test_a_plain_pod_keeps_its_name_and_is_numbered_when_replicated() -> None:
     plain = pod("solo", cpu="1")
-
     assert names(load(plain)) == ["default/solo"]
     assert names(load(plain, replicas=2)) == ["default/solo-0", "default/solo-1"]
 
 
 def test_names_that_the_cluster_has_are_not_given_again() -> None:
     cluster = [node("a"), pod("web-0", cpu="1", on="a")]
-
     assert names(load(workload("Deployment", replicas=2), cluster=cluster)) == ["default/web-1", "default/web-2"]
 
 
 def test_stateful_pods_that_exist_are_not_placed_again() -> None:
     cluster = [node("a"), pod("web-0", cpu="1", on="a")]
     found = load(workload("StatefulSet", replicas=3), cluster=cluster)
-
     assert names(found) == ["default/web-1", "default/web-2"]
     assert [warning.code for warning in found.warnings] == ["AlreadyExists"]
 
@@ -105,7 +102,6 @@ def test_a_deployment_brings_its_replica_set_so_that_default_spreading_knows_its
     found = load(workload("Deployment", replicas=1))
     (replica_set,) = [obj for obj in found.objects if type(obj).__name__ == "ReplicaSet"]
     owner = found.pods[0].pod.metadata.owner_references[0]
-
     assert (owner.kind, owner.name) == ("ReplicaSet", replica_set.metadata.name)
     assert replica_set.spec.selector.match_labels.items() <= found.pods[0].pod.metadata.labels.items()
     assert "pod-template-hash" in found.pods[0].pod.metadata.labels
@@ -115,7 +111,6 @@ def test_stateful_claims_come_with_their_pods() -> None:
     size = {"requests": {"storage": "1Gi"}}
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": size}}
     found = load(workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim]))
-
     claims = [obj.metadata.name for obj in found.objects if isinstance(obj, PersistentVolumeClaim)]
     assert claims == ["data-web-0", "data-web-1"]
     source = found.pods[1].pod.spec.volumes[0].persistent_volume_claim
@@ -141,13 +136,11 @@ def test_daemon_pods_are_pinned_and_tolerate_what_their_controller_lets_them() -
 def test_nodes_that_a_daemon_set_serves_already_get_no_second_pod() -> None:
     running = pod("agent", cpu="1", on="a", owner="DaemonSet/owner")
     running["metadata"]["ownerReferences"][0]["name"] = "web"
-
     assert names(load(workload("DaemonSet"), cluster=[node("a"), node("b"), running])) == ["default/web-b"]
 
 
 def test_a_suspended_job_makes_no_pods_and_says_so() -> None:
     found = load(job(suspend=True))
-
     assert found.pods == ()
     assert [warning.code for warning in found.warnings] == ["Suspended"]
 
@@ -170,7 +163,6 @@ def test_every_problem_is_told_with_its_place() -> None:
     nameless["metadata"] = {}
     with pytest.raises(kplan.ManifestError) as caught:
         load(workload("Deployment", replicas="three"), nameless)
-
     places = [(problem.document, problem.json_path) for problem in caught.value.problems]
     assert places == [(1, "$.spec.replicas"), (2, "$.metadata.name")]
 
@@ -184,9 +176,7 @@ def test_objects_that_leave_their_name_to_the_server_get_one_each() -> None:
     nameless = {**pod("x", cpu="1"), "metadata": {"generateName": "gen-"}}
     nameless_job = {**job(), "metadata": {"generateName": "run-"}}
     cluster = [node("a"), pod("gen-0", cpu="1", on="a")]
-
     found = load(nameless, nameless, nameless_job, cluster=cluster)
-
     assert names(found) == ["default/gen-1", "default/gen-2", "default/run-0-0"]
     assert names(load(nameless, replicas=2)) == ["default/gen-0", "default/gen-1"]
 
@@ -204,13 +194,11 @@ def test_objects_that_leave_their_name_to_the_server_get_one_each() -> None:
 def test_selectors_must_choose_the_pods_of_the_template(kind: str, selector: Object, message: str) -> None:
     with pytest.raises(ManifestError) as caught:
         load(workload(kind, **selector))
-
     assert message in str(caught.value)
 
 
 def test_a_pod_that_names_its_node_is_odd() -> None:
     found = load(pod("solo", cpu="1", on="a"))
-
     assert [(warning.code, warning.object) for warning in found.warnings] == [("AlreadyAssigned", "Pod/default/solo")]
 
 

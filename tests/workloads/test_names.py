@@ -43,7 +43,6 @@ def test_in_a_simulation_pods_of_a_job_have_other_names_than_those_of_a_stateful
     planner = kplan.Planner(kplan.load_snapshot([node("a", cpu="32")]))
     once = job(parallelism=3)
     change = planner.roll_out([once, workload("StatefulSet", replicas=3)])
-
     pods = [step.pod for step in change.steps if step.event == "created"]
     assert len(set(pods)) == len(pods) == 6
     assert {f"default/web-{ordinal}" for ordinal in range(3)} <= set(pods)
@@ -51,7 +50,6 @@ def test_in_a_simulation_pods_of_a_job_have_other_names_than_those_of_a_stateful
 
 def test_of_an_object_that_is_there_twice_the_last_one_counts() -> None:
     found = load(workload("Deployment", replicas=2), workload("Deployment", replicas=3))
-
     assert names(found) == ["default/web-0", "default/web-1", "default/web-2"]
     (warning,) = found.warnings
     assert (warning.code, warning.object) == ("WrittenTwice", "Deployment/default/web")

@@ -185,7 +185,6 @@ def cluster() -> kplan.Planner:
 def test_a_refused_object_is_told_and_not_applied() -> None:
     wrong = head("PodDisruptionBudget", name="web") | {"spec": {"minAvailable": "half"}}
     change = cluster().roll_out([wrong])
-
     (warning,) = change.warnings
     assert (warning.code, warning.object) == ("Refused", "PodDisruptionBudget/default/web")
     assert warning.message.startswith('PodDisruptionBudget.policy "web" is invalid: spec.minAvailable: Invalid value')
@@ -195,6 +194,5 @@ def test_other_kinds_are_named_as_not_judged() -> None:
     secret = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     again = {**secret, "metadata": {"name": "d"}}
     (warning,) = cluster().roll_out([secret, again]).warnings
-
     assert (warning.code, warning.object) == ("NotJudged", "ConfigMap/c")
     assert warning.message.startswith("ConfigMap (2): only the names and types of fields are checked")

@@ -23,6 +23,5 @@ def test_what_is_like_a_group_of_kubernetes_was_meant_to_be_it(api_version: str,
 
 def test_an_unknown_kind_names_the_one_that_was_probably_meant() -> None:
     problem = unknown_kind("app/v1", "Deployment")
-
     assert 'no matches for kind "Deployment" in version "app/v1"' in str(problem)
     assert "apps/v1" in problem.hint

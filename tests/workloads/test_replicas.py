@@ -40,9 +40,7 @@ KINDS = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Jo
 @pytest.mark.parametrize("kind", [*KINDS, "CronJob"])
 def test_no_more_replicas_are_made_than_can_matter(kind: str) -> None:
     snapshot = kplan.load_snapshot([node("a"), node("b")])
-
     found = load_manifests([workload(kind, MOST)], snapshot=snapshot)
-
     assert len(found.pods) == 1000
     assert [pod.more for pod in found.pods[:-1]] == [0] * 999
     assert found.pods[-1].more == MOST - 1000
@@ -53,7 +51,6 @@ def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: py
     for large in nodes:
         large["status"]["allocatable"]["pods"] = "200"
     snapshot = kplan.load_snapshot(nodes)
-
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
     monkeypatch.setattr(expansion, "MAX_REPLICAS", 1500)
     assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 1500
@@ -71,7 +68,6 @@ def test_negative_numbers_are_refused_as_the_api_server_does(
     kind: str, field: str, command: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "w.yaml", yaml.safe_dump(workload(kind, -1)))
-
     assert f"spec.{field}: Invalid value: -1: must be greater than or equal to 0" in refused(command, path)
 
 
@@ -127,7 +123,6 @@ FORMATS = ("table", "wide", "markdown", "name", "junit", "github", "sarif", "htm
 @pytest.mark.parametrize(("output", "command"), list(zip(FORMATS, itertools.cycle(("place", "plan")), strict=False)))
 def test_every_format_tells_what_is_not_listed(command: str, output: str, tmp_path: Path) -> None:
     path = written(tmp_path / "w.yaml", yaml.safe_dump(workload("Deployment", 60, nodeSelector={"no": "such"})))
-
     found = printed(command, path, "--max-listed", "25", "-o", output, code=1)
     assert "Deployment/default/w" in found
 
@@ -156,7 +151,6 @@ def test_capacity_of_a_daemon_set_that_no_node_takes_ends(tmp_path: Path) -> Non
     daemon_set = workload("DaemonSet", 1, nodeSelector={"no": "such"})
     del daemon_set["spec"]["replicas"]
     path.write_text(yaml.safe_dump(daemon_set))
-
     assert "the manifests create no pod in this cluster" in refused("capacity", path)
 
 

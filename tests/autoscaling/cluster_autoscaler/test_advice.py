@@ -47,7 +47,6 @@ def test_new_nodes_are_told_with_their_pods_and_price() -> None:
     template = node("t", **{"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/zone": "a"})
     pods = [pod(f"web-{n}", "1500m") for n in range(3)]
     report = ask([group("g", template=template, price=0.2)], node("n1", "100m"), *pods)
-
     assert [(new.name, new.group, new.instance_type, new.zone, new.price, new.pods) for new in report.adds] == [
         ("g-new-1", "g", "m5.xlarge", "a", 0.2, ("default/web-0", "default/web-1")),
         ("g-new-2", "g", "m5.xlarge", "a", 0.2, ("default/web-2",)),
@@ -56,7 +55,6 @@ def test_new_nodes_are_told_with_their_pods_and_price() -> None:
 
 def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None:
     report = ask([group("g"), group("full", "n1", maxSize=1)], node("n1"), pod("web", "9"))
-
     assert report.unhelped == {"default/web": {"full": ("it has its maximum of 1 node",), "g": ("Insufficient cpu",)}}
     assert report.events == {
         "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
@@ -66,7 +64,6 @@ def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None
 def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
     cluster = [node("n1"), node("n2"), replica_set("web"), pod("web", "1", on="n1")]
     report = ask([group("g", "n1", "n2", price=0.5)], *cluster, usual=True)
-
     assert [(removal.nodes, removal.reason, removal.after, removal.saves) for removal in report.removes] == [
         (("n2",), "Empty", 601, 0.5)
     ]
@@ -90,7 +87,6 @@ def test_every_node_that_stays_has_a_reason() -> None:
 def test_what_goes_wrong_is_a_warning() -> None:
     failed = [{"name": "i-1", "errorClass": "Quota", "errorCode": "LIMIT", "errorMessage": "too many"}]
     report = ask([group("g", targetSize=1, instances=failed, requested=1)], node("n1", "100m"), pod("web", "1"))
-
     assert [(warning.code, warning.message) for warning in report.warnings if warning.code == "ScaleUpFailed"] == [
         ("ScaleUpFailed", "Failed adding 1 nodes to group g due to Quota.LIMIT; source errors: too many")
     ]
@@ -137,7 +133,6 @@ def csi_node(count: int) -> Object:
 
 def test_a_group_from_zero_has_the_devices_of_its_slices() -> None:
     with_devices = ask([group("plain", maxSize=0), group("gpus", resourceSlices=SLICES)], *users_of_devices())
-
     assert [added.group for added in with_devices.adds] == ["gpus", "gpus"]
     assert not with_devices.unhelped
     assert not ask([group("gpus")], *users_of_devices()).adds
@@ -170,13 +165,11 @@ def quota(name: str, resources: Object, selector: Object | None = None, valid: s
 )
 def test_valid_capacity_quotas_limit_the_nodes_that_their_selectors_match(quotas: list[Object], n_added: int) -> None:
     pods = [pod(f"web-{index}", "3") for index in range(3)]
-
     assert len(ask([group("g")], node("n1", "100m"), *pods, *quotas).adds) == n_added
 
 
 def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
     report = ask([group("g")], node("n1", "1"), pod("web", "3"), quota("q", {"cpu": 4, "nodes": 1}))
-
     assert report.unhelped == {"default/web": {"g": ("CapacityQuota/q leaves too little cpu, nodes",)}}
     assert report.events == {
         "default/web": 'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/q", resources: cpu, nodes'

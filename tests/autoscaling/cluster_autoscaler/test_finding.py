@@ -82,7 +82,6 @@ def test_sizes_may_come_from_the_command_line() -> None:
 
 def test_a_size_that_is_not_known_is_told() -> None:
     setup = found(node("n1", **{"kubernetes.azure.com/agentpool": "np1"}))
-
     assert sizes(setup) == [("np1", 0, 1000, 1, ("n1",))]
     assert [(warning.code, warning.object) for warning in setup.warnings] == [
         ("AutoscalerOptions", "cluster-autoscaler"),
@@ -106,7 +105,6 @@ def test_backoff_and_a_scale_up_in_progress_come_from_the_status() -> None:
 
 def test_flags_that_are_given_go_before_those_of_the_command_line() -> None:
     setup = found(node("n1"), deployment("--expander=random", "--scale-down-unneeded-time", "5m"), expander="most-pods")
-
     assert (setup.options.expander, setup.options.scale_down_unneeded_time) == (("most-pods",), 300_000_000)
 
 
@@ -158,14 +156,12 @@ def test_nodes_of_karpenter_are_in_no_group() -> None:
 def test_a_status_that_cannot_be_read_is_a_warning(text: str) -> None:
     broken = status()
     broken["data"]["status"] = text
-
     assert "AutoscalerStatus" in {warning.code for warning in found(node("n1"), broken).warnings}
 
 
 def test_odd_values_in_a_status_count_as_nothing() -> None:
     broken = status()
     broken["data"]["status"] = "nodeGroups: [7, {name: a, health: {maxSize: -3, minSize: many}}]"
-
     assert sizes(found(node("n1"), broken)) == [("a", 0, 0, 0, ())]
 
 
@@ -175,7 +171,6 @@ def test_a_cluster_like_eks_answers_without_any_list() -> None:
     autoscaler = [status(group("eks-general-ab12", 1, 5, 2)), deployment("--expander=random")]
     snapshot = kplan.load_snapshot([*nodes, *pods, replica_set("web"), *autoscaler])
     planner = kplan.Planner(snapshot, autoscaler=kplan.ClusterAutoscaler(), now=NOW)
-
     assert [(new.group, new.pods) for new in planner.nodes().adds] == [("eks-general-ab12", ("default/waiting",))]
 
 

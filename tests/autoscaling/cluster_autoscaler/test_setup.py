@@ -61,7 +61,6 @@ def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> N
 
 def test_a_node_belongs_to_one_group() -> None:
     groups = [{"name": name, "maxSize": 3, "nodes": ["general-1"]} for name in ("a", "b")]
-
     with pytest.raises(kplan.InputError, match="node general-1 is in the group a already"):
         set_up(groups)
 
@@ -85,7 +84,6 @@ def test_a_flag_that_cannot_be_read_is_an_error(flag: str, value: str) -> None:
 
 def test_a_flag_that_is_not_followed_is_a_warning() -> None:
     setup = set_up([], options={"capacity-buffer-pod-injection-enabled": True, "v": 4, "max-node-total": 3})
-
     assert [(warning.object, warning.message) for warning in setup.warnings] == [
         ("--capacity-buffer-pod-injection-enabled", "kplan does not follow this flag"),
         ("--max-node-total", "kplan does not follow this flag; did you mean --max-nodes-total?"),
@@ -106,20 +104,17 @@ def config_map(priorities: str) -> dict[str, Any]:
 @pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]"])
 def test_priorities_that_cannot_be_read_are_a_warning(priorities: str) -> None:
     setup = set_up([], config_map(priorities))
-
     assert setup.priorities is None
     assert [warning.code for warning in setup.warnings] == ["PriorityConfigMapInvalid"]
 
 
 def test_other_config_maps_are_not_even_read() -> None:
     other = head("ConfigMap", name="secrets") | {"data": {"status": "hush"}}
-
     assert kplan.load_snapshot([*NODES, other]).config_maps == ()
 
 
 def test_a_device_with_no_amount_is_named_with_its_place() -> None:
     devices = [{"name": "one", "capacity": {"memory": {"value": "much"}}}]
     slices = [{"driver": "gpu.example.com", "pool": {"name": "node"}, "devices": devices}]
-
     with pytest.raises(kplan.InputError, match=r"\$\[0\]\.resourceSlices\[0\]\.spec\.devices\[0\]\.capacity\.memory"):
         set_up([{"name": "g", "maxSize": 3, "template": {"like": "gpu-1"}, "resourceSlices": slices}])

@@ -70,7 +70,6 @@ def report_of(karpenter: kplan.Karpenter, *objects: dict[str, Any]) -> NodesRepo
 
 def test_pods_that_fit_nowhere_get_the_cheapest_node() -> None:
     found = report(node_pool(), pod("one", "1500m"), pod("two", "1500m"))
-
     (added,) = found.adds
     assert (added.pool, added.instance_type, added.zone, added.price) == ("general", "m.xlarge", "a", 0.08)
     assert added.pods == ("default/one", "default/two")
@@ -82,9 +81,7 @@ def test_a_pool_gets_the_instance_types_of_its_node_class() -> None:
     small, *others = TYPES
     roomy = {**small, "nodeClasses": ["roomy"], "resources": {"cpu": "16", "memory": "64Gi", "pods": "58"}}
     plain = {**small, "nodeClasses": ["default"]}
-
     found = report(node_pool(), pod("one", "1"), pod("two", "12"), types=[roomy, plain, *others])
-
     assert [(added.instance_type, added.pods) for added in found.adds] == [("m.large", ("default/one",))]
     assert list(found.unhelped) == ["default/two"]
 
@@ -103,16 +100,13 @@ def test_a_pool_gets_the_instance_types_of_its_node_class() -> None:
 )
 def test_a_pool_that_is_not_ready_is_named_with_its_reason(conditions: list[dict[str, Any]], why: str) -> None:
     found = report(node_pool() | {"status": {"conditions": conditions}}, pod("one", "1"))
-
     assert found.unhelped["default/one"] == {"general": (why,)}
 
 
 def test_how_far_limits_are_used_up_is_said() -> None:
     own = node_pool()
     own["spec"]["limits"] = {"cpu": "5"}
-
     found = report(own, *machine("n1"), pod("web", "3", "n1"), pod("one", "2"))
-
     assert found.unhelped["default/one"]["general"] == ("its limits (cpu 5, 4 in use) leave room for no further node",)
     assert "exceed limits for nodepool" in found.events["default/one"]
 
@@ -167,7 +161,6 @@ def deployment(image: str = "", **labels: str) -> dict[str, Any]:
 )
 def test_the_release_that_the_cluster_runs_decides(objects: list[dict[str, Any]], version: str, *, warns: bool) -> None:
     found = report(node_pool(), *objects, pod("one", "1"))
-
     assert found.autoscaler.version == version
     assert any(warning.code == "KarpenterVersion" for warning in found.warnings) is warns
 
@@ -176,16 +169,13 @@ def test_a_release_may_be_named() -> None:
     karpenter = kplan.Karpenter(instance_types=TYPES, version="v1.13.4")
     with pytest.raises(kplan.UsageError, match=r"1\.12.*not known"):
         report_of(kplan.Karpenter(instance_types=TYPES, version="1.12"), node_pool())
-
     assert report_of(karpenter, node_pool()).autoscaler.version == "1.13"
 
 
 def test_a_move_that_saves_too_little_is_not_made_in_balance() -> None:
     busy = [pod(f"web-{number}", "500m", "n1") for number in range(7)]
     objects = [node_pool(consolidationPolicy="Balanced"), *machine("n1"), *machine("n2"), pod("other", "3800m", "n2")]
-
     stay = report(*objects, *busy, types=TYPES[1:2]).stays["n1"]
-
     assert "would save too little for what it disrupts: score" in stay.message
 
 
@@ -202,7 +192,6 @@ def buffered(*buffers: dict[str, Any], cpu: str = "1") -> NodesReport:
 
 def test_room_is_kept_for_buffers() -> None:
     decided = buffered(buffer("warm", podTemplateRef={"name": "chunk"}, replicas=3, limits={"cpu": "2"}))
-
     (added,) = decided.adds
     assert added.pods == ("default/capacity-buffer-warm-1", "default/capacity-buffer-warm-2")
 
@@ -219,7 +208,6 @@ def test_room_is_kept_for_buffers() -> None:
 )
 def test_a_buffer_without_its_room_is_warned_of(own: dict[str, Any], cpu: str, message: str) -> None:
     decided = buffered(own, cpu=cpu)
-
     assert [message in warning.message for warning in decided.warnings if warning.code.startswith("Buffer")] == [True]
     assert not decided.unhelped
 
@@ -248,7 +236,6 @@ BUDGET = head("PodDisruptionBudget", name="web", namespace="default") | {
 )
 def test_a_node_that_stays_says_why(objects: list[dict[str, Any]], reason: str, message: str) -> None:
     stay = report(*objects, *machine("n1", "m.2xlarge"), pod("web", "1", "n1")).stays["n1"]
-
     assert stay.reason == reason
     assert message in stay.message
 
@@ -256,7 +243,6 @@ def test_a_node_that_stays_says_why(objects: list[dict[str, Any]], reason: str, 
 def test_a_pod_without_another_place_is_named_with_its_reason() -> None:
     present = pod("web", "1", "n1", nodeSelector={"node.kubernetes.io/instance-type": "m.old"})
     stay = report(node_pool(), *machine("n1"), present).stays["n1"]
-
     assert stay.pod == "default/web"
     assert stay.message.startswith("Not all pods would schedule, default/web => no instance type met")
 
@@ -266,7 +252,6 @@ def test_a_replacement_that_cannot_be_launched_is_warned_of() -> None:
         {**entry, "offerings": [one for one in entry["offerings"] if one["capacityType"] != "spot"]} for entry in TYPES
     ]
     found = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "1", "n1"), types=types)
-
     # Karpenter asks for spot capacity wherever the pool would allow it, whether there is any or not.
     assert ("LaunchFails", "general-new-1") in {(warning.code, warning.object) for warning in found.warnings}
 
@@ -274,16 +259,13 @@ def test_a_replacement_that_cannot_be_launched_is_warned_of() -> None:
 def test_nodes_of_others_are_not_karpenters() -> None:
     _, node = machine("n1")
     node["metadata"]["labels"] = {"kubernetes.io/hostname": "n1"}
-
     stay = report(node_pool(), node).stays["n1"]
-
     assert stay.message == "Node isn't managed by karpenter"
     assert stay_words(stay) == "it is not one of Karpenter's nodes"
 
 
 def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are_not() -> None:
     found = report(node_pool(), *machine("n1", "m.2xlarge"), pod("web", "7", "n1"), pod("new", "5"), types=None)
-
     (added,) = found.adds
     assert (added.instance_type, added.price, found.price.before) == ("m.2xlarge", None, None)
     assert "NoPrices" in {warning.code for warning in found.warnings}
@@ -293,9 +275,7 @@ def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are
 def test_a_node_of_an_unknown_type_and_one_beyond_its_lifetime_are_warned_of() -> None:
     claim, node = machine("n1")
     claim["spec"]["expireAfter"] = "1h"
-
     found = report(node_pool(), claim, node, types=TYPES[:1])
-
     warnings = {(warning.code, warning.object) for warning in found.warnings}
     assert {("UnknownInstanceType", "m.xlarge"), ("Expired", "n1")} <= warnings
 

@@ -44,7 +44,6 @@ TWO_ZONES = {"zone": "b", "Requirements": [{"key": "topology.kubernetes.io/zone"
 def test_a_mistake_is_pointed_at(change: dict[str, Any], place: str, message: str) -> None:
     with pytest.raises(kplan.InputError) as refused:
         read_catalogue([TYPE | change])
-
     problems = refused.value.problems
     assert any(place in problem.json_path and message in f"{problem.message} {problem.hint}" for problem in problems)
 
@@ -52,10 +51,8 @@ def test_a_mistake_is_pointed_at(change: dict[str, Any], place: str, message: st
 def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text("- name: a\n  resources: {cpu: 1, memory: x}\n- name: a\n  resources: {}\n")
-
     with pytest.raises(kplan.InputError) as refused:
         read_catalogue(file)
-
     lines = {problem.line for problem in refused.value.problems}
     assert {2, 4} <= lines
 
@@ -72,7 +69,6 @@ def test_all_mistakes_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
 def test_other_content_is_refused(content: Any, message: str, tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(json.dumps(content))
-
     with pytest.raises(kplan.InputError, match=re.escape(message)):
         read_catalogue(file)
 
@@ -110,7 +106,6 @@ def test_a_machine_keeps_what_hypervisor_and_kubelet_leave() -> None:
 
 def test_the_newest_linux_price_of_a_zone_counts() -> None:
     large = entry(converted("instance-types", "spot-prices", "products"), "m7i.large")
-
     assert prices(large) == {
         ("on-demand", "eu-west-1a"): 0.11235,
         ("spot", "eu-west-1a"): 0.0412,
@@ -121,7 +116,6 @@ def test_the_newest_linux_price_of_a_zone_counts() -> None:
 
 def test_a_price_that_is_unknown_is_guessed_in_the_open() -> None:
     catalogue = converted("instance-types", "spot-prices")
-
     assert prices(entry(catalogue, "c7g.xlarge")) == {
         ("on-demand", "eu-west-1a"): 0.1226,
         ("spot", "eu-west-1a"): 0.0613,
@@ -131,7 +125,6 @@ def test_a_price_that_is_unknown_is_guessed_in_the_open() -> None:
 
 def test_labels_are_those_of_the_provider() -> None:
     labels = entry(converted("instance-types"), "c7g.xlarge").labels
-
     assert labels["karpenter.k8s.aws/instance-category"] == "c"
     assert labels["karpenter.k8s.aws/instance-generation"] == "7"
     assert labels["karpenter.k8s.aws/instance-family"] == "c7g"
@@ -140,14 +133,12 @@ def test_labels_are_those_of_the_provider() -> None:
 
 def test_what_is_written_can_be_read_again() -> None:
     catalogue = converted("instance-types", "spot-prices")
-
     assert read_catalogue(plain_entries(catalogue.entries)) == catalogue.entries
 
 
 def test_one_stream_may_hold_several_answers(tmp_path: Path) -> None:
     both = tmp_path / "both.json"
     both.write_text("".join((HERE / f"{name}.json").read_text() for name in ("instance-types", "spot-prices")))
-
     assert convert_ec2([both]) == converted("instance-types", "spot-prices")
 
 
@@ -164,8 +155,6 @@ def test_one_stream_may_hold_several_answers(tmp_path: Path) -> None:
 def test_other_answers_of_aws_are_refused(content: object, message: str, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
     file.write_text(json.dumps(content))
-
     with pytest.raises(kplan.InputError) as refused:
         convert_ec2([file])
-
     assert message in str(refused.value)

@@ -56,16 +56,13 @@ def pods_by_node(report: NodesReport) -> list[tuple[str, ...]]:
 )
 def test_a_claim_that_no_type_meets_is_told(wanted: dict[str, Any], why: str) -> None:
     report = decided(types([gpu("one"), gpu("two")]), claim("c", **wanted), user("p", "c"))
-
     ((text,),) = report.unhelped["default/p"].values()
     assert why in text
 
 
 def test_all_devices_of_a_type_go_to_one_claim() -> None:
     claims = [claim("all", allocationMode="All"), claim("one")]
-
     report = decided(types([gpu("one"), gpu("two")]), *claims, user("a", "all"), user("b", "one"))
-
     assert sorted(pods_by_node(report)) == [("default/a",), ("default/b",)]
 
 
@@ -73,9 +70,7 @@ def test_capacity_of_shared_devices_is_shared() -> None:
     shared = gpu("one", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
     claims = [claim(f"c{number}", capacity={"requests": {"memory": "16Gi"}}) for number in range(3)]
     users = [user(f"p{number}", f"c{number}") for number in range(3)]
-
     report = decided(types([shared]), *claims, *users)
-
     assert sorted(map(len, pods_by_node(report))) == [1, 2]
 
 
@@ -83,9 +78,7 @@ def test_devices_are_bound_by_attributes_that_only_the_node_will_know() -> None:
     root = "resource.kubernetes.io/pcieRoot"
     bound = [{"driver": DRIVER, "pool": "node", "device": name} for name in ("two", "three")]
     catalogue = types([gpu("one"), gpu("two"), gpu("three")], attributeBindings=[{"attribute": root, "devices": bound}])
-
     pair = decided(catalogue, claim("c", [{"matchAttribute": root}], count=2), user("p", "c"))
     triple = decided(catalogue, claim("c", [{"matchAttribute": root}], count=3), user("p", "c"))
-
     assert pods_by_node(pair) == [("default/p",)]
     assert "default/p" in triple.unhelped

@@ -58,7 +58,6 @@ def test_an_intersection_allows_what_all_allow(one: Plain, other: Plain, third: 
     known = vocabulary()
     both = known.intersection(compiled(known, one), compiled(known, other))
     all_three = known.intersection(both, compiled(known, third))
-
     for value in VALUES:
         assert known.has(both, value) == (one.allows(value) and other.allows(value))
         assert known.has(all_three, value) == (one.allows(value) and other.allows(value) and third.allows(value))
@@ -68,7 +67,6 @@ def test_an_intersection_allows_what_all_allow(one: Plain, other: Plain, third: 
 def test_requirements_agree_where_a_value_or_the_absence_of_the_label_meets_both(one: Plain, other: Plain) -> None:
     known = vocabulary()
     left, right = compiled(known, one), compiled(known, other)
-
     if not (left.is_complement and right.is_complement):
         meet = any(one.allows(value) and other.allows(value) for value in VALUES)
         assert known.agree(left, right) == (meet or (left.allows_absence and right.allows_absence))

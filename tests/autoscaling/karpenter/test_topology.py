@@ -26,7 +26,6 @@ def next_domains(constraint: TopologyGroup, *allowed: str, is_own: bool = True) 
 @pytest.mark.parametrize(("max_skew", "expected"), [(1, []), (2, ["a"])])
 def test_a_spread_keeps_its_skew_over_the_domains_that_the_pod_allows(max_skew: int, expected: list[str]) -> None:
     constraint = group(Type.SPREAD, {"a": 1, "b": 0}, max_skew=max_skew, min_domains=3)
-
     # Fewer domains than wanted count as one without any pod.
     assert next_domains(constraint, "a") == expected
 

@@ -54,7 +54,6 @@ def test_every_rejected_node_names_its_first_plugin_and_all_others():
 
 def test_a_pod_that_must_preempt_has_its_victims():
     placement = place("vip")
-
     assert (placement.node, placement.nominated_node) == (None, "b")
     assert [victim.name for victim in placement.victims] == ["low"]
     assert placement.preemption.nominated_node == "b"
@@ -67,7 +66,6 @@ def test_properties_are_those_of_the_explanation_of_all_nodes():
     for which in ("web", "huge", "vip", "shut"):
         placement = place(which)
         known = placement.explanation
-
         assert placement.explanation is known
         for name in ("ties", "feasible_nodes", "not_evaluated", "rejections", "rejection_summary", "scores"):
             assert getattr(placement, name) == getattr(known, name)
@@ -88,7 +86,6 @@ def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, 
     if not is_read_at_once:
         monkeypatch.setattr(in_order, "_EAGER_CELLS", -1)
     made = place("web").to_dict(nodes)
-
     assert (list(made["rejections"]), made["feasibleNodes"]) == (rejected, feasible)
     assert list(made["scores"]) == feasible
     assert (made["feasibleCount"], made["ties"]) == (2, ["a"])
@@ -98,7 +95,6 @@ def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, 
 def test_where_a_pod_of_a_manifest_comes_from():
     origin = Origin("web.yaml", 2, "Deployment", "web")
     ref = PodRef("blue", "web-0", "", 0, "default-scheduler", origin)
-
     assert ref.key == "blue/web-0"
     assert ref.to_dict()["from"] == {"file": "web.yaml", "document": 2, "kind": "Deployment", "name": "web"}
 
@@ -107,7 +103,6 @@ def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> 
     gated = pod("waits", schedulingGates=[{"name": "later"}])
     cluster = kplan.Planner(kplan.load_snapshot([node("n")]))
     stored = "Scheduling is blocked due to non-empty scheduling gates"
-
     placement = cluster.place(gated)
     assert (placement.message, placement.stored_message) == ("waiting for scheduling gates: [later]", stored)
     assert placement.to_dict()["storedMessage"] == stored

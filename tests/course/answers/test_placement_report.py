@@ -56,7 +56,6 @@ def test_outcomes_are_counted_and_victims_with_them():
 
 def test_a_pod_that_was_tried_twice_counts_once_with_its_last_outcome_and_so_do_its_victims():
     placements = planner(WORLD).plan(["default/vip"], settle_preemption=True).placements
-
     assert len(placements) == 2
     assert summary(placements) == Summary(
         pods=1, scheduled=1, unschedulable=0, gated=0, errors=0, victims=1, pdb_violations=1
@@ -85,7 +84,6 @@ def test_the_report_holds_verdict_summary_warnings_and_placements():
 def test_placements_are_told_as_far_as_somebody_wants_to_know():
     placements = planner(WORLD).plan(["default/small", "default/vip", "default/shut"]).placements
     outlined, about_a, shown = placement_documents(placements, {1: ["a"], 2: Shown(1)})
-
     assert outlined == placements[0].to_outline()
     assert (outlined.node, outlined.rejections) == (placements[0].node, {})
     assert list(about_a.rejections) == ["a"]

@@ -12,7 +12,6 @@ def infos(*pods: dict) -> list:
 
 def test_as_many_nodes_as_pods_are_room_for_all() -> None:
     both = infos(pod("a"), pod("b"))
-
     assert is_roomy(2, both)
     assert not is_roomy(1, both)
 

@@ -22,14 +22,12 @@ def test_evicted_pods_leave_and_their_successors_arrive() -> None:
     objects = [node("n1", cpu="2"), pod("low", cpu="2", node="n1", priority=0), pod("high", cpu="2", priority=100)]
     plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
     found = plan.report(with_map=True).cluster
-
     assert found.nodes[0].leaving == ("default/low",)
     assert found.nodes[0].arriving == ("default/high",)
 
 
 def test_a_report_holds_no_map_unless_it_is_asked_for() -> None:
     plan = kplan.Planner(kplan.load_snapshot([node("n1")])).plan([pod("new")])
-
     assert "cluster" not in plan.to_dict()
     assert "cluster" in plan.report(with_map=True).to_dict()
 

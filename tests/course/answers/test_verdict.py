@@ -79,7 +79,6 @@ def test_of_a_pod_that_was_tried_twice_the_last_outcome_counts():
 
 def test_a_verdict_fails_when_something_counts_and_exits_with_1_unless_that_is_off():
     passed, failed = Verdict.of(["gated"], []), Verdict.of(["gated"], [Counted("a/b", "Gated")], ["3 of 4 fit"])
-
     assert (passed.failed, passed.exit_code, passed.because) == (False, 0, ())
     assert (failed.failed, failed.exit_code, failed.because) == (True, 1, ("3 of 4 fit", "a/b: Gated"))
     assert (failed.without_exit_code().failed, failed.without_exit_code().exit_code) == (True, 0)

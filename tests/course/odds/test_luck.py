@@ -25,7 +25,6 @@ TIGHT = (node("n1"), node("n2"), pod("a", cpu="2"), pod("b", cpu="4", nodeSelect
 
 def test_a_queue_tells_which_pod_waits_in_how_many_draws() -> None:
     luck = planner(*TIGHT).plan_queue().to_dict()["luck"]
-
     assert [*luck["pending"]] == ["default/b"]
     assert 3 < luck["pending"]["default/b"] < 17
     assert luck["fails"] == luck["pending"]["default/b"]
@@ -40,7 +39,6 @@ def test_pods_in_order_tell_it_too_and_with_the_order_it_may_not_matter() -> Non
 def test_preemption_tells_who_is_evicted_by_chance() -> None:
     running = [pod(f"low-{name}", on=name, cpu="3", start=1) for name in ("n1", "n2")]
     report = planner(node("n1"), node("n2"), *running, pod("high", cpu="3", priority=10)).ask(Preempt()).to_dict()
-
     assert {*report["luck"]["evicted"]} == {"default/low-n1", "default/low-n2"}
     assert sum(report["luck"]["evicted"].values()) == report["luck"]["runs"]
 
@@ -50,7 +48,6 @@ def test_an_answer_that_hardly_any_draw_gives_says_so() -> None:
     first = planner(*objects).place("default/a").node
     pinned = pod("b", cpu="4", nodeSelector={HOSTNAME: first}, priority=-1)
     luck = planner(*objects, pinned).plan_queue().to_dict()["luck"]
-
     assert luck["pending"] == {"default/b": 0}
     assert luck["fails"] == 0
 
@@ -70,7 +67,6 @@ def test_where_more_nodes_fit_than_there_are_pods_nothing_is_drawn(monkeypatch: 
 def test_a_long_answer_gets_fewer_draws() -> None:
     many = [pod(f"p{number:03}", cpu="1m", nodeSelector={HOSTNAME: "n3"}) for number in range(90)]
     luck = planner(*TIGHT, node("n3"), *many).plan_queue().to_dict()["luck"]
-
     assert luck["runs"] == 800 // 92
 
 

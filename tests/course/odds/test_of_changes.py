@@ -193,10 +193,8 @@ def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
     job = {"template": template("nightly")}
     job["template"]["spec"]["restartPolicy"] = "Never"
     cron = head("CronJob", name="nightly") | {"spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}}}
-
     plain = planner().roll_out([cron], run_cron_jobs=True)
     odds = planner().odds(Plan(manifests=(cron,), run_cron_jobs=True), runs=8)
-
     assert [*odds.counts] == [f"{pod.namespace}/{pod.name}" for pod in plain.after]
     assert planner().odds(Plan(manifests=(cron,)), runs=8).counts == {}
 
@@ -243,7 +241,6 @@ def test_which_of_several_equal_pods_a_replica_set_gives_up_is_drawn() -> None:
     web["spec"]["replicas"] = 4
     fewer = {**web, "spec": {**web["spec"], "replicas": 2}}
     odds = planner(*running(web, NODES)).odds(Plan(manifests=(fewer,)), runs=200)
-
     assert {len(outcome.example.keys(Rest.GONE)) for outcome in odds.outcomes} == {2}
     assert len(odds.outcomes) == len(NODES), "two that follow each other in the map, from any place on"
     assert all(0 < counts["gone"] < odds.runs for counts in odds.counts.values())

@@ -29,7 +29,6 @@ PODS = ["default/first", "default/second", "default/third"]
 
 def test_shares_add_up_and_what_is_certain_is_certain() -> None:
     odds = of(*TWO_NODES).odds(PODS, runs=200)
-
     assert [sum(counts.values()) for counts in odds.counts.values()] == [200, 200, 200]
     assert set(odds.counts["default/first"]) == set(odds.counts["default/second"]) == {"a", "b"}
     assert odds.counts["default/third"] == {PENDING: 200}
@@ -40,7 +39,6 @@ def test_shares_add_up_and_what_is_certain_is_certain() -> None:
 
 def test_where_nothing_is_drawn_the_answer_is_certain() -> None:
     odds = of(node("a"), *TWO_NODES[2:]).odds(PODS, runs=200)
-
     assert odds.is_certain
     assert odds.branches == 1
     assert odds.to_dict()["summary"]["certain"] is True
@@ -48,7 +46,6 @@ def test_where_nothing_is_drawn_the_answer_is_certain() -> None:
 
 def test_equal_seeds_draw_alike_and_others_do_not() -> None:
     planner = of(*(node(name) for name in "abcdefgh"), *TWO_NODES[2:])
-
     assert planner.odds(PODS, runs=12, seed=3) == planner.odds(PODS, runs=12, seed=3)
     assert planner.odds(PODS, runs=12, seed=3) != planner.odds(PODS, runs=12, seed=4)
 
@@ -89,9 +86,7 @@ def test_every_run_is_one_that_a_seed_could_give() -> None:
     planner = of(*(node(name) for name in "abc"), *TWO_NODES[2:])
     objects = (*(node(name) for name in "abc"), *TWO_NODES[2:])
     plain = {tuple(placement.node for placement in of(*objects, seed=seed).plan(PODS).placements) for seed in range(60)}
-
     odds = planner.odds(PODS, runs=100)
-
     assert {tuple(outcome.placements[key] for key in PODS) for outcome in odds.outcomes} <= plain
     assert odds.branches == len(plain) == 6
 
@@ -125,14 +120,12 @@ def test_a_number_of_runs_that_is_none_is_refused(runs: int) -> None:
 )
 def test_intervals_are_wilsons(hits: int, runs: int, low: float, high: float) -> None:
     share = wilson(hits, runs)
-
     assert (share.runs, share.share) == (hits, hits / runs)
     assert (share.low, share.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
 def test_the_document_is_as_its_schema_says() -> None:
     document = of(*TWO_NODES).odds(PODS, runs=100).to_dict()
-
     assert_keeps_to_its_schema(document)
     assert document["scheduler"]["ties"] == "even"
     assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]
@@ -164,7 +157,6 @@ def as_drawn(generator: BranchRandom, sizes: list[int]) -> tuple[int, ...]:
 @given(st.integers(1, 60), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 9))
 def test_every_run_is_in_one_branch(runs: int, sizes: list[int], seed: int) -> None:
     found = drawn(all_runs(runs), seed, sizes)
-
     assert sorted(run for theirs in found.values() for run in theirs) == list(range(runs))
     assert found == drawn(all_runs(runs), seed, sizes)
 
@@ -177,7 +169,6 @@ def test_a_run_draws_the_same_whoever_carries_it_out(runs: int, sizes: list[int]
         theirs = all_runs(runs).runs[part::parts]
         for draws, found in drawn(Branch(theirs), seed, sizes).items() if len(theirs) else ():
             apart.setdefault(draws, []).extend(found)
-
     assert {draws: sorted(found) for draws, found in apart.items()} == together
 
 
@@ -185,21 +176,17 @@ def test_a_run_draws_the_same_whoever_carries_it_out(runs: int, sizes: list[int]
 def test_the_branches_that_leave_one_hold_all_other_runs(runs: int, sizes: list[int], seed: int) -> None:
     generator = BranchRandom(all_runs(runs), seed)
     found = {as_drawn(generator, sizes): generator.runs.tolist()}
-
     for other in generator.others():
         found |= drawn(other, seed, sizes)
-
     assert found == drawn(all_runs(runs), seed, sizes)
 
 
 def test_one_run_draws_as_a_generator_with_that_seed_does() -> None:
     plain, generator = random.Random(5), BranchRandom(all_runs(1), 5, is_single=True)
-
     assert [plain.choice(range(7)) for _ in range(20)] == [generator.choice(range(7)) for _ in range(20)]
     assert [plain.randrange(2, 9, 2) for _ in range(9)] == [generator.randrange(2, 9, 2) for _ in range(9)]
 
 
 def test_neighbouring_seeds_have_nothing_in_common() -> None:
     one, other = ({draws[0]: set(runs) for draws, runs in drawn(all_runs(4000), seed, [2]).items()} for seed in (7, 8))
-
     assert abs(len(one[0] & other[0]) - 1000) < 150

@@ -41,7 +41,6 @@ def adopted(change: CarriedOut) -> list[tuple[str, str]]:
 
 def test_of_many_that_are_taken_over_three_are_named() -> None:
     change = planner(*(orphan(f"w{number}", "n0") for number in range(5))).roll_out([replica_set("web", 5)])
-
     [(_, message)] = adopted(change)
     assert message.endswith(": w0, w1, w2 and 2 more")
 
@@ -51,9 +50,7 @@ def test_a_new_bare_pod_that_matches_is_one_too_many() -> None:
     settled = cluster.changed(settle=True)
     bare = orphan("extra", "")
     del bare["status"], bare["metadata"]["uid"]
-
     change = settled.roll_out([bare])
-
     assert "extra" not in names(change)
     assert [step.pod for step in change.steps if step.event is StepEvent.DELETED] == ["default/extra"]
 
@@ -77,9 +74,7 @@ def test_a_stateful_set_cannot_give_an_orphan_the_volumes_that_it_lacks() -> Non
     wanted["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/d"}]
     request = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     wanted["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": request}]
-
     change = planner(orphan("db-0", "n0", app="db")).roll_out([wanted])
-
     assert names(change) == ["db-0"]
     assert change.workloads[0].because.startswith('Pod "db-0" is invalid: spec: Forbidden: pod updates may not change')
 
@@ -87,9 +82,7 @@ def test_a_stateful_set_cannot_give_an_orphan_the_volumes_that_it_lacks() -> Non
 def test_a_daemon_set_keeps_orphans_of_its_generation_whatever_their_template() -> None:
     labels = {"pod-template-generation": "1", "controller-revision-hash": "abc"}
     pods = [orphan(f"ag-{name}", name, app="ag", **labels) for name in NODES[:2]]
-
     change = planner(*pods).roll_out([daemon_set("ag", "app:2", maxUnavailable=1)])
-
     assert names(change, new=False) == ["ag-n0", "ag-n1"]
     assert [pod.node for pod in change.after if pod.new] == ["n2"]
 
@@ -97,7 +90,6 @@ def test_a_daemon_set_keeps_orphans_of_its_generation_whatever_their_template() 
 def test_a_daemon_set_replaces_orphans_of_another_generation_and_template() -> None:
     labels = {"pod-template-generation": "7", "controller-revision-hash": "abc"}
     pods = [orphan(f"ag-{name}", name, app="ag", **labels) for name in NODES]
-
     assert names(planner(*pods).roll_out([daemon_set("ag", "app:2", maxUnavailable=1)]), new=False) == []
     assert names(planner(*pods).roll_out([daemon_set("ag", maxUnavailable=1)]), new=True) == []
 
@@ -112,7 +104,6 @@ def orphaned_deployment() -> list[Object]:
 
 def test_a_deployment_takes_over_the_replica_set_that_it_left_behind() -> None:
     change = planner(*orphaned_deployment()).roll_out([deployment("web", 4)])
-
     assert len(names(change, new=False)) == 3
     assert [pod.name.rpartition("-")[0] for pod in change.after if pod.new] == ["web-h1"]
     assert adopted(change)[0][0] == "Deployment/default/web"
@@ -120,7 +111,6 @@ def test_a_deployment_takes_over_the_replica_set_that_it_left_behind() -> None:
 
 def test_a_deployment_replaces_the_pods_of_an_older_template_that_it_left_behind() -> None:
     change = planner(*orphaned_deployment()).roll_out([deployment("web", 4, "app:2")])
-
     assert names(change, new=False) == []
     assert len(names(change, new=True)) == 4
 
@@ -142,8 +132,6 @@ def test_a_replication_controller_lets_pods_go_that_its_new_selector_does_not_ma
 
 def test_pods_that_were_taken_over_are_drained_as_those_of_their_new_owner() -> None:
     cluster = planner(replica_set("web", 1), orphan("w1", "n0")).changed(settle=True)
-
     change = cluster.drain(["n0"])
-
     assert change.blocked == {}
     assert len(names(change, new=True)) == 1

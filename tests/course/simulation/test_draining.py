@@ -34,7 +34,6 @@ def _times(plan: CarriedOut, event: StepEvent) -> list[float]:
 
 def test_a_drain_that_is_blocked_for_ever_ends_with_what_holds_it_up() -> None:
     plan = _drain(_planner(3, minAvailable=3), "n0")
-
     assert list(plan.blocked) == ["default/web-h1-000"]
     assert plan.timeline.is_over
     assert plan.timeline.stuck_at == plan.timeline.end < 5
@@ -42,14 +41,12 @@ def test_a_drain_that_is_blocked_for_ever_ends_with_what_holds_it_up() -> None:
 
 def test_a_drain_gives_up_at_the_first_try_after_its_timeout() -> None:
     plan = _drain(_planner(3, minAvailable=3), "n0", timeout=30.0)
-
     assert 30 <= plan.timeline.end < 36
     assert plan.blocked
 
 
 def test_a_drain_goes_on_with_the_next_node_when_the_time_of_one_is_over() -> None:
     plan = _drain(_planner(3, minAvailable=3), "n0", "n1", timeout=20.0)
-
     begun = _node_times(plan, StepEvent.DRAINING)
     assert begun["n1"] == pytest.approx(begun["n0"] + 20.25, abs=0.3)  # at the first try after the timeout
     assert sorted(plan.blocked) == ["default/web-h1-000", "default/web-h1-001"]
@@ -92,9 +89,7 @@ def _node_times(plan: CarriedOut, event: StepEvent) -> dict[str, float]:
 def test_further_nodes_are_drained_and_removed_when_the_others_are_back() -> None:
     planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
     (further,) = [name for name in planner.objects.node_by_name if name not in NODES]
-
     plan = _drain(planner, *NODES, upgrade=Upgrade(surge=[further], node_start=60.0))
-
     back = _node_times(plan, StepEvent.ADDED)
     assert _node_times(plan, StepEvent.REMOVED)[further] > max(back[name] for name in NODES)
     assert {pod.node for pod in plan.after} <= set(NODES)
@@ -120,9 +115,7 @@ def test_the_daemons_of_further_nodes_are_ready_after_their_node_and_not_before_
 def test_further_nodes_may_take_the_place_of_the_last_ones() -> None:
     planner = _planner(3, maxUnavailable=1).changed(add_nodes=["1=n0"])
     (further,) = [name for name in planner.objects.node_by_name if name not in NODES]
-
     plan = _drain(planner, *NODES, upgrade=Upgrade(surge=[further], node_start=60.0, keeps_surge=True))
-
     assert set(_node_times(plan, StepEvent.ADDED)) == {further, "n0", "n1"}
     assert further not in _node_times(plan, StepEvent.REMOVED)
     assert "n2" not in {pod.node for pod in plan.after}
@@ -147,7 +140,6 @@ def test_so_many_nodes_are_drained_at_a_time() -> None:
     begun = _node_times(
         _drain(_planner(3, maxUnavailable=3), *NODES, upgrade=Upgrade(parallel=2, node_start=60.0)), StepEvent.DRAINING
     )
-
     assert max(begun["n0"], begun["n1"]) < 1
     assert begun["n2"] >= 60
 
@@ -156,7 +148,6 @@ def test_nodes_that_were_closed_at_first_take_pods_again_when_they_come_back() -
     planner = _planner(3, maxUnavailable=3).changed(add_nodes=["1=n0"])
     surge = [name for name in planner.objects.node_by_name if name not in NODES]
     plan = _drain(planner, *NODES, upgrade=Upgrade(surge=surge, is_replaced=False, cordons_all=True))
-
     assert set(_node_times(plan, StepEvent.ADDED)) == {*NODES, *surge}
     nodes = plan.simulation.session.cluster.nodes
     assert not any(nodes.unschedulable[nodes.row_of[name]] for name in NODES)
@@ -164,17 +155,14 @@ def test_nodes_that_were_closed_at_first_take_pods_again_when_they_come_back() -
 
 def test_a_node_that_cannot_be_emptied_may_take_pods_again() -> None:
     plan = _drain(_planner(3, minAvailable=3), *NODES, upgrade=Upgrade(timeout=20.0, uncordons_failed=True))
-
     assert list(_node_times(plan, StepEvent.NEEDED)) == ["n0"]
     assert not plan.simulation.session.cluster.nodes.unschedulable.any()
 
 
 def test_an_upgrade_ends_at_a_node_that_cannot_be_emptied_unless_it_is_forced() -> None:
     planner = _planner(3, minAvailable=3)
-
     held_up = _drain(planner, *NODES, upgrade=Upgrade(timeout=20.0))
     forced = _drain(planner, *NODES, upgrade=Upgrade(timeout=20.0, is_forced=True))
-
     assert not _times(held_up, StepEvent.DELETED)
     assert [warning.object for warning in held_up.left_out] == ["Node/n1", "Node/n2"]
     assert len(_times(forced, StepEvent.DELETED)) >= 3

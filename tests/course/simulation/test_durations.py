@@ -44,9 +44,7 @@ def test_starts_are_the_median_from_binding_to_ready_of_so_many_pods_that_did_no
     monkeypatch.setattr("kplan.course.simulation.durations.MAX_SAMPLES", 2)
     pods = [_running("db-0", "00:07"), _running("db-1", "00:09"), _running("db-2", "50:00", restarts=3)]
     pods.append(_running("db-3", "30:00"))
-
     learned = learn(kplan.load_snapshot([node("n1", "8"), *pods]))
-
     start = learned.start["StatefulSet/default/db"]
     assert (start.seconds, start.source, start.n_samples) == (8.0, "learned", 2)
     assert learned.start["*"].seconds == 8.0

@@ -86,7 +86,6 @@ def test_a_plugin_waits_for_what_may_change_its_mind(
     plugin: str, pod: PodInfo, helpful: list[Event], useless: list[Event]
 ) -> None:
     rejectors = frozenset({plugin})
-
     assert [is_worth_retrying(SESSION, pod, rejectors, event) for event in helpful] == [True] * len(helpful)
     assert [is_worth_retrying(SESSION, pod, rejectors, event) for event in useless] == [False] * len(useless)
 
@@ -96,5 +95,4 @@ def test_every_plugin_that_rejects_pods_knows_what_it_waits_for() -> None:
     rejecting = {*framework.pre_enqueue_plugins, *framework.pre_filter_plugins, *framework.filter_plugins}
     # These wait for any event: upstream's hints of both look at other pods of a group, which all events may concern.
     at_any_event = {"GangScheduling", "DefaultPreemption"}
-
     assert {plugin.name for plugin in rejecting} - at_any_event <= set(framework.queueing_hints)

@@ -58,7 +58,6 @@ def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
 
 def test_a_set_in_order_waits_for_its_first_pod_without_room() -> None:
     change = kplan.Planner(kplan.load_snapshot(NODES)).roll_out([stateful_set("db", MOST)])
-
     (found,) = change.workloads
     assert (found.desired, found.ready, found.pending) == (MOST, 12, 1)
 
@@ -67,7 +66,6 @@ def test_no_more_are_made_than_somebody_would_wait_for_where_room_has_no_end(mon
     monkeypatch.setattr(owners, "MAX_REPLICAS", 40)
     endless = [node("big", cpu="9000000000", pods="9000000000")]
     change = kplan.Planner(kplan.load_snapshot(endless)).roll_out([deployment("web", MOST)])
-
     assert len(change.after) == 40
     assert change.workloads[0].pending == MOST - 40
 
@@ -75,6 +73,5 @@ def test_no_more_are_made_than_somebody_would_wait_for_where_room_has_no_end(mon
 def test_workloads_that_can_be_are_carried_out_to_the_last_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "MOST_WAITING", 5)
     change = kplan.Planner(kplan.load_snapshot(NODES)).roll_out([copy.deepcopy(deployment("web", 30))])
-
     assert len(change.after) == 30
     assert change.workloads[0].pending == 18

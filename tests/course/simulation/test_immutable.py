@@ -79,7 +79,6 @@ def test_an_indexed_job_grows_and_shrinks_as_a_whole() -> None:
     before = job(completionMode="Indexed")
     same = job(completionMode="Indexed", completions=4, parallelism=4)
     other = job(completionMode="Indexed", completions=4, parallelism=3)
-
     assert forbidden_changes("Job", before, same, STARTED, everything) == []
     assert forbidden_changes("Job", before, other, STARTED, everything) == [
         "spec.completions: Invalid value: 4: can only be modified in tandem with spec.parallelism"
@@ -134,6 +133,5 @@ def test_of_a_pod_its_images_may_change() -> None:
     before = {"containers": [{"name": "c", "image": "app:1"}]}
     image = {"containers": [{"name": "c", "image": "app:2"}]}
     port = {"containers": [{"name": "c", "image": "app:1", "ports": [{"containerPort": 80}]}]}
-
     assert forbidden_changes("Pod", before, image, None, everything) == []
     assert "pod updates may not change fields other than" in forbidden_changes("Pod", before, port, None, everything)[0]

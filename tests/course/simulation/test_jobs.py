@@ -94,7 +94,6 @@ def test_pods_of_lost_nodes_are_disrupted_as_evicted_ones_are() -> None:
 
 def test_one_pod_ends_the_whole_job_where_a_policy_says_so() -> None:
     change = drained(job(backoffLimit=9, **policy(FAIL_JOB)))
-
     assert left(change) == []
     words = "Pod default/work-0 has condition DisruptionTarget matching FailJob rule at index 0"
     assert change.workloads[0].because == words
@@ -109,14 +108,12 @@ def test_failures_are_counted_by_index(limit: int, rules: list[Object], after: l
     spec = policy(*rules) if rules else {}
     workload = job(completionMode="Indexed", backoffLimitPerIndex=limit, **spec)
     del workload["spec"]["backoffLimit"]
-
     assert left(drained(workload)) == after
 
 
 def test_a_rule_about_exit_codes_is_decided_by_an_assumption_that_is_told() -> None:
     codes = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [143]}}
     change = drained(job(**policy(codes)))
-
     assert left(change) == REPLACED
     assert [warning.code for warning in change.warnings] == ["AssumedExitCode"]
 
@@ -157,7 +154,6 @@ def _times(plan: CarriedOut, event: str, pod: str) -> list[float]:
 
 def test_a_failed_pod_of_an_index_stays_until_the_index_has_another_one() -> None:
     plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=1))
-
     # Its containers end at 13.16; ten seconds of backoff are counted from the whole second of that.
     assert _times(plan, "created", "j-0-2") == [pytest.approx(22.5)]
     # The finalizer goes with the next sync, a second later; kubectl drain has waited for that.
@@ -168,7 +164,6 @@ def test_a_failed_pod_of_an_index_stays_until_the_index_has_another_one() -> Non
 
 def test_a_failed_pod_of_an_index_that_has_failed_for_good_is_counted_at_once() -> None:
     plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=0))
-
     assert _times(plan, "gone", "j-0-1") == [pytest.approx(13.16)]
     assert not _times(plan, "created", "j-0-2")
 
@@ -176,6 +171,5 @@ def test_a_failed_pod_of_an_index_that_has_failed_for_good_is_counted_at_once() 
 def test_a_job_with_a_failure_policy_replaces_pods_when_they_have_failed() -> None:
     rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     plan = _drained(_job(1, 1, podFailurePolicy={"rules": [rule]}, backoffLimit=0))
-
     assert _times(plan, "gone", "j-1") == [pytest.approx(14.16)]
     assert _times(plan, "created", "j-2") == [pytest.approx(22.5)]

@@ -157,9 +157,7 @@ def test_a_change_that_is_applied_twice_moves_nothing_the_second_time(
     workload: dict[str, Any], replicas: int | None, image: str, cpu: str
 ) -> None:
     planner, changed = _planner(cpu=cpu), _changed(workload, replicas, image)
-
     once, twice = planner.roll_out([workload, changed]), planner.roll_out([workload, changed, changed])
-
     assert _moves(list(twice.steps)) == _moves(list(once.steps))
     assert twice.after == once.after
 
@@ -239,9 +237,7 @@ def test_a_drain_never_breaks_a_budget(
 @given(replicas=st.integers(1, 6), more=st.integers(0, 6))
 def test_a_stateful_set_is_rolled_from_its_last_pod_down(replicas: int, more: int) -> None:
     planner = _planner()
-
     change = planner.roll_out([stateful_set("db", replicas), stateful_set("db", more, "app:2")])
-
     names = [each.name for each in change.after]
     assert names == [f"db-{ordinal}" for ordinal in range(more)]
     deleted = [step.pod for step in change.steps if step.event is StepEvent.DELETED]
@@ -250,9 +246,7 @@ def test_a_stateful_set_is_rolled_from_its_last_pod_down(replicas: int, more: in
 
 def test_a_drain_puts_every_pod_elsewhere() -> None:
     planner = _planner(*running(deployment("web", 8), NODES), budget("web", maxUnavailable=1))
-
     change = planner.drain(["n0", "n1"])
-
     assert Counter(each.node for each in change.after) == Counter({"n2": 4, "n3": 4})
     assert not change.blocked
     assert change.workloads[0].state is WorkloadState.COMPLETE

@@ -106,9 +106,7 @@ def test_longer_starts_never_end_the_rollout_of_a_deployment_with_room_earlier(
     strategy = {"maxSurge": surge, "maxUnavailable": unavailable}
     planner = _planner(*running(deployment("web", replicas, **strategy), NODES))
     rollout = [{"at": 0, "apply": [deployment("web", replicas, "app:2", **strategy)]}]
-
     ends = [planner.timeline(rollout, start={_KEY: s}, stop={"*": 2}).timeline.end for s in (start, start + longer)]
-
     assert ends[0] <= ends[1]
 
 

@@ -23,7 +23,6 @@ def cluster(cpu: str = "8") -> list[Object]:
 
 def test_scaled_on_paper_they_are_still_there() -> None:
     base = kplan.Planner(kplan.load_snapshot(cluster())).changed(scale=["deployment/web=4"])
-
     assert "default/web-h1-old" in base.objects.pod_by_key
     assert len(base.objects.pods) == 5
 
@@ -54,8 +53,6 @@ def test_they_are_gone_when_they_have_stopped_or_their_grace_period_is_over(grac
     pod["metadata"]["deletionTimestamp"] = f"2026-01-01T00:{grace // 60:02}:{grace % 60:02}Z"
     pod["spec"]["terminationGracePeriodSeconds"] = grace
     planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), *objects]))
-
     # In seconds from the present, which is later than when they were told to go.
     steps = planner.timeline([{"at": 0}], stop={"*": 9}).steps
-
     assert [step.at for step in steps if step.event == "gone"] == [pytest.approx(gone, abs=0.1)]

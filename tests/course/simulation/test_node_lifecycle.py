@@ -56,7 +56,6 @@ def _times(report: dict[str, Any], workload: str = "web") -> Times:
 def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last: str, deleted: dict[str, str]) -> None:
     db = _db(finalizers=["example.com/hold"], **deleted)
     times = _times(_course([*map(_node, THREE), *db], change), "db")
-
     assert "gone" not in times
     assert "created" not in times
     assert last in times or bool(deleted)
@@ -64,11 +63,9 @@ def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last:
 
 def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
     report = _course([*map(_node, THREE[1:]), *_web()], {"at": 0})
-
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
 
 
 def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:
     report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
-
     assert report["warnings"] == []

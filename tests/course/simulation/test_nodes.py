@@ -59,9 +59,7 @@ def test_a_node_leaves_when_it_is_empty_and_takes_its_daemon_pods_along() -> Non
 def test_a_node_that_a_budget_holds_too_long_takes_pods_again() -> None:
     web = running(deployment("web", 2), ["n0"])
     simulation = _simulation(*web, budget("web", minAvailable=1), start_seconds=600.0)
-
     ends = _depart(simulation, patience=Patience(first=0.0, retry=10.0, evicting=120.0))
-
     assert ends == [("n0", False)]
     (stays,) = _times(simulation, StepEvent.NEEDED)
     assert 120 <= stays < 132

@@ -44,7 +44,6 @@ def test_pods_that_only_somebody_else_replaces_wait_for_that(make: Any) -> None:
     before, after = make("app:1"), make("app:2")
     before["spec"] |= ON_DELETE
     after["spec"] |= ON_DELETE
-
     assert outcome(at_rest(before), after) == (0, "stuck", WAITS)
 
 
@@ -55,12 +54,10 @@ def test_a_daemon_set_rolls_out() -> None:
 def test_a_set_has_rolled_out_when_all_pods_above_its_partition_have() -> None:
     before, after = stateful_set("db", 2), stateful_set("db", 2, "app:2")
     after["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
-
     assert outcome(at_rest(before), after) == (1, "complete", "")
 
 
 def test_a_paused_deployment_says_so() -> None:
     paused = deployment("web", 2)
     paused["spec"]["paused"] = True
-
     assert outcome([node("n1", "8")], paused) == (0, "stuck", "it is paused")

@@ -14,7 +14,6 @@ def gate(info):
 
 def test_active_pods_stand_in_the_order_of_the_queue_sort_plugin_and_then_by_name():
     made = session([BY_PRIORITY], pods=[pod("b"), pod("c", priority=5), pod("a"), pod("d", priority=-1)])
-
     assert [each.pod for each in in_turn(made, range(4))] == [1, 2, 0, 3]
 
 

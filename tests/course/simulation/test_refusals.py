@@ -40,7 +40,6 @@ WORDS = (
 
 def test_a_new_object_is_validated() -> None:
     change = roll_out(NODES, with_pod(deployment("web", 2), **INVALID))
-
     assert [(step.event, step.because) for step in change.steps] == [(StepEvent.REFUSED, WORDS)]
     assert (only(change).refused, change.after) == (WORDS, ())
 
@@ -48,7 +47,6 @@ def test_a_new_object_is_validated() -> None:
 def test_an_update_is_validated_as_it_is_merged_and_moves_nothing() -> None:
     web = deployment("web", 2)
     change = roll_out([*NODES, *running(web, ["n0", "n1"])], with_pod(web, **INVALID))
-
     assert [step.event for step in change.steps] == [StepEvent.REFUSED]
     assert only(change).refused == WORDS
     assert len(change.after) == 2
@@ -59,7 +57,6 @@ def test_all_that_is_wrong_with_an_update_is_told_with_what_may_not_change() -> 
     changed = with_pod(web, **INVALID)
     changed["spec"]["selector"] = {"matchLabels": {"app": "other"}}
     refused = only(roll_out([*NODES, *running(web, ["n0", "n1"])], changed)).refused
-
     assert "must be between 1 and 65535" in refused
     assert "field is immutable" in refused
     assert refused.startswith('Deployment.apps "web" is invalid: [')
@@ -70,7 +67,6 @@ def test_what_was_wrong_before_is_not_held_against_an_update() -> None:
     changed = copy.deepcopy(web)
     changed["spec"]["replicas"] = 3
     change = roll_out([*NODES, *running(web, ["n0", "n1"])], changed)
-
     assert only(change).refused == ""
     assert only(change).change is Change.SCALE
 
@@ -79,7 +75,6 @@ def test_pods_that_security_forbids_hold_up_a_rollout() -> None:
     web = deployment("web", 2)
     cluster = [*NODES, namespace(**BASELINE), *running(web, ["n0", "n1"])]
     found = only(roll_out(cluster, with_pod(web, hostNetwork=True)))
-
     assert found.state is WorkloadState.STUCK
     assert 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)' in found.because
 
@@ -87,7 +82,6 @@ def test_pods_that_security_forbids_hold_up_a_rollout() -> None:
 def test_pods_that_stand_alone_are_looked_at_as_well() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
     change = roll_out(NODES, pod)
-
     assert only(change).refused == 'Pod "p" is invalid: spec.containers[0].image: Required value'
     assert [step.event for step in change.steps] == [StepEvent.REFUSED]
 
@@ -95,14 +89,12 @@ def test_pods_that_stand_alone_are_looked_at_as_well() -> None:
 def test_an_object_in_a_namespace_that_is_not_there_is_refused() -> None:
     web = deployment("web", 2)
     web["metadata"]["namespace"] = "nowhere"
-
     assert only(roll_out([*NODES, namespace()], web)).refused == 'namespaces "nowhere" not found'
 
 
 def test_quotas_count_replica_sets_that_deployments_make() -> None:
     quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"count/replicasets.apps": "1"}}}
     change = roll_out([*NODES, quota], deployment("first", 1), deployment("second", 1))
-
     assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE, WorkloadState.STUCK]
     assert change.workloads[1].because.startswith('replicasets.apps "second-')
     assert "is forbidden: exceeded quota: q, requested: count/replicasets.apps=1" in change.workloads[1].because
@@ -115,7 +107,6 @@ def test_pods_that_are_forbidden_fail_the_verdict() -> None:
     base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
     change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
     report = change_report(change)
-
     assert report.verdict.exit_code == 1
     assert report.verdict.because == ("Deployment/default/web: Refused",)
 
@@ -140,7 +131,6 @@ def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
 def test_what_holds_a_workload_up_is_a_step_once() -> None:
     web = with_pod(deployment("web", 2), nodeSelector={"nowhere": "at-all"})
     change = roll_out(NODES, web, web)
-
     stuck = [step for step in change.steps if step.event is StepEvent.STUCK]
     assert [(step.workload, step.pod) for step in stuck] == [("Deployment/default/web", only(change).pod)]
     assert stuck[0].because == only(change).because != ""

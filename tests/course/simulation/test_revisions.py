@@ -74,7 +74,6 @@ def half_rolled_out() -> list[Object]:
 
 def test_a_daemon_set_that_is_rolled_back_keeps_the_pods_of_that_revision() -> None:
     back = daemon_set("ag", maxUnavailable=1)
-
     assert names(asked(half_rolled_out(), [back]), new=False) == ["ag-n1", "ag-n2"]
     assert names(asked(half_rolled_out(), [back], lean), new=False) == ["ag-n1", "ag-n2"]
 
@@ -83,10 +82,8 @@ def test_a_daemon_set_whose_template_nobody_runs_yet_replaces_all_pods(as_read: 
     old, new = daemon_set("ag", maxUnavailable=1), daemon_set("ag", "app:2", maxUnavailable=1)
     pods = [pod_of(old, f"ag-{name}", name, "app:1", "older") for name in NODES]
     objects = [stored(new), revision(old, 1, "older"), revision(new, 2, "newer"), *pods]
-
     snapshot = as_read(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
     after = kplan.Planner(snapshot).changed(settle=True).snapshot
-
     images = {container.image for pod in after.pods for container in pod.spec.containers}
     assert images == {container.image for container in snapshot.daemon_sets[0].spec.template.spec.containers}
 
@@ -97,7 +94,6 @@ def test_a_daemon_set_keeps_orphans_of_a_revision_that_was_orphaned_with_them() 
     for pod in pods:
         pod["metadata"]["labels"]["pod-template-generation"] = "4"
     objects = [revision(old, 1, "older", is_orphan=True), *pods]
-
     assert names(asked(objects, [old]), new=True) == []
     assert names(asked(objects, [daemon_set("ag", "app:2", maxUnavailable=1)]), new=False) == []
 
@@ -107,7 +103,6 @@ def test_labels_tell_the_revision_of_an_orphan_and_not_its_fields() -> None:
     pods = [pod_of(old, f"ag-{name}", name, "app:1", "another", is_orphan=True) for name in NODES]
     for pod in pods:
         pod["metadata"]["labels"]["pod-template-generation"] = "4"
-
     assert names(asked([revision(old, 1, "older", is_orphan=True), *pods], [old]), new=False) == []
 
 
@@ -123,7 +118,6 @@ def partly_updated() -> list[Object]:
 def test_a_missing_pod_below_the_partition_has_the_template_of_its_revision(as_read: Any) -> None:
     snapshot = as_read(kplan.load_snapshot([*(node(name, "8") for name in NODES), *partly_updated()[:3]]))
     planner = kplan.Planner(snapshot).changed(settle=True)
-
     older, newer = (obj.data.spec.template.spec.containers[0].image for obj in snapshot.controller_revisions)
     images = [pod.spec.containers[0].image for pod in sorted(planner.snapshot.pods, key=lambda pod: pod.metadata.name)]
     assert images == [older, older, newer]
@@ -147,7 +141,6 @@ def test_of_revisions_that_differ_in_unread_fields_the_whole_template_decides() 
     new["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
     pods = [pod_of(old, f"ag-{name}", name, "app:1", "older") for name in NODES]
     objects = [stored(old), revision(old, 1, "older"), revision(new, 2, "newer"), *pods]
-
     assert names(asked(objects, [old]), new=True) == []
     assert names(asked(objects, [new]), new=False) == []
 

@@ -119,7 +119,6 @@ def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_cl
     first["spec"]["volumes"] = []
     objects = [*(node(name, "8") for name in NODES), storage_class("local"), volume("spare", "n1"), workload, first]
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2)])
-
     assert nodes_of(change) == {"db-0": "n0"}
 
 
@@ -143,9 +142,7 @@ def being_deleted(name: str, of_volume: str) -> Object:
 
 def test_a_claim_that_waits_for_the_end_of_its_pod_is_made_anew() -> None:
     cluster = standing(3).changed(with_=[being_deleted("data-db-2", "pv2"), volume("spare", "n0")])
-
     drained = cluster.drain(["n2"])
-
     assert nodes_of(drained) == {"db-0": "n0", "db-1": "n1", "db-2": "n0"}
     assert claims_of(drained)["data-db-2"] == "spare"
     assert drained.steps[1].because == "pod 2 is missing, with new claim data-db-2"
@@ -155,9 +152,7 @@ def test_a_claim_that_is_being_deleted_stays_while_another_pod_uses_it() -> None
     reader = pod_of(database(1), 0, "n1")
     reader["metadata"] = {"name": "reader", "namespace": "default", "uid": "reader"}
     reader["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-2"}}]
-
     drained = standing(3, reader).changed(with_=[being_deleted("data-db-2", "pv2")]).drain(["n2"])
-
     assert claims_of(drained)["data-db-2"] == "pv2"
     refused = [step.because for step in drained.steps if step.event is StepEvent.REFUSED]
     assert refused == ["pvc data-db-2 is being deleted"]
@@ -193,7 +188,6 @@ def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted
 def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -> None:
     objects = [*(node(name, "8") for name in NODES), storage_class("now", "Immediate"), volume("v", "n1", "now")]
     change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2, storage_class="now")])
-
     assert nodes_of(change) == {"db-0": "n1", "db-1": None}
     assert change.after[1].message.startswith("0/3 nodes are available: pod has unbound immediate")
 
@@ -268,7 +262,6 @@ def test_words_about_a_refused_pod_of_a_set_have_its_name() -> None:
         "spec": {"limits": [{"type": "Container", "min": {"cpu": "800m"}}]}
     }
     change = standing(1, limits).roll_out([database(2)])
-
     words = [step.because for step in change.steps if step.event is StepEvent.REFUSED]
     assert words == ['pods "db-1" is forbidden: minimum cpu usage per Container is 800m, but request is 500m']
 

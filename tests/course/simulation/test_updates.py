@@ -27,7 +27,6 @@ def labels_of(change: Any) -> list[dict[str, str]]:
 def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
     own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
-
     assert labels_of(planner.roll_out([own])) == [{"app": "batch"}]
 
 
@@ -47,9 +46,7 @@ def test_of_a_lean_snapshot_what_cannot_be_seen_is_rolled_only_when_asked(
 ) -> None:
     written = deployment("web", 2)
     written["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "COLOUR", "value": "blue"}]
-
     found = lean_snapshot(tmp_path).roll_out([written], rollout=rollout)
-
     (workload,) = found.workloads
     assert workload.change == change
     assert any("env" in path for path in workload.unseen)
@@ -58,7 +55,6 @@ def test_of_a_lean_snapshot_what_cannot_be_seen_is_rolled_only_when_asked(
 
 def test_rolling_never_still_makes_the_replicas_that_are_missing(tmp_path: Path) -> None:
     found = lean_snapshot(tmp_path).roll_out([deployment("web", 3, image="app:2")], rollout="never")
-
     assert [workload.change for workload in found.workloads] == ["scale"]
     assert sum(step.event == "created" for step in found.steps) == 1
     assert not any(step.event == "deleted" for step in found.steps)
@@ -95,9 +91,7 @@ def test_recreate_is_accepted_behind_its_gate_and_deletes_all_pods_first(
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     second["spec"]["updateStrategy"] = {"type": "Recreate"}
     asked = kplan.Planner(kplan.load_snapshot([node("n1", "8")]), kubernetes=minor, feature_gates=gates)
-
     change = asked.roll_out([first, second])
-
     assert [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:] == events
     refused = [workload.refused for workload in change.workloads if workload.refused]
     assert [words.endswith("must be 'RollingUpdate' or 'OnDelete'") for words in refused] == [True] * (not events)
@@ -123,9 +117,7 @@ def test_a_revision_that_no_pod_has_is_told_about() -> None:
     wanted = stateful("app:2")
     wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
-
     change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
-
     assert [each.code for each in change.warnings] == ["UnknownRevision"]
     assert len(change.after) == 3
 
@@ -139,9 +131,7 @@ def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
     base = kplan.Planner(kplan.load_snapshot([node("n1", "8"), quota(persistentvolumeclaims="0")]))
-
     change = base.roll_out([claim, deployment("web", 1)])
-
     assert [(each.code, each.object) for each in change.warnings] == [("Refused", "PersistentVolumeClaim/default/data")]
     assert [each.node for each in change.after] == ["n1"]
 
@@ -196,9 +186,7 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
     plain, spelt = stateful_set("db", 2), stateful_set("db", 3)
     spelt["spec"][field] = default
     live, wanted = (spelt, plain) if is_live else (plain, spelt)
-
     change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
-
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
 
 

@@ -20,17 +20,14 @@ def test_a_zone_of_which_most_nodes_are_not_ready_is_spared(
     ready: int, not_ready: int, state: ZoneState, rate: float
 ) -> None:
     count = ZoneCount(ready, not_ready)
-
     assert (count.state, count.rate) == (state, rate)
 
 
 def test_a_rate_that_changes_starts_the_wait_anew_only_where_one_was_on() -> None:
     rested, busy = Zone(), Zone(waiting=["n0"])
     busy.take(100.0)
-
     rested.swap(0.01, 105.0)
     busy.swap(0.01, 105.0)
-
     assert rested.accepts(105.0)
     assert busy.next_at == pytest.approx(205.0)
 
@@ -40,6 +37,5 @@ def test_no_node_is_tainted_while_all_zones_are_down_and_the_first_ten_seconds_a
     apply_states(zones, {"a": ZoneCount(0, 1), "b": ZoneCount(0, 1)}, 50.0)
     assert not zones["a"].accepts(60.0)
     assert not zones["a"].waiting
-
     assert apply_states(zones, {"a": ZoneCount(0, 1), "b": ZoneCount(1, 0)}, 80.0) == (True, False)
     assert [zones["a"].accepts(at) for at in (80.0, 90.0)] == [False, True]

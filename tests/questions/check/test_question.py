@@ -210,7 +210,6 @@ def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
     question: Question, objects: list[Object], field: str, number: int
 ) -> None:
     planner = kplan.Planner(kplan.load_snapshot(objects))
-
     assert outcome_of(Check("a", question, Expect(**{field: number})), planner).state == "passed"
     failed = outcome_of(Check("a", question, Expect(**{field: number - 1})), planner)
     assert failed.state == "failed"

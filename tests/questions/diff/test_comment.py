@@ -52,7 +52,6 @@ def comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_workloads_are_links_to_their_lines(comment: Any, environment: dict[str, str], address: str) -> None:
     links = dict(re.findall(r"^\| \[([^]]+)\]\(([^)]+)\)", comment(environment), re.MULTILINE))
-
     assert links.keys() == {"Deployment default/big", "Deployment default/api"}
     for name, link in links.items():
         path, _, line = link.removeprefix(address).partition("#L")
@@ -62,7 +61,6 @@ def test_workloads_are_links_to_their_lines(comment: Any, environment: dict[str,
 
 def test_what_is_worse_and_whether_it_fails_comes_first(comment: Any) -> None:
     heading, _, verdict, *_ = comment({}, "--fail-on", "regression").splitlines()
-
     assert (
         heading == "## Pending now: both pods of Deployment default/big; 1 workload differs: 1 scaled; 1 pod the same"
     )
@@ -73,5 +71,4 @@ def test_what_is_worse_and_whether_it_fails_comes_first(comment: Any) -> None:
 def test_only_the_first_of_many_workloads_is_named_in_the_first_line(comment: Any, tmp_path: Path) -> None:
     for name in ("c", "d"):
         (tmp_path / "after" / f"{name}.json").write_text(json.dumps(sized(name, 1, "900")))
-
     assert "Deployment default/big and 2 more workloads;" in comment({}).splitlines()[0]

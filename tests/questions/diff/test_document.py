@@ -43,9 +43,7 @@ def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -
 def test_an_answer_does_not_differ_from_itself(seed: int) -> None:
     planner = Planner(load_snapshot(some_cluster(seed)))
     pods = [pod("x"), pod("y", cpu="3"), pod("z", cpu="64")]
-
     found = compared(planner, planner, pods, fail_on=("regression",))
-
     assert found.pods == found.victims_added == found.victims_removed == found.utilisation == found.capacity == ()
     assert found.summary.same == 3
     assert not found.verdict.failed
@@ -76,9 +74,7 @@ def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
 
 def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
     planner = Planner(load_snapshot([node("n1", cpu="8"), node("n2")]))
-
     [found] = compared(planner, planner.changed(cordon=["n1"]), [pod("x")]).pods
-
     assert (found.difference, found.before.node, found.after.node) == (Difference.MOVED, "n1", "n2")
     [cause] = found.why
     assert (cause.kind, cause.node, cause.plugin) == ("rejects", "n1", "NodeUnschedulable")
@@ -88,9 +84,7 @@ def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
 def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
     planner = Planner(load_snapshot([node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b")]))
     fuller = [pod(f"more-{index}", "n1", cpu="1", app="b") for index in range(3)]
-
     [found] = compared(planner, planner.changed(with_=fuller), [pod("x")]).pods
-
     assert (found.before.node, found.after.node) == ("n1", "n2")
     assert {cause.kind for cause in found.why} == {"score"}
     assert "NodeResourcesFit" in {cause.plugin for cause in found.why}
@@ -128,10 +122,8 @@ def test_new_victims_are_told_and_count() -> None:
 def test_queues_are_compared_with_their_utilisation() -> None:
     planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
     other = planner.changed(add_nodes=["3=n1"])
-
     sides = [ComparedAnswer(str(index), asking.plan_queue().report()) for index, asking in enumerate((planner, other))]
     found = diff_report(*sides)
-
     assert [(change.pod, change.difference) for change in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
     assert [(usage.resource, usage.before, usage.after) for usage in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
 
@@ -187,9 +179,7 @@ def test_every_answer_can_be_compared_but_those_of_several_answers() -> None:
 def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
     planner = demo()
     one, other = (ComparedAnswer(name, KINDS[kind](planner)) for name in ("one", "other"))
-
     found = diff_report(one, other, fail_on=("regression",))
-
     assert one.report.kind == kind
     assert not any((found.pods, found.victims_added, found.victims_removed, found.utilisation))
     assert not any((found.capacity, found.facts, found.verdict.failed))
@@ -225,11 +215,9 @@ def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set
 def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
     planner = Planner(load_snapshot([node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]))
     bare = planner.changed(with_=[pod("alone", "n2")])
-
     found = diff_report(
         ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
     )
-
     assert {(fact.about, fact.after, fact.worse) for fact in found.facts} == {("n1", True, False), ("n2", False, True)}
     assert [(counted.object, counted.rule) for counted in found.verdict.counted] == [("n2", "MayGoWorse")]
 
@@ -239,9 +227,7 @@ def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> Non
     first["spec"]["priority"] = 5
     objects = [node("n1"), pod("a"), pod("b"), pod("c")]
     short, long = (Planner(load_snapshot(held)) for held in (objects, [*objects, first]))
-
     found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
-
     assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
 
 
@@ -261,9 +247,7 @@ def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
     planner = demo()
     with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
     nothing = planner.plan([]).report(with_map=True)
-
     found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
-
     assert "cpu" in {usage.resource for usage in found.utilisation}
     assert all(usage.after > usage.before for usage in found.utilisation)
     assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
@@ -296,7 +280,6 @@ def nodes_of(*, labels: dict[str, str] | None = None, without: Sequence[str] = (
 
 def test_nodes_that_drift_because_of_a_changed_pool_are_told() -> None:
     report = diff_report(nodes_of(), nodes_of(labels={"team": "shop"}), fail_on=("regression",))
-
     drifting = [fact.about for fact in report.facts if str(fact.after).startswith("NodePoolDrifted")]
     assert drifting == ["general-4f2lq.eu-west-1", "general-8xk2p.eu-west-1"]
     assert {fact.fact for fact in report.facts} == {"node"}

@@ -43,9 +43,7 @@ def test_an_upgrade_is_that_of_its_profile_unless_something_else_is_asked_for(
     asked: dict[str, Any], n_surge: int, upgrade: Upgrade
 ) -> None:
     question = Drain(**{"nodes": NODES, "how": "replace", "timeline": Clock(), **asked})
-
     base, course = question.drawn(SimpleNamespace(base=kplan.Planner(kplan.load_snapshot(OBJECTS))))
-
     (step,) = course.keywords["task"].steps
     assert replace(step.change.upgrade, surge=()) == upgrade
     assert step.change.timeout == upgrade.timeout

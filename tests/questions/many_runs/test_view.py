@@ -45,7 +45,6 @@ def test_a_table_tells_shares_with_their_intervals() -> None:
 
 def test_what_is_certain_is_said_to_be() -> None:
     text = render(document(n_nodes=1), "table", ReportOptions())
-
     assert "Certain: every pod ends the same way in all 200 runs." in text
     assert "How runs end" not in text
 
@@ -54,7 +53,6 @@ def test_runs_that_end_alike_by_chance_are_not_called_certain() -> None:
     certain = document(n_nodes=1)
     drawn = msgspec.structs.replace(certain, summary=msgspec.structs.replace(certain.summary, distinct=3))
     text = " ".join(render(drawn, "table", ReportOptions()).split())
-
     assert "200 runs have the same result, though chance decides on the way" in text
     assert "every pod ends the same way" not in text.lower()
 
@@ -68,14 +66,12 @@ def test_runs_that_end_alike_by_chance_are_not_called_certain() -> None:
 )
 def test_few_runs_make_nothing_certain(runs: int, sentence: str) -> None:
     text = " ".join(render(document(n_nodes=1, runs=runs), "table", ReportOptions()).split())
-
     assert sentence in text
     assert "Certain" not in text
 
 
 def test_cases_fail_that_the_verdict_counts() -> None:
     suite = ET.fromstring(render(document(), "junit", ReportOptions())).find("testsuite")
-
     assert suite is not None
     assert [case.attrib["name"] for case in suite.findall("testcase") if case.find("failure") is not None] == [
         "default/web-2"
@@ -84,7 +80,6 @@ def test_cases_fail_that_the_verdict_counts() -> None:
 
 def test_names_are_a_line_for_each_end_of_each_pod() -> None:
     lines = render(document(), "name", ReportOptions()).splitlines()
-
     assert lines[-1] == "default/web-2 pending 1"
     assert {tuple(row.split()[:2]) for row in lines[:-1]} == {
         (f"default/web-{i}", f"n{j}") for i in (0, 1) for j in (0, 1)
@@ -95,5 +90,4 @@ def test_names_are_a_line_for_each_end_of_each_pod() -> None:
 def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", cpu="1", on="n0")]))
     report = planner.odds(Drain(nodes=("n0",)), runs=5).report()
-
     assert_tells(render(report, output, ReportOptions()), output, "default/alone", "blocked")

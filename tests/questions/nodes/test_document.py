@@ -77,7 +77,6 @@ def test_the_advice_of_an_autoscaler_is_reported(planner: kplan.Planner) -> None
 
 def test_a_changed_planner_follows_the_same_autoscaler_at_the_same_moment(planner: kplan.Planner) -> None:
     other = planner.changed(without=["pod/default/web"])
-
     assert other.nodes().adds == ()
     assert other.now == planner.now
 
@@ -107,7 +106,6 @@ def made_anew() -> kplan.Planner:
 
 def test_pods_that_are_made_while_the_cluster_settles_are_not_of_the_future() -> None:
     report = Nodes(settles=True, loops=None).answer(made_anew())
-
     assert {new.group for new in report.adds} == {"general-b", "gpu-b"}
     helped = {pod.rpartition("-")[0] for new in report.adds for pod in new.pods}
     assert {"batch/report-daily", "ml/train-ranking"} <= helped
@@ -115,6 +113,5 @@ def test_pods_that_are_made_while_the_cluster_settles_are_not_of_the_future() ->
 
 def test_questions_about_a_cluster_that_settled_are_of_the_time_at_which_it_did() -> None:
     settled = made_anew().changed(settle=True)
-
     assert settled.now >= max(to_micros(pod.metadata.creation_timestamp or "") for pod in settled.snapshot.pods)
     assert settled.now >= made_anew().now > kplan.Planner("demo").now  # controllers wait before they make them anew

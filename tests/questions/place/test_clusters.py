@@ -46,7 +46,6 @@ def test_the_answer_of_each_cluster_is_that_to_the_question_about_it_alone(
     web: Path, clusters: list[Path], more: tuple[str, ...]
 ) -> None:
     document = json.loads(invoke("place", web, *snapshots(clusters), *more, "-o", "json").stdout)
-
     assert_keeps_to_its_schema(document)
     for cluster, path in zip(document["clusters"], clusters, strict=True):
         alone = invoke("place", web, "-s", path, *more, "-o", "json")

@@ -156,5 +156,4 @@ def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:
 def test_nodes_that_were_passed_over_say_why() -> None:
     nominated = pod("p", priority=5) | {"status": {"phase": "Pending", "nominatedNodeName": "b"}}
     shown = render(placed([node("a"), node("b"), nominated], ["default/p"]), "table", ReportOptions(explain=True))
-
     assert "1 node was not evaluated: its nominated node is tried first, and fits." in " ".join(shown.split())

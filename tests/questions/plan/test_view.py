@@ -38,14 +38,12 @@ def test_an_idle_queue_is_said_in_one_sentence() -> None:
 
 def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
     shown = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
-
     assert "  +  ReplicaSet default/web     3/3  n (3)\n" in shown
     assert "  +  default/alone              1/1  n\n" in shown
 
 
 def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
     shown = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
-
     assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in shown
     assert "default/web-2: fits nowhere" in shown
     stuck = Plan(manifests=(deployment("web", 9),)).answer(kplan.Planner(kplan.load_snapshot([node("n", cpu="4")])))
@@ -85,7 +83,6 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
 def test_cases_carry_what_counts() -> None:
     report = document(node("n"), pod("huge", cpu="9"), pod("fits"))
     cases = {case.name: case for case in VIEW.cases(report, ReportOptions())}
-
     assert (cases["default/fits"].state, cases["default/fits"].message) == ("passed", "placed on n")
     assert (cases["default/huge"].state, cases["default/huge"].rule) == ("failed", "Unschedulable")
     assert "requests 9 cpu, 3 of 4 free: 6 short" in cases["default/huge"].detail
@@ -95,14 +92,12 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     low = owned("low", cpu="2", node="n", priority=-10)
     report = document(node("n", cpu="2"), low, pod("high", cpu="2"))
     shown = text(report)
-
     assert report.verdict.counted[0].object == "default/web-1"
     assert shown.splitlines()[-1].endswith("): unschedulable: default/low")
 
 
 def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wait() -> None:
     shown = invoke("plan", "--timeline", "--snapshot", "demo").stdout
-
     # A node of the demo does not answer, and its pod is evicted.
     sentence = " ".join(shown.split("\n\n", maxsplit=1)[0].split())
     assert sentence.startswith("ml/llm-eval stays pending (and 1 other pod too): none of 13 nodes is large enough")
@@ -111,5 +106,4 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
 
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:
     report = kplan.Planner(kplan.load_snapshot([node("n")])).ask(Plan(timeline=Clock()))
-
     assert text(report).startswith("Nothing to do: no pod is pending, and every workload has what it wants\n")

@@ -40,5 +40,4 @@ def test_capacities(area: str) -> None:
         asking = planner(scenario)
         pod = asking.objects.pod_by_key[key(pending(scenario)[0])]
         fit = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
-
         check_formats(fit.report(nodes=Shown()))

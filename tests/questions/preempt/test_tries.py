@@ -17,7 +17,6 @@ def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str
 
 def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
     lines = render(demo_document("preempt"), "table", ReportOptions()).splitlines()
-
     assert lines[0].startswith("shop/flash-sale evicts batch/report-daily-4swkz on general-c-1; 3 pods: 2 fit by")
     assert [line.split()[0] for line in lines[4:7]] == ["ml/llm-eval", "shop/flash-sale", "ml/fine-tune"]
     assert "general-c-1  fits after eviction" in lines[5]
@@ -26,7 +25,6 @@ def test_each_pod_has_a_line_those_that_get_in_nowhere_first() -> None:
 def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
     gated = pod("gated", schedulingGates=[{"name": "q"}])
     shown = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
-
     assert shown.startswith("2 pods: 1 gated, 1 not for kube-scheduler to decide")
     assert "  default/gated    gated\n" in shown
     assert "  default/foreign  cannot be scheduled\n" in shown
@@ -35,7 +33,6 @@ def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
 def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
     objects = [node("n", cpu="1"), pod("low", node="n", priority=0), pod("high", priority=9), pod("small", cpu="10m")]
     shown = text(objects, "default/high", "default/small", settle=True)
-
     assert shown.count("  default/high   default/low  n        fits after eviction\n") == 1
     assert "default/small" in shown
 

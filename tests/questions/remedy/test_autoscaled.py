@@ -45,7 +45,6 @@ def remedy(planner: kplan.Planner, *only: Any) -> d.RemedyReport:
 def test_new_nodes_fail_where_they_are_to_and_are_no_pods_that_wait() -> None:
     report = with_karpenter(node_pool(), waiting_pod("one", "1500m")).ask(Remedy(), fail_on=("new-nodes",))
     text = render(report, "table", ReportOptions())
-
     assert report.verdict.because == ("general-new-1: NewNode",)
     assert "Stays pending" not in text
     assert 'name="general-new-1"' in render(report, "junit", ReportOptions())
@@ -68,7 +67,6 @@ def test_explain_names_the_same_change_of_a_pool_and_no_node_by_hand() -> None:
     planner = with_karpenter(limited(cpu="5"), machine("n1"), waiting_pod("big", "7"), waiting_pod("old", "3", "n1"))
     (placement,) = planner.explain(["default/big"]).placements
     (action,) = remedy(planner).remedy.actions
-
     first, *others = placement.remedies
     assert isinstance(first, WidenPool)
     assert first.change.text == action.words
@@ -79,7 +77,6 @@ def test_what_is_misspelt_and_not_tolerated_too_comes_with_no_node_by_hand() -> 
     tainted = node("a", disk="ssd") | {"spec": {"taints": [{"key": "team", "value": "ml", "effect": "NoSchedule"}]}}
     web = deployment("web", "1", ("",), nodeSelector={"disk": "sdd"})
     (placement,) = with_karpenter(limited(cpu="0"), tainted, web).explain(["default/web-h1-000"]).placements
-
     assert [type(one).__name__ for one in placement.remedies or ()] == ["Together"]
 
 
@@ -109,7 +106,6 @@ TYPE, BIG = "node.kubernetes.io/instance-type", waiting_pod("big", "3")
 )
 def test_a_pool_admits_what_a_pod_needs(pool: Object, pod: Object, admitted: tuple[str, str, tuple[str, ...]]) -> None:
     report = remedy(with_karpenter(pool, pod))
-
     (action,) = report.remedy.actions
     assert isinstance(action, Pool)
     assert action.admits is not None
@@ -122,7 +118,6 @@ def test_two_pods_with_different_causes_get_an_action_each() -> None:
     pool["spec"]["limits"] = {"cpu": "2"}
     bound = waiting_pod("bound", "1500m", nodeSelector={ZONE: "b"})
     report = remedy(with_karpenter(pool, bound, waiting_pod("first", "1500m")), "pools")
-
     assert [isinstance(action, Pool) and bool(action.limits) for action in report.remedy.actions].count(True) == 1
     assert report.remedy.runs == report.remedy.of == 2
 
@@ -153,7 +148,6 @@ def test_a_limit_and_a_requirement_that_help_only_together_are_both_changed_as_l
 
 def test_a_group_of_cluster_api_grows_by_its_annotation() -> None:
     change = Pool("MachineDeployment/infra/workers", size=GroupSize(1, 3, "clusterapi"))
-
     annotation = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size=3"
     target = "machinedeployment.cluster.x-k8s.io workers -n infra"
     assert change.steps == (f"kubectl annotate {target} {annotation} --overwrite",)
@@ -163,7 +157,6 @@ def test_a_group_that_is_only_named_like_one_of_cluster_api_is_no_object() -> No
     groups: list[Object] = [{"name": "MachineDeployment/workers", "maxSize": 1, "nodes": ["n1"]}]
     planner = with_groups(groups, node("n1", "4"), deployment("web", "3", ("n1", "")))
     report = remedy(planner, "pools")
-
     (action,) = report.remedy.actions
     assert action.commands == ("# set the maximum size of node group MachineDeployment/workers to 2 (now 1)",)
 

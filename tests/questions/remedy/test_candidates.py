@@ -20,7 +20,6 @@ def remedy(*objects: dict[str, Any], only: tuple[Any, ...] = ()) -> RemedyReport
 def test_as_many_nodes_are_added_as_a_gang_lacks() -> None:
     pods = [member(name, "2") for name in ("x", "y", "z")]
     report = remedy(node("a", cpu="2"), group("gang", 3), *pods, only=("nodes",))
-
     (action,) = report.remedy.actions
     assert isinstance(action, AddNodes)
     assert (action.nodes, report.remedy.runs, report.remedy.of) == (2, 3, 3)
@@ -30,7 +29,6 @@ def test_all_nodes_that_a_gang_lacks_are_uncordoned() -> None:
     cordoned = [node(name, cpu="2") | {"spec": {"unschedulable": True}} for name in ("b", "c")]
     pods = [member(name, "2") for name in ("x", "y", "z")]
     report = remedy(node("a", cpu="2"), *cordoned, group("gang", 3), *pods)
-
     assert [action.nodes for action in report.remedy.actions if isinstance(action, Uncordon)] == [("b",), ("c",)]
     assert report.remedy.runs == 3
 
@@ -38,7 +36,6 @@ def test_all_nodes_that_a_gang_lacks_are_uncordoned() -> None:
 def test_only_the_member_that_is_too_big_is_changed() -> None:
     nodes = [node(name, cpu="2") for name in ("a", "b")]
     report = remedy(*nodes, group("gang", 2), member("x", "1"), member("big", "4"), only=("requests",))
-
     (action,) = report.remedy.actions
     assert isinstance(action, Patch)
     assert action.object == "Pod/default/big"

@@ -68,7 +68,6 @@ def remedy(
 
 def test_a_cordoned_node_is_uncordoned_before_anything_else() -> None:
     report = remedy(node("a"), node("b", cordoned=True), deployment("web", "3", ("a", "")))
-
     assert [action.commands for action in report.remedy.actions] == [("kubectl uncordon b",)]
     assert (report.remedy.runs, report.remedy.of, report.remedy.is_least) == (1, 1, True)
     assert_keeps_to_its_schema(report.to_dict())
@@ -110,7 +109,6 @@ def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> Non
 def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
     gated = deployment("held", "1", ("",), schedulingGates=[{"name": "hold"}])
     report = planner_of(node("a"), gated, deployment("web", "9", ("",))).ask(Remedy(only=("moves",)))
-
     text = render(report, "table", ReportOptions())
     assert (report.remedy.of, report.remedy.left) == (1, ("default/web-h1-000",))
     assert text.startswith("default/web-h1-000 stays pending: no node is large enough")
@@ -264,7 +262,6 @@ def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_o
 def test_what_helps_pods_that_no_action_helps_is_said() -> None:
     gated = deployment("web", "1", ("",), schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     report = planner_of(node("a"), gated).ask(Remedy())
-
     assert report.would_help
     assert "wait until Kueue admits it" in render(report, "table", ReportOptions())
 

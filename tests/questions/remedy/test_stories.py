@@ -381,7 +381,6 @@ def test_what_somebody_has_stopped_is_told_with_the_command_that_has_it_go_on(
     objects = deployment("web", "1", ("a",) if "paused" in change else (), replicas=change.get("replicas", 1))
     objects = [one | {"spec": one["spec"] | change} if one["kind"] == "Deployment" else one for one in objects]
     shown = " ".join(render(planner_of(node("a"), *objects).ask(Remedy()), "table", ReportOptions()).split())
-
     assert shown.startswith(f"No pod is pending; default/web: {first}")
     assert command in shown
 
@@ -389,7 +388,6 @@ def test_what_somebody_has_stopped_is_told_with_the_command_that_has_it_go_on(
 def test_pods_that_are_not_wanted_any_more_are_not_said_to_run() -> None:
     objects, _, _ = STORIES["an autoscaler at its maximum gets a lower one"]
     report = planner_of(*objects).ask(Remedy(only=("scale",)))
-
     (action,) = report.remedy.actions
     assert isinstance(action, Scale)
     assert (action.achieves, action.drops, action.autoscaler) == ((), ("default/web-h1-004",), "web")

@@ -75,7 +75,6 @@ def actions(report: RunbookReport) -> list[tuple[str, str]]:
 def test_all_nodes_are_cordoned_before_the_first_is_drained() -> None:
     report = runbook(node("a"), node("b"), node("c"), deployment("web", "1", ("a", "a", "b")), nodes=("a", "b"))
     assert_keeps_to_its_schema(report.to_dict())
-
     assert actions(report) == [("cordon", ""), ("drain", "b"), ("drain", "a")]
     assert [place.goes_to for step in report.steps for place in step.moved] == ["c", "c", "c"]
     assert (report.stuck, report.verdict.exit_code) == ((), 0)
@@ -83,13 +82,11 @@ def test_all_nodes_are_cordoned_before_the_first_is_drained() -> None:
 
 def test_rolling_each_node_takes_pods_again_when_it_is_empty() -> None:
     report = runbook(node("a"), node("b"), deployment("web", "3", ("a",)), nodes=("a", "b"), rolling=True)
-
     assert actions(report) == [("drain", "b"), ("uncordon", "b"), ("drain", "a"), ("uncordon", "a")]
 
 
 def test_a_workload_is_scaled_before_where_its_budget_blocks_and_back_at_the_end() -> None:
     report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), budget("web", minAvailable=1), nodes=("a",))
-
     assert actions(report) == [("cordon", ""), ("prepare", ""), ("drain", "a"), ("undo", "")]
     assert [step.commands[0].rpartition("=")[2] for step in report.steps if step.action in ("prepare", "undo")] == [
         "2",
@@ -101,7 +98,6 @@ def test_the_budget_is_changed_where_there_is_no_room_for_more_replicas() -> Non
     report = runbook(
         node("a"), node("b", "1"), deployment("web", "1", ("a",)), budget("web", minAvailable=1), nodes=("a",)
     )
-
     assert actions(report) == [("cordon", ""), ("prepare", ""), ("drain", "a"), ("undo", "")]
     assert report.steps[1].commands[0].startswith("kubectl patch pdb web -n default --type merge -p ")
 
@@ -109,7 +105,6 @@ def test_the_budget_is_changed_where_there_is_no_room_for_more_replicas() -> Non
 def test_what_was_changed_last_is_undone_first() -> None:
     guarded = [[deployment(name, "1", (on,)), budget(name, minAvailable=1)] for name, on in (("web", "a"), ("db", "b"))]
     report = runbook(node("a"), node("b"), node("c"), *(part for pair in guarded for part in pair), nodes=("a", "b"))
-
     assert [step.action for step in report.steps].count("prepare") == 2
     changed_workloads = [step.commands[0].split("=")[0] for step in report.steps if step.action in ("prepare", "undo")]
     assert changed_workloads[:2] == changed_workloads[:1:-1]
@@ -118,7 +113,6 @@ def test_what_was_changed_last_is_undone_first() -> None:
 def test_pods_that_wait_anyway_stop_no_drain() -> None:
     waits = deployment("huge", "9", ("",))
     report = planner_of(node("a"), node("b"), waits, deployment("web", "1", ("a",))).ask(Runbook(nodes=("a",)))
-
     assert (report.stuck, [step.action for step in report.steps]) == ((), ["cordon", "drain"])
 
 
@@ -126,17 +120,14 @@ def test_a_workload_is_away_where_its_only_pod_moves_and_not_where_another_serve
     stays = deployment("db", "1", ("b",))
     alone = asked(node("a"), node("b"), deployment("web", "1", ("a",)), stays, nodes=("a",))
     both = asked(node("a"), node("b"), deployment("web", "1", ("a", "b")), nodes=("a",))
-
     assert [step.away for step in alone.steps if step.action == "drain"] == [("Deployment/default/web",)]
     assert [step.away for step in both.steps if step.action == "drain"] == [()]
 
 
 def test_nodes_are_added_where_pods_find_no_place() -> None:
     report = runbook(node("a"), node("b", "2"), deployment("web", "3", ("a",)), nodes=("b", "a"))
-
     assert report.steps[0].commands == ("kubectl cordon b a",)
     assert {node.name for node in report.stuck} == {"a"}, "every node of the shape that is needed is cordoned"
-
     report = runbook(node("a"), node("b"), deployment("web", "3", ("a", "b")), nodes=("a",))
     assert [step.commands for step in report.steps if step.action == "add-nodes"] == [adding(1, "b")]
 
@@ -145,7 +136,6 @@ def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
     lonely = deployment("web", "1", ("a",))[-1]
     del lonely["metadata"]["ownerReferences"]
     report = planner_of(node("a"), node("b"), lonely).ask(Runbook(nodes=("a",)))
-
     assert [(node.name, node.pod) for node in report.stuck] == [("a", "default/web-h1-000")]
     assert report.verdict.exit_code == 1
     assert report.verdict.because == ("a: Blocked",)
@@ -162,7 +152,6 @@ def test_where_no_node_drains_safely_none_is_cordoned_either() -> None:
 
 def test_commands_of_a_step_belong_to_its_item_in_markdown() -> None:
     report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), nodes=("a",))
-
     assert render(report, "markdown", ReportOptions()).count("\n\n  ```sh\n  kubectl ") == len(report.steps)
     assert "<summary>commands" not in render(report, "html", ReportOptions())
 
@@ -172,7 +161,6 @@ FULL = (node("a"), node("b"), node("c"))
 
 def test_pods_that_have_no_place_until_their_node_is_uncordoned_are_not_said_to_drain_safely() -> None:
     report = asked(*FULL, deployment("web", "4", ("a", "b", "c")), nodes=("a", "b"))
-
     drains = [step for step in report.steps if step.action == "drain"]
     assert [(step.moved, len(step.waits)) for step in drains] == [((), 1), ((), 1)]
     assert shown(report).startswith("2 of 2 nodes drain, in 6.3 s, but 1 pod has no place until the node is uncordoned")
@@ -181,7 +169,6 @@ def test_pods_that_have_no_place_until_their_node_is_uncordoned_are_not_said_to_
 
 def test_a_node_with_all_pods_of_a_workload_does_not_drain_while_none_of_them_has_a_place() -> None:
     report = asked(*FULL, deployment("web", "4", ("a",)), deployment("all", "4", ("b", "c")), nodes=("a",))
-
     assert actions(report) == [("add-nodes", ""), ("drain", "a"), ("uncordon", "a")]
     (needed,) = (step.needed for step in report.steps if step.needed)
     assert needed.too_few == TooFew(workload="Deployment/default/web", ready=0, wanted=1)
@@ -206,7 +193,6 @@ def test_a_pod_that_makes_room_is_preempted_and_not_moved() -> None:
 
 def test_as_many_pods_stay_ready_as_are_asked_for() -> None:
     objects = (*FULL, *deployment("web", "1", ("a", "a", "b")))
-
     assert asked(*objects, nodes=("a",)).stuck == ()
     (stuck,) = asked(*objects, nodes=("a",), min_ready="60%").stuck
     assert stuck.too_few == TooFew(workload="Deployment/default/web", ready=1, wanted=2)
@@ -214,7 +200,6 @@ def test_as_many_pods_stay_ready_as_are_asked_for() -> None:
 
 def test_the_only_pod_of_a_workload_may_move_unless_all_are_to_stay_ready() -> None:
     objects = (*FULL, *deployment("web", "1", ("a",)))
-
     (step, _) = asked(*objects, nodes=("a",)).steps
     assert step.away == ("Deployment/default/web",)
     assert [stuck.name for stuck in asked(*objects, nodes=("a",), min_ready="100%").stuck] == ["a"]

@@ -152,8 +152,6 @@ def test_pods_are_made_before_others_are_deleted_and_so_many_at_a_time() -> None
     here, away = (Eligibility(should_run=is_here, may_stay=is_here) for is_here in (True, False))
     nodes = {f"a{i:03d}": away for i in range(300)} | {f"b{i:03d}": here for i in range(300)}
     pods = {name: [pod(row, name, "v2", "Running", is_ready=True)] for row, name in enumerate(nodes) if name < "b"}
-
     found = DaemonLedger(WantedDaemonSet("v2"), nodes, pods).actions()
-
     kinds = [(type(one), one.node if isinstance(one, Create) else one.pod.node) for one in found]
     assert [kinds[0], kinds[249], kinds[250], len(kinds)] == [(Create, "b000"), (Create, "b249"), (Delete, "a000"), 500]

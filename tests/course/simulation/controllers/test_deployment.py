@@ -110,9 +110,7 @@ def test_two_sets_are_scaled(
 
 def test_pods_that_are_not_available_leave_the_oldest_sets_and_no_more_than_may_leave() -> None:
     sets = [replica_set("v1", 3, 0), replica_set("v2", 3, 0, age=1), replica_set("v3", 8, age=2, new=True)]
-
     found = actions(WantedDeployment(10, max_surge=0, max_unavailable=1), sets)
-
     assert sizes(found) == {"v1": 0, "v2": 1}
 
 

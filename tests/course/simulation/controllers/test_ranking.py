@@ -77,7 +77,6 @@ def test_jobs_delete_by_plain_ages_without_costs() -> None:
 def test_a_small_map_is_walked_through_from_a_random_place_on_and_a_large_one_anyhow() -> None:
     draws = Random(7)
     starts = Counter(in_map_order("abc", draws)[0] for _ in range(800))
-
     assert in_map_order("abc", None) == ["a", "b", "c"]
     assert {"".join(in_map_order("abc", draws)) for _ in range(100)} == {"abc", "bca", "cab"}
     assert 550 < starts["a"] < 650  # six of eight places

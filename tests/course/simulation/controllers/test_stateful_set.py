@@ -95,7 +95,6 @@ def test_a_pod_is_made_at_the_revision_of_its_side_of_the_partition(
 
 def test_recreate_deletes_all_pods_of_the_old_revision_and_makes_none_until_they_are_gone() -> None:
     old = [number(0, ready=False), number(1), number(2, phase="Failed")]
-
     assert actions(RECREATED, old) == [Delete(pod, "Recreate, revision v2") for pod in reversed(old)]
     leaving = [replace(pod, is_terminating=True) for pod in old]
     assert actions(RECREATED, leaving) == []
