@@ -102,10 +102,7 @@ def _seconds(command: str, manifests: Path, snapshot: Path, directory: Path) -> 
     """Ask three times, and return the seconds of the fastest: the first time modules are compiled."""
     reports = [word for name in REPORTS for word in ("--report", f"{name}={directory / name}")]
     asked = [sys.executable, "-m", "kplan", command, str(manifests), "--snapshot", str(snapshot), *reports]
-    compiled: Mapping[str, str] = {
-        "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(directory / "compiled"),
-    }
+    compiled: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
     times = []
     for _ in range(3):
         started = os.times()

@@ -27,18 +27,12 @@ from tests.objects import deployment, head, node, running, template
         ({"drain": ["n0"], "options": {"patience": 1}}, "a drain has no option patience"),
         ({"change": "break", "nodes": ["n0"]}, "change break"),
         ({"change": "scale", "workload": "Deployment/default/web", "replicas": -1}, "change scale: "),
-        (
-            {"change": "scale", "workload": "Deployment/default/web", "replicas": 1},
-            "no workload Deployment",
-        ),
+        ({"change": "scale", "workload": "Deployment/default/web", "replicas": 1}, "no workload Deployment"),
         ({"change": "scale", "workload": "web", "replicas": 1}, "no workload web"),
         ({"drain": ["n0"], "options": ["force"]}, "options: "),
         ({"change": "taint", "taints": {"n0": ["key"]}}, "'key' is no taint"),
         ({"change": "delete", "objects": ["deployment/default/web"]}, "only nodes and pods are deleted"),
-        (
-            {"change": "addNodes", "nodes": 1, "like": "n0"},
-            "cannot be done in a cluster in motion",
-        ),
+        ({"change": "addNodes", "nodes": 1, "like": "n0"}, "cannot be done in a cluster in motion"),
         ({"change": "runCronJob", "cronJob": "default/none"}, "no CronJob default/none"),
         ({"at": -1, "drain": ["n0"]}, "at: -1 is no number of seconds"),
     ],
@@ -105,12 +99,7 @@ def test_a_cron_job_runs_when_it_is_told_to() -> None:
 
 @pytest.mark.parametrize(
     ("clock", "seconds"),
-    [
-        (Clock(), 24 * 3600),
-        (Clock(runs_for=7.0), 7),
-        (Clock(until=5.0, runs_for=7.0), 5),
-        (Clock(until=0.0), 0),
-    ],
+    [(Clock(), 24 * 3600), (Clock(runs_for=7.0), 7), (Clock(until=5.0, runs_for=7.0), 5), (Clock(until=0.0), 0)],
 )
 def test_a_clock_looks_a_day_ahead_unless_it_is_told_otherwise(clock: Clock, seconds: float) -> None:
     assert clock.look == seconds

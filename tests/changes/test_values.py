@@ -19,10 +19,7 @@ from kplan.snapshot.load import load_snapshot
 from tests.objects import adding, node
 
 WEB = "Deployment/shop/web"
-LOWER = r.LowerRequest(
-    change=r.RequestChange(container="c", resource="cpu", old="2", to="1"),
-    then=None,
-)
+LOWER = r.LowerRequest(change=r.RequestChange(container="c", resource="cpu", old="2", to="1"), then=None)
 
 _QUOTA = (
     'kubectl patch resourcequota team -n shop --type merge -p \'{"spec":{"hard":{"pods":"%d","requests.cpu":"%d"}}}\''
@@ -31,12 +28,7 @@ _QUOTA = (
 TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
     (c.Apply(("web.yaml",)), "apply web.yaml", ("kubectl apply -f web.yaml",), ()),
     (c.Apply(({"kind": "Pod", "metadata": {"name": "a"}},)), "apply Pod/a", ("# apply Pod/a",), ()),
-    (
-        c.Delete(("Pod/shop/a",), 0),
-        "delete Pod/shop/a",
-        ("kubectl delete pod a -n shop --grace-period=0",),
-        (),
-    ),
+    (c.Delete(("Pod/shop/a",), 0), "delete Pod/shop/a", ("kubectl delete pod a -n shop --grace-period=0",), ()),
     (
         c.Scale(WEB, 4, 2),
         f"run 4 replicas of {WEB} instead of 2",

@@ -78,11 +78,7 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
             "web/p is on n1 and not ready: ImagePullBackOff, container app",
         ),
         (
-            pod(
-                *LATER,
-                phase="Pending",
-                initContainerStatuses=[{"name": "setup", "ready": False, "state": ended(2)}],
-            ),
+            pod(*LATER, phase="Pending", initContainerStatuses=[{"name": "setup", "ready": False, "state": ended(2)}]),
             "web/p is on n1 and not ready: Init:Error (exit code 2), container setup",
         ),
         (

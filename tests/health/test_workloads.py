@@ -94,11 +94,7 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
             "web/x: 1 of 2 replicas is missing and waits for x-0, which has no node (OrderedReady)",
             "",
         ),
-        (
-            [workload("DaemonSet"), head("Node", name="n2")],
-            "web/x: 2 of 2 nodes lack its pod, n1, n2",
-            "",
-        ),
+        ([workload("DaemonSet"), head("Node", name="n2")], "web/x: 2 of 2 nodes lack its pod, n1, n2", ""),
         (
             [workload("Job", {"suspend": True})],
             "web/x: Job is suspended, so it starts no pod",

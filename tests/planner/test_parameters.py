@@ -108,10 +108,7 @@ def test_a_refusal_names_the_parameter_and_what_was_expected(
     ("settings", "message"),
     [
         ({"kubernetes": 1.34}, "Planner: kubernetes: expected a string, got 1.34"),
-        (
-            {"start_index": -1, "ties": "odd"},
-            "Planner: start_index: expected an integer from 0 up, got -1",
-        ),
+        ({"start_index": -1, "ties": "odd"}, "Planner: start_index: expected an integer from 0 up, got -1"),
         ({"seed": 2.5}, "Planner: seed: expected an integer, got 2.5"),
         ({"config": "scheduler.yaml"}, "'scheduler.yaml' is no scheduler configuration"),
         ({"plugins": ["MyPlugin"]}, "'MyPlugin' is no plugin"),

@@ -16,16 +16,7 @@ from kplan.catalogue import QUESTIONS
 from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
 from kplan.errors import InputError, UsageError
-from kplan.questions import (
-    Capacity,
-    Drain,
-    Explain,
-    InTurn,
-    Nodes,
-    Place,
-    Pods,
-    Shrink,
-)
+from kplan.questions import Capacity, Drain, Explain, InTurn, Nodes, Place, Pods, Shrink
 from kplan.questions.base import Question, question_type
 from kplan.questions.reading import QUESTION_KINDS, checked, question_of, read_questions, schema_text
 from tests.cli.commands import invoke

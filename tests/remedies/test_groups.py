@@ -73,11 +73,7 @@ def test_pods_in_the_way_move_only_where_they_fit_once_the_group_runs() -> None:
     offered = remedies(*nodes, group("gang", 2), owned("web-1", "1", "a"), *pods)["move-pod"]
 
     assert isinstance(offered, r.MovePod)
-    assert (offered.change.pod, offered.change.goes_to, offered.also) == (
-        "default/web-1",
-        "small",
-        UNSET,
-    )
+    assert (offered.change.pod, offered.change.goes_to, offered.also) == ("default/web-1", "small", UNSET)
     assert "move-pod" not in remedies(*nodes[:2], group("gang", 2), owned("web-1", "1", "a"), *pods)
 
 

@@ -45,12 +45,7 @@ ADVICE = "leave spec.replicas out of the manifest"
 @pytest.mark.parametrize(
     ("replicas", "live", "last", "words"),
     [
-        (
-            5,
-            7,
-            None,
-            f"requests 5 replicas, and {WHO} {BACK}, 7 at present: {ADVICE}",
-        ),
+        (5, 7, None, f"requests 5 replicas, and {WHO} {BACK}, 7 at present: {ADVICE}"),
         (7, 7, 7, f"requests 7 replicas, and {WHO} {BACK}: {ADVICE}"),
         (1, 7, None, f"requests 1 replica, and {WHO} will set them to 2 at once: {ADVICE}"),
         (12, None, None, f"requests 12 replicas, and {WHO} will set them to 10 at once: {ADVICE}"),

@@ -171,11 +171,7 @@ def test_an_upgrade_ends_at_a_node_that_cannot_be_emptied_unless_it_is_forced() 
 
 @pytest.mark.parametrize(
     "upgrade",
-    [
-        {"keeps_surge": True},
-        {"cordons_all": True, "pause": 60.0, "waits_for_nodes": False},
-        {"uncordons_failed": True},
-    ],
+    [{"keeps_surge": True}, {"cordons_all": True, "pause": 60.0, "waits_for_nodes": False}, {"uncordons_failed": True}],
 )
 def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back(upgrade: dict[str, Any]) -> None:
     ends = []

@@ -12,10 +12,7 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.simulation.loop import Simulation, start
-from kplan.course.simulation.nodes import (
-    Departure,
-    depart,
-)
+from kplan.course.simulation.nodes import Departure, depart
 from kplan.course.task import Task, read_manifests
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, daemon_set, deployment, node, running

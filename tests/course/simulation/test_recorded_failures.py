@@ -54,8 +54,7 @@ def _times(events: list[tuple[float, str, str, str]], until: float) -> Times:
 def _theirs(case: dict[str, Any]) -> Times:
     pods = case["pods"]
     return _times(
-        [(at, what, pod, pods[pod]["workload"]) for at, what, pod, *_ in case["events"] if pods.get(pod)],
-        case["until"],
+        [(at, what, pod, pods[pod]["workload"]) for at, what, pod, *_ in case["events"] if pods.get(pod)], case["until"]
     )
 
 

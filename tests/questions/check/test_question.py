@@ -82,12 +82,7 @@ WEB = workload("web", ["n1", "n2"])
         ("node drains", WEB, [*WEB, budget("web", minAvailable=2)], ["n1", "n2"]),
         ("zone may be lost", WEB, workload("web", ["n1", "n2"], cpu="3"), ["z1", "z2"]),
         ("surge", workload("web", ["n1", "n2"], cpu="2"), workload("web", ["n1", "n2"], cpu="3"), [f"{KEY}/web"]),
-        (
-            "budget",
-            [*WEB, budget("web", minAvailable=1)],
-            [*WEB, budget("web", minAvailable="100%")],
-            ["default/web"],
-        ),
+        ("budget", [*WEB, budget("web", minAvailable=1)], [*WEB, budget("web", minAvailable="100%")], ["default/web"]),
         ("one change", [], [waiting("p", cpu="6")], ["default/p"]),
     ],
 )

@@ -127,11 +127,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "where budgets guard all pods, one of them is loosened": (
         [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable="100%")],
         "moves budgets",
-        [
-            LOOSEN,
-            *moves("g1", "first-h1-000"),
-            RESTORE,
-        ],
+        [LOOSEN, *moves("g1", "first-h1-000"), RESTORE],
     ),
     "a new node disturbs less than a budget that is loosened": (
         [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable=1)],
@@ -158,10 +154,7 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
             deployment("big", "4", ("",)),
         ],
         "",
-        [
-            template_patch("web", '{"nodeSelector":{"disk":"ssd"}}'),
-            "kubectl uncordon b",
-        ],
+        [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}'), "kubectl uncordon b"],
     ),
     "two nodes rather than one, and pods among those that a taint is for": (
         [
