@@ -8,25 +8,18 @@ from typing import NamedTuple
 
 
 class Home(NamedTuple):
-    """The module of a question, a folder where it has a view.
+    """The module of a question, a folder where it has a view."""
 
-    Attributes
-    ----------
-    name : of the module; also of the command, which is the function of that name in the module of that name in
-        `kplan.commands`
-    questions : its structs; the kind of NAME is NAMEQuestion
-    documents : kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
-        MODULE:VIEW
-    short_help : its line there; empty if there is no command
-    tool : the name of its tool for agents, where that is not the name of the struct
-    without_tool : structs of questions that are no tools, since they cannot be asked without a file, or for checks only
-    """
-
+    #: of the module; also of the command, which is the function of that name in the module of that name in
+    #: `kplan.commands`
     name: str
-    questions: tuple[str, ...]
+    questions: tuple[str, ...]  #: its structs; the kind of NAME is NAMEQuestion
+    #: kind of document -> its module in `kplan.documents`, and that of the folder whose ``VIEW`` shows it, or
+    #: MODULE:VIEW
     documents: Mapping[str, tuple[str, str]] = {}
-    short_help: str = ""
-    tool: str = ""
+    short_help: str = ""  #: its line there; empty if there is no command
+    tool: str = ""  #: the name of its tool for agents, where that is not the name of the struct
+    #: structs of questions that are no tools, since they cannot be asked without a file, or for checks only
     without_tool: tuple[str, ...] = ()
 
     def module(self, name: str) -> str:

@@ -22,35 +22,23 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class InputWarning(Document, frozen=True):
-    """Something that does not stop the answer but may change it.
+    """Something that does not stop the answer but may change it."""
 
-    Attributes
-    ----------
-    code : a stable word for this sort of warning
-    object : what it is about, such as Node/n1
-    file, line : where a manifest has the object, or the field; absent for what comes from no manifest
-    """
-
-    code: str
-    object: str
+    code: str  #: a stable word for this sort of warning
+    object: str  #: what it is about, such as Node/n1
     message: str
+    #: file, line: where a manifest has the object, or the field; absent for what comes from no manifest
     file: str | UnsetType = UNSET
     line: Positive | UnsetType = UNSET
 
 
 class MissingKind(Document, frozen=True):
-    """A kind of object that could not be read.
-
-    Attributes
-    ----------
-    blinds : plugins that decide without these objects
-    namespaces : those that the reason names; absent where it names none
-    """
+    """A kind of object that could not be read."""
 
     resource: str
     reason: str
-    blinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] | UnsetType = UNSET
+    blinds: tuple[str, ...] = ()  #: plugins that decide without these objects
+    namespaces: tuple[str, ...] | UnsetType = UNSET  #: those that the reason names; absent where it names none
 
 
 ChangeWord = Literal[
@@ -67,21 +55,14 @@ class RequestSum(Document, frozen=True, kw_only=True):
 
 
 class ClusterChange(Document, frozen=True, kw_only=True):
-    """A change to the cluster, made on paper before the question is answered.
+    """A change to the cluster, made on paper before the question is answered."""
 
-    Attributes
-    ----------
-    change : what was done: with, without, add-nodes, cordon, uncordon, scale, resize, taint, budget, quota, or settle
-    what : the argument of the flag; a file for with, empty for settle
-    count : how many objects were added, replaced, removed or changed, dependent ones included
-    objects : the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
-    requests : of resize: resource -> the requests of the pods that have a recommendation, of those that had a node
-    """
-
+    #: what was done: with, without, add-nodes, cordon, uncordon, scale, resize, taint, budget, quota, or settle
     change: ChangeWord
-    what: str
-    count: Count = 0
-    objects: tuple[str, ...] = ()
+    what: str  #: the argument of the flag; a file for with, empty for settle
+    count: Count = 0  #: how many objects were added, replaced, removed or changed, dependent ones included
+    objects: tuple[str, ...] = ()  #: the first of them, as KIND/NAME or KIND/NAMESPACE/NAME
+    #: of resize: resource -> the requests of the pods that have a recommendation, of those that had a node
     requests: dict[str, RequestSum] | UnsetType = UNSET
 
 
@@ -118,25 +99,17 @@ class MissingName(Document, frozen=True):
 
 
 class RefusedPods(Document, frozen=True, kw_only=True):
-    """Why the API server takes no more pods of a workload.
+    """Why the API server takes no more pods of a workload."""
 
-    Attributes
-    ----------
-    by : what refuses them, such as ResourceQuota web/team; empty where it has no name
-    uses : where a quota does
-    message : of the API server; empty where nothing tells it
-    reason, since : what a Deployment's condition ReplicaFailure says, where that is all that is known
-    raises : the quotas that have to allow more; empty where none refuses them, or where that is not known
-    lacks : what has to exist for the pods, and does not
-    """
-
-    by: str = ""
-    uses: tuple[QuotaUse, ...] = ()
-    message: str = ""
+    by: str = ""  #: what refuses them, such as ResourceQuota web/team; empty where it has no name
+    uses: tuple[QuotaUse, ...] = ()  #: where a quota does
+    message: str = ""  #: of the API server; empty where nothing tells it
+    #: reason, since: what a Deployment's condition ReplicaFailure says, where that is all that is known
     reason: str = ""
     since: str | None = None
+    #: the quotas that have to allow more; empty where none refuses them, or where that is not known
     raises: tuple[QuotaRaise, ...] = ()
-    lacks: MissingName | UnsetType = UNSET
+    lacks: MissingName | UnsetType = UNSET  #: what has to exist for the pods, and does not
 
 
 class UnmodelledFeature(msgspec.Struct, frozen=True):

@@ -122,17 +122,11 @@ _TERM_PATHS = tuple(
 
 
 class FilledField(Document, frozen=True):
-    """A field whose value the manifest does not state.
-
-    Attributes
-    ----------
-    value : its value now; null for a field that was removed
-    source : what filled it in, such as LimitRange limited/limits
-    """
+    """A field whose value the manifest does not state."""
 
     field: str
-    value: Any
-    source: str
+    value: Any  #: its value now; null for a field that was removed
+    source: str  #: what filled it in, such as LimitRange limited/limits
 
 
 class Stage(msgspec.Struct, frozen=True):

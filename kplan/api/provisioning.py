@@ -138,19 +138,14 @@ class ScalableReference(KubeStruct, frozen=True):
 
 
 class CapacityBufferSpec(KubeStruct, frozen=True):
-    """How much room there is to be for further pods of a template or of a workload.
-
-    Attributes
-    ----------
-    replicas, percentage : for how many pods, and for how many in a hundred of the workload's; the larger counts
-    limits : what they may request together
-    """
+    """How much room there is to be for further pods of a template or of a workload."""
 
     pod_template_ref: TemplateReference | None = None
     scalable_ref: ScalableReference | None = None
+    #: replicas, percentage: for how many pods, and for how many in a hundred of the workload's; the larger counts
     replicas: Int32 | None = None
     percentage: Int32 | None = None
-    limits: ResourceList = {}
+    limits: ResourceList = {}  #: what they may request together
 
 
 class CapacityBuffer(ApiObject, frozen=True):

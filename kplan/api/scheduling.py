@@ -41,17 +41,12 @@ class DisruptionMode(KubeStruct, frozen=True):
 
 
 class PodGroupSpec(KubeStruct, frozen=True):
-    """What belongs to a group of pods.
-
-    Attributes
-    ----------
-    disruption_mode : Pod or PodGroup; an object since v1alpha3
-    """
+    """What belongs to a group of pods."""
 
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    disruption_mode: str | DisruptionMode | None = None
+    disruption_mode: str | DisruptionMode | None = None  #: Pod or PodGroup; an object since v1alpha3
     priority_class_name: str = ""
     priority: Int32 | None = None
 

@@ -103,25 +103,18 @@ class Upgrade(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_field="change"):
-    """What all changes share, as far as an answer tells it.
-
-    Attributes
-    ----------
-    text : the change in words
-    commands : to be pasted, in this order; a line that starts with # says what no command does
-    undo : commands that undo it
-    achieves : pods that run after this action and did not before, as NAMESPACE/NAME; KIND/NAMESPACE/NAME of the
-        workload for replicas that the action replaces
-    disturbs : running pods that are deleted or replaced, as NAMESPACE/NAME
-    """
+    """What all changes share, as far as an answer tells it."""
 
     costs: ClassVar[int] = 0  #: the `weight`, where that is always the same
 
-    text: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET  #: the change in words
+    #: to be pasted, in this order; a line that starts with # says what no command does
     commands: tuple[str, ...] | UnsetType = UNSET
-    undo: tuple[str, ...] | UnsetType = UNSET
+    undo: tuple[str, ...] | UnsetType = UNSET  #: commands that undo it
+    #: pods that run after this action and did not before, as NAMESPACE/NAME; KIND/NAMESPACE/NAME of the workload for
+    #: replicas that the action replaces
     achieves: tuple[str, ...] | UnsetType = UNSET
-    disturbs: tuple[str, ...] | UnsetType = UNSET
+    disturbs: tuple[str, ...] | UnsetType = UNSET  #: running pods that are deleted or replaced, as NAMESPACE/NAME
 
     @property
     def words(self) -> str:

@@ -53,14 +53,9 @@ class Uncordon(OfNodes, frozen=True, tag="uncordon"):
 
 
 class AwaitNodes(OfNodes, frozen=True, tag="await"):
-    """Wait until nodes are set up.
+    """Wait until nodes are set up."""
 
-    Attributes
-    ----------
-    taints : the keys of the taints that they lose then
-    """
-
-    taints: tuple[str, ...]
+    taints: tuple[str, ...]  #: the keys of the taints that they lose then
 
     @property
     def words(self) -> str:
@@ -81,17 +76,11 @@ class AwaitNodes(OfNodes, frozen=True, tag="await"):
 
 
 class Drain(OfNodes, frozen=True, tag="drain"):
-    """Nodes that are drained, one after the other, as by ``kubectl drain``.
-
-    Attributes
-    ----------
-    timeout : seconds after which kubectl gives up; null for never
-    upgrade : of the nodes, which come back; null for a plain drain
-    """
+    """Nodes that are drained, one after the other, as by ``kubectl drain``."""
 
     options: DrainOptions | None = None
-    timeout: float | None = None
-    upgrade: Upgrade | None = None
+    timeout: float | None = None  #: seconds after which kubectl gives up; null for never
+    upgrade: Upgrade | None = None  #: of the nodes, which come back; null for a plain drain
 
     @property
     def words(self) -> str:
@@ -110,14 +99,9 @@ class Drain(OfNodes, frozen=True, tag="drain"):
 
 
 class Fail(OfNodes, frozen=True, tag="fail"):
-    """Nodes whose kubelets fall silent: their last heartbeat is now.
+    """Nodes whose kubelets fall silent: their last heartbeat is now."""
 
-    Attributes
-    ----------
-    machine_gone : a cloud's controller deletes the nodes
-    """
-
-    machine_gone: bool = False
+    machine_gone: bool = False  #: a cloud's controller deletes the nodes
 
     @property
     def words(self) -> str:
@@ -133,14 +117,9 @@ class Recover(OfNodes, frozen=True, tag="recover"):
 
 
 class NotReady(OfNodes, frozen=True, tag="notReady"):
-    """Nodes whose kubelets post that they are not ready.
+    """Nodes whose kubelets post that they are not ready."""
 
-    Attributes
-    ----------
-    pods_handled : they start and end pods all the same
-    """
-
-    pods_handled: bool = False
+    pods_handled: bool = False  #: they start and end pods all the same
 
     @property
     def words(self) -> str:
@@ -209,20 +188,14 @@ _BRINGS = "the pods claim devices, so wait until {} ResourceSlices like those of
 
 
 class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
-    """New nodes that equal an existing one.
-
-    Attributes
-    ----------
-    devices : waiting pods claim devices, which the new nodes have to bring
-    labels : KEY=VALUE of labels in which they differ from it; KEY alone for a value that no node has yet
-    room : RESOURCE=AMOUNT of what is allocatable instead
-    """
+    """New nodes that equal an existing one."""
 
     nodes: NodeCount
     like: str
-    devices: bool = False
+    devices: bool = False  #: waiting pods claim devices, which the new nodes have to bring
+    #: KEY=VALUE of labels in which they differ from it; KEY alone for a value that no node has yet
     labels: tuple[str, ...] = ()
-    room: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()  #: RESOURCE=AMOUNT of what is allocatable instead
 
     @classmethod
     def parse(cls, text: str) -> AddNodes:
@@ -268,33 +241,23 @@ class RemoveNodes(OfNodes, frozen=True, tag="removeNodes"):
 
 
 class Place(Document, frozen=True):
-    """A pod that is deleted, and where its controller's next pod goes.
-
-    Attributes
-    ----------
-    goes_to : the scheduler's decision; empty where it is not known
-    workload : KIND/NAMESPACE/NAME of what creates the next one; absent if nothing is waited for
-    ready : how many of the workload's pods are ready before, and again when the next one is; absent as `workload`
-    """
+    """A pod that is deleted, and where its controller's next pod goes."""
 
     pod: str
-    goes_to: str = ""
+    goes_to: str = ""  #: the scheduler's decision; empty where it is not known
+    #: KIND/NAMESPACE/NAME of what creates the next one; absent if nothing is waited for
     workload: str | UnsetType = UNSET
+    #: how many of the workload's pods are ready before, and again when the next one is; absent as `workload`
     ready: Count | UnsetType = UNSET
 
 
 class Move(ChangeBase, frozen=True, tag="move"):
-    """Cordon a node, delete pods there one after another, each when the one before runs elsewhere, and uncordon it.
-
-    Attributes
-    ----------
-    uncordons : the node accepts pods before, and again afterwards
-    of_others : NAMESPACE/NAME of a workload of another namespace than the pods that are to run; empty for none
-    """
+    """Cordon a node, delete pods there one after another, each when the one before runs elsewhere, and uncordon it."""
 
     node: str
     pods: tuple[Place, ...]
-    uncordons: bool = True
+    uncordons: bool = True  #: the node accepts pods before, and again afterwards
+    #: NAMESPACE/NAME of a workload of another namespace than the pods that are to run; empty for none
     of_others: str = ""
 
     @property

@@ -67,15 +67,10 @@ class Apply(ChangeBase, frozen=True, tag="apply"):
 
 
 class Delete(ChangeBase, frozen=True, tag="delete"):
-    """Objects that are deleted with what they own: KIND/[NS/]NAME; on paper also globs, or KIND?label=value.
-
-    Attributes
-    ----------
-    grace_period : seconds in which pods have to stop; null for their own
-    """
+    """Objects that are deleted with what they own: KIND/[NS/]NAME; on paper also globs, or KIND?label=value."""
 
     objects: tuple[str, ...]
-    grace_period: Grace | None = None
+    grace_period: Grace | None = None  #: seconds in which pods have to stop; null for their own
 
     @property
     def words(self) -> str:
@@ -93,27 +88,16 @@ class Delete(ChangeBase, frozen=True, tag="delete"):
 
 
 class Scale(ChangeBase, frozen=True, tag="scale"):
-    """Run another number of replicas.
+    """Run another number of replicas."""
 
-    Attributes
-    ----------
-    workload : KIND/[NAMESPACE/]NAME
-    old : how many it has; absent where that is not known
-    autoscaler : the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
-    lowest : the autoscaler's least number of replicas
-    stops : how many running ones that stops
-    drops : pods that wait and are not wanted any more, as NAMESPACE/NAME
-    of_others : the workload, as NAMESPACE/NAME, if it is of another namespace than the pods that are to run
-    """
-
-    workload: str
+    workload: str  #: KIND/[NAMESPACE/]NAME
     replicas: Replicas
-    old: Count | UnsetType = UNSET
-    autoscaler: str = ""
-    lowest: Count = 0
-    stops: Count = 0
-    drops: tuple[str, ...] | UnsetType = UNSET
-    of_others: str = ""
+    old: Count | UnsetType = UNSET  #: how many it has; absent where that is not known
+    autoscaler: str = ""  #: the HorizontalPodAutoscaler that sets their number, whose bounds change; empty for none
+    lowest: Count = 0  #: the autoscaler's least number of replicas
+    stops: Count = 0  #: how many running ones that stops
+    drops: tuple[str, ...] | UnsetType = UNSET  #: pods that wait and are not wanted any more, as NAMESPACE/NAME
+    of_others: str = ""  #: the workload, as NAMESPACE/NAME, if it is of another namespace than the pods that are to run
 
     @classmethod
     def parse(cls, text: str) -> Scale:
@@ -156,21 +140,13 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
 
 
 class Patch(ChangeBase, frozen=True, tag="patch"):
-    """Change what the pods of a workload say; its controller replaces them.
+    """Change what the pods of a workload say; its controller replaces them."""
 
-    Attributes
-    ----------
-    object : KIND/NAMESPACE/NAME of the workload, or of a pod that is created again
-    patch : of the pods' ``spec``, a strategic merge patch as JSON
-    remedy : what is changed
-    replaces : how many pods that run its controller replaces
-    restarts : waiting pods of a StatefulSet, as NAMESPACE/NAME, which it does not replace before they run
-    """
-
-    object: str
-    patch: str
-    remedy: Remedy
-    replaces: Count = 0
+    object: str  #: KIND/NAMESPACE/NAME of the workload, or of a pod that is created again
+    patch: str  #: of the pods' ``spec``, a strategic merge patch as JSON
+    remedy: Remedy  #: what is changed
+    replaces: Count = 0  #: how many pods that run its controller replaces
+    #: waiting pods of a StatefulSet, as NAMESPACE/NAME, which it does not replace before they run
     restarts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -278,17 +254,12 @@ _MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
 
 class LoosenBudget(ChangeBase, frozen=True, tag="budget"):
-    """Let a disruption budget allow more for a while.
-
-    Attributes
-    ----------
-    budget : NAMESPACE/NAME
-    old, to : the fields of its ``spec`` that change, as JSON
-    """
+    """Let a disruption budget allow more for a while."""
 
     costs: ClassVar[int] = 6
 
-    budget: str
+    budget: str  #: NAMESPACE/NAME
+    #: old, to: the fields of its ``spec`` that change, as JSON
     old: str
     to: str
 
@@ -346,47 +317,29 @@ class RaiseQuota(ChangeBase, frozen=True, tag="quota"):
 
 
 class Admitted(Document, frozen=True, omit_defaults=True):
-    """Values of a label that the nodes of a NodePool may have besides, such as an instance type or a zone.
+    """Values of a label that the nodes of a NodePool may have besides, such as an instance type or a zone."""
 
-    Attributes
-    ----------
-    key : of the requirement in the pool's template
-    operator : In, whose list is to have the values, or NotIn, whose list is not to have them
-    index : of the requirement
-    at : for NotIn: where the values stand in its list
-    """
-
-    key: str
-    operator: Literal["In", "NotIn"]
+    key: str  #: of the requirement in the pool's template
+    operator: Literal["In", "NotIn"]  #: In, whose list is to have the values, or NotIn, whose list is not to have them
     values: tuple[str, ...]
-    index: Count = 0
-    at: tuple[int, ...] = ()
+    index: Count = 0  #: of the requirement
+    at: tuple[int, ...] = ()  #: for NotIn: where the values stand in its list
 
 
 class GroupSize(Document, frozen=True, omit_defaults=True):
-    """A larger maximum size of a node group.
-
-    Attributes
-    ----------
-    cloud : whose group it is, where its name is the cloud's own: aws, or clusterapi; empty for others
-    """
+    """A larger maximum size of a node group."""
 
     old: Count
     to: Count
-    cloud: str = ""
+    cloud: str = ""  #: whose group it is, where its name is the cloud's own: aws, or clusterapi; empty for others
 
 
 class Pool(ChangeBase, frozen=True, tag="pool"):
-    """Let an autoscaler add more: one of higher limits or further values of a NodePool, or a larger node group.
-
-    Attributes
-    ----------
-    name : of the NodePool or the node group
-    """
+    """Let an autoscaler add more: one of higher limits or further values of a NodePool, or a larger node group."""
 
     costs: ClassVar[int] = 4
 
-    name: str
+    name: str  #: of the NodePool or the node group
     limits: tuple[LimitChange, ...] = ()
     admits: Admitted | None = None
     size: GroupSize | None = None

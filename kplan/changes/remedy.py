@@ -18,70 +18,47 @@ RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
 
 
 class Helped(Document, frozen=True):
-    """How many pending pods of a workload a remedy lets run.
-
-    Attributes
-    ----------
-    of : how many are pending
-    """
+    """How many pending pods of a workload a remedy lets run."""
 
     pods: Count
-    of: Positive
+    of: Positive  #: how many are pending
 
 
 class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
-    """The fields that all remedies share.
+    """The fields that all remedies share."""
 
-    Attributes
-    ----------
-    then : the node of the pod after the change; null where it is not known, or for many pods
-    checked : the decision was made again with the change, and has this result
-    helps : how many pending pods of the workload, or of the pod group, get a node; absent where only one is pending
-    members : of a pod group: NAMESPACE/NAME of the pods that change, where others wait that do not; absent otherwise
-    """
-
-    then: str | None
-    checked: bool = True
+    then: str | None  #: the node of the pod after the change; null where it is not known, or for many pods
+    checked: bool = True  #: the decision was made again with the change, and has this result
+    #: how many pending pods of the workload, or of the pod group, get a node; absent where only one is pending
     helps: Helped | UnsetType = UNSET
+    #: of a pod group: NAMESPACE/NAME of the pods that change, where others wait that do not; absent otherwise
     members: tuple[str, ...] | UnsetType = UNSET
 
 
 class RequestChange(Document, frozen=True, kw_only=True):
-    """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits.
-
-    Attributes
-    ----------
-    recommended : by a VerticalPodAutoscaler, NAMESPACE/NAME, from what the container uses; empty where none is known
-    """
+    """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits."""
 
     container: str
     resource: str
     old: str = named(name="from")
     to: str
+    #: by a VerticalPodAutoscaler, NAMESPACE/NAME, from what the container uses; empty where none is known
     recommended: str = ""
 
 
 class LowerRequest(RemedyBase, frozen=True, kw_only=True, tag="lower-request"):
-    """Lower requests of the pod.
-
-    Attributes
-    ----------
-    also : further requests that must be lowered with it; absent for none
-    """
+    """Lower requests of the pod."""
 
     change: RequestChange
+    #: further requests that must be lowered with it; absent for none
     also: tuple[RequestChange, ...] | UnsetType = UNSET
 
 
 class TolerationChange(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """Taints that the pod is to tolerate, KEY=VALUE:EFFECT.
-
-    Attributes
-    ----------
-    for_others : one of them keeps nodes free for other pods, such as those that request what only these nodes have
-    """
+    """Taints that the pod is to tolerate, KEY=VALUE:EFFECT."""
 
     taints: tuple[str, ...]
+    #: one of them keeps nodes free for other pods, such as those that request what only these nodes have
     for_others: bool = False
 
 
@@ -92,19 +69,12 @@ class TolerateTaint(RemedyBase, frozen=True, kw_only=True, tag="tolerate-taint")
 
 
 class SelectorChange(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """A condition of the pod on node labels, KEY=VALUE.
+    """A condition of the pod on node labels, KEY=VALUE."""
 
-    Attributes
-    ----------
-    where : nodeSelector or nodeAffinity
-    to : null for a condition that is left out
-    is_met : some node has such a label, so that it is probably meant as it is
-    """
-
-    where: Literal["nodeSelector", "nodeAffinity"]
+    where: Literal["nodeSelector", "nodeAffinity"]  #: nodeSelector or nodeAffinity
     old: str = named(name="from")
-    to: str | None
-    is_met: bool = False
+    to: str | None  #: null for a condition that is left out
+    is_met: bool = False  #: some node has such a label, so that it is probably meant as it is
 
 
 class CorrectSelector(RemedyBase, frozen=True, kw_only=True, tag="correct-selector"):
@@ -114,16 +84,10 @@ class CorrectSelector(RemedyBase, frozen=True, kw_only=True, tag="correct-select
 
 
 class NameChange(Document, frozen=True, kw_only=True):
-    """A name that the pod, or something that it uses, refers to.
+    """A name that the pod, or something that it uses, refers to."""
 
-    Attributes
-    ----------
-    what : such as claim, storage class, scheduler, toleration, topologyKey
-    of : the object whose reference it is; empty for the pod itself
-    """
-
-    what: str
-    of: str = ""
+    what: str  #: such as claim, storage class, scheduler, toleration, topologyKey
+    of: str = ""  #: the object whose reference it is; empty for the pod itself
     old: str = named(name="from")
     to: str
 
@@ -135,15 +99,10 @@ class CorrectName(RemedyBase, frozen=True, kw_only=True, tag="correct-name"):
 
 
 class NamespaceAddition(Document, frozen=True, kw_only=True):
-    """A namespace that a required affinity to other pods is to search as well.
-
-    Attributes
-    ----------
-    selector : the label selector of the term, which matches pods there
-    """
+    """A namespace that a required affinity to other pods is to search as well."""
 
     namespace: str
-    selector: str
+    selector: str  #: the label selector of the term, which matches pods there
     topology_key: str
 
 
@@ -183,30 +142,19 @@ class CreateObject(RemedyBase, frozen=True, kw_only=True, tag="create"):
 
 
 class Awaited(Document, frozen=True, kw_only=True):
-    """Something under way after which the pod runs, or is scheduled, without anybody's doing.
+    """Something under way after which the pod runs, or is scheduled, without anybody's doing."""
 
-    Attributes
-    ----------
-    what : node (it is being set up), pod (it ends), or gates (the named controller removes them)
-    name : of the node, NAMESPACE/NAME of the pod, or the name of the controller, such as Kueue
-    because : keys of the node's taints that go away then, the node of the pod, or the gates
-    """
-
+    #: node (it is being set up), pod (it ends), or gates (the named controller removes them)
     what: Literal["node", "pod", "gates"]
-    name: str
-    because: tuple[str, ...] = ()
+    name: str  #: of the node, NAMESPACE/NAME of the pod, or the name of the controller, such as Kueue
+    because: tuple[str, ...] = ()  #: keys of the node's taints that go away then, the node of the pod, or the gates
 
 
 class Await(RemedyBase, frozen=True, kw_only=True, tag="wait"):
-    """Wait for what is under way already.
-
-    Attributes
-    ----------
-    command : shows how far it is
-    """
+    """Wait for what is under way already."""
 
     change: Awaited
-    command: str = ""
+    command: str = ""  #: shows how far it is
 
 
 class GateChange(Document, frozen=True, kw_only=True):
@@ -228,28 +176,18 @@ class NodeChange(Document, frozen=True, kw_only=True):
 
 
 class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
-    """Uncordon a node.
-
-    Attributes
-    ----------
-    also : further nodes that must be uncordoned with it; absent for none
-    """
+    """Uncordon a node."""
 
     change: NodeChange
-    also: tuple[NodeChange, ...] | UnsetType = UNSET
+    also: tuple[NodeChange, ...] | UnsetType = UNSET  #: further nodes that must be uncordoned with it; absent for none
 
 
 class NodeRepair(Document, frozen=True, kw_only=True):
-    """A node that would take the pod if it were well.
-
-    Attributes
-    ----------
-    taints : the keys of the taints that state what is wrong with it
-    resource, capacity : what it has, and how much, while less is allocatable: its device plugin does not work
-    """
+    """A node that would take the pod if it were well."""
 
     node: str
-    taints: tuple[str, ...]
+    taints: tuple[str, ...]  #: the keys of the taints that state what is wrong with it
+    #: resource, capacity: what it has, and how much, while less is allocatable: its device plugin does not work
     resource: str = ""
     capacity: str = ""
     allocatable: str = "0"
@@ -272,20 +210,15 @@ class RuleChange(Document, frozen=True, kw_only=True):
 
 
 class NodeAddition(Document, frozen=True, kw_only=True, omit_defaults=True):
-    """New nodes that equal an existing one.
-
-    Attributes
-    ----------
-    devices : the pods claim devices, which the nodes have to bring; absent where they claim none
-    labels : KEY=VALUE of labels that differ, as the pods require them; KEY alone for a value that no node has yet
-    room : RESOURCE=AMOUNT of what is to be allocatable, where no node has as much
-    """
+    """New nodes that equal an existing one."""
 
     nodes: Positive
     like: str
+    #: the pods claim devices, which the nodes have to bring; absent where they claim none
     devices: Literal[True] | UnsetType = UNSET
+    #: KEY=VALUE of labels that differ, as the pods require them; KEY alone for a value that no node has yet
     labels: tuple[str, ...] = ()
-    room: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()  #: RESOURCE=AMOUNT of what is to be allocatable, where no node has as much
 
 
 class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
@@ -295,32 +228,21 @@ class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
 
 
 class MovedPod(Document, frozen=True, kw_only=True):
-    """A running pod that is moved to make room.
-
-    Attributes
-    ----------
-    goes_to : where it fits as well
-    budgets : NAMESPACE/NAME of the disruption budgets that count it; all of them allow its disruption
-    of_others : NAMESPACE/NAME of its workload, where that is of another namespace than the pod that waits
-    """
+    """A running pod that is moved to make room."""
 
     pod: str
     node: str
-    goes_to: str
+    goes_to: str  #: where it fits as well
+    #: NAMESPACE/NAME of the disruption budgets that count it; all of them allow its disruption
     budgets: tuple[str, ...] = ()
-    of_others: str = ""
+    of_others: str = ""  #: NAMESPACE/NAME of its workload, where that is of another namespace than the pod that waits
 
 
 class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
-    """Move a running pod that fits elsewhere.
-
-    Attributes
-    ----------
-    also : further pods that must be moved with it; absent for none
-    """
+    """Move a running pod that fits elsewhere."""
 
     change: MovedPod
-    also: tuple[MovedPod, ...] | UnsetType = UNSET
+    also: tuple[MovedPod, ...] | UnsetType = UNSET  #: further pods that must be moved with it; absent for none
 
 
 class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
@@ -330,16 +252,10 @@ class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
 
 
 class PoolChange(Document, frozen=True, kw_only=True):
-    """What an autoscaler may add besides.
+    """What an autoscaler may add besides."""
 
-    Attributes
-    ----------
-    pools : names of the NodePools or node groups that change
-    text : the change in words, as that of the change ``pool``
-    """
-
-    pools: tuple[str, ...]
-    text: str
+    pools: tuple[str, ...]  #: names of the NodePools or node groups that change
+    text: str  #: the change in words, as that of the change ``pool``
 
 
 class WidenPool(RemedyBase, frozen=True, kw_only=True, tag="pool"):
@@ -349,21 +265,15 @@ class WidenPool(RemedyBase, frozen=True, kw_only=True, tag="pool"):
 
 
 class PriorityChange(Document, frozen=True, kw_only=True):
-    """A priority at which the pod may evict others.
-
-    Attributes
-    ----------
-    priority_class : a class that has it
-    evicts : pods that would be evicted
-    budgets : NAMESPACE/NAME of the disruption budgets that count one of these; all of them allow it
-    group : NAMESPACE/NAME of the PodGroup that has to name the class besides its pods; absent for a pod on its own
-    """
+    """A priority at which the pod may evict others."""
 
     old: int = named(name="from")
     to: int
-    priority_class: str
-    evicts: tuple[str, ...]
+    priority_class: str  #: a class that has it
+    evicts: tuple[str, ...]  #: pods that would be evicted
+    #: NAMESPACE/NAME of the disruption budgets that count one of these; all of them allow it
     budgets: tuple[str, ...] = ()
+    #: NAMESPACE/NAME of the PodGroup that has to name the class besides its pods; absent for a pod on its own
     group: str | UnsetType = UNSET
 
 
@@ -394,18 +304,11 @@ class MoreReplicas(RemedyBase, frozen=True, kw_only=True, tag="more-replicas"):
 
 
 class BudgetChange(Document, frozen=True, kw_only=True):
-    """A field of a disruption budget.
+    """A field of a disruption budget."""
 
-    Attributes
-    ----------
-    budget : NAMESPACE/NAME
-    old : the field as it is, such as ``minAvailable: 3``; empty where it is not set
-    to : the field as it has to be
-    """
-
-    budget: str
-    old: str = named(name="from")
-    to: str
+    budget: str  #: NAMESPACE/NAME
+    old: str = named(name="from")  #: the field as it is, such as ``minAvailable: 3``; empty where it is not set
+    to: str  #: the field as it has to be
 
 
 class ChangeBudget(RemedyBase, frozen=True, kw_only=True, tag="change-budget"):
@@ -415,15 +318,10 @@ class ChangeBudget(RemedyBase, frozen=True, kw_only=True, tag="change-budget"):
 
 
 class RolloutChange(Document, frozen=True, kw_only=True):
-    """How a rollout goes, such as ``maxUnavailable: 1`` instead of ``maxUnavailable: 0``.
-
-    Attributes
-    ----------
-    replicas : of which one may be missing meanwhile
-    """
+    """How a rollout goes, such as ``maxUnavailable: 1`` instead of ``maxUnavailable: 0``."""
 
     workload: str
-    replicas: Positive
+    replicas: Positive  #: of which one may be missing meanwhile
     old: str = named(name="from")
     to: str
 
@@ -435,14 +333,9 @@ class AllowUnavailable(RemedyBase, frozen=True, kw_only=True, tag="allow-unavail
 
 
 class MinCountChange(Document, frozen=True, kw_only=True):
-    """Fewer pods of a gang that must fit at the same time.
+    """Fewer pods of a gang that must fit at the same time."""
 
-    Attributes
-    ----------
-    group : NAMESPACE/NAME of the PodGroup
-    """
-
-    group: str
+    group: str  #: NAMESPACE/NAME of the PodGroup
     old: Positive = named(name="from")
     to: Positive
 
@@ -454,14 +347,9 @@ class LowerMinCount(RemedyBase, frozen=True, kw_only=True, tag="lower-min-count"
 
 
 class MemberAddition(Document, frozen=True, kw_only=True):
-    """Further pods of a group, like those that it has.
+    """Further pods of a group, like those that it has."""
 
-    Attributes
-    ----------
-    group : NAMESPACE/NAME of the PodGroup
-    """
-
-    group: str
+    group: str  #: NAMESPACE/NAME of the PodGroup
     pods: Positive
 
 
@@ -472,16 +360,10 @@ class AddMembers(RemedyBase, frozen=True, kw_only=True, tag="add-members"):
 
 
 class TopologyRelease(Document, frozen=True, kw_only=True):
-    """A topology constraint of a PodGroup that is left out.
+    """A topology constraint of a PodGroup that is left out."""
 
-    Attributes
-    ----------
-    group : NAMESPACE/NAME of the PodGroup
-    key : the label that need not have one value any more
-    """
-
-    group: str
-    key: str
+    group: str  #: NAMESPACE/NAME of the PodGroup
+    key: str  #: the label that need not have one value any more
 
 
 class DropTopology(RemedyBase, frozen=True, kw_only=True, tag="drop-topology"):

@@ -312,17 +312,11 @@ def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerCon
 
 
 class Difference(Document, frozen=True):
-    """A field of the configuration whose value is not the default.
-
-    Attributes
-    ----------
-    default : null for a value that is absent
-    effective : null for a value that is absent
-    """
+    """A field of the configuration whose value is not the default."""
 
     path: str
-    default: Any
-    effective: Any
+    default: Any  #: null for a value that is absent
+    effective: Any  #: null for a value that is absent
 
 
 def to_document(config: SchedulerConfiguration) -> dict[str, object]:

@@ -4,8 +4,8 @@ Conventions:
 
 - Attributes are the JSON names in snake case. A field that may be null is ``X | None``; one that may be absent is
   ``X | UnsetType = UNSET``; every other field always stands in the document.
-- Docstrings are the documentation: that of a class, and the lines of its ``Attributes``, become the descriptions of the
-  schema.
+- Docstrings of classes become the descriptions of the schema, and so do the comments of fields that begin with ``#:``,
+  behind the field or above it. Above, several fields are named that have something in common: ``#: first, second: …``.
 - Structs hold facts. Sentences about them are made where they are shown, in `kplan.report`, and never parsed again;
   only what Kubernetes itself writes (messages, reasons) is text here.
 - A minor of the format adds fields only, so a new field of an existing struct has a default that stands for reports

@@ -60,64 +60,42 @@ def conditions_of(rule: str) -> tuple[Condition, ...]:
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):
-    """Where the cluster comes from, and how it was changed on paper.
-
-    Attributes
-    ----------
-    taken_at : RFC 3339; null when unknown
-    nodes, pods, digest : of the cluster after these changes
-    missing : kinds that could not be read
-    changes : the changes on paper, in order; absent where there are none
-    """
+    """Where the cluster comes from, and how it was changed on paper."""
 
     source: str
-    taken_at: str | None
+    taken_at: str | None  #: RFC 3339; null when unknown
+    #: nodes, pods, digest: of the cluster after these changes
     nodes: Count
     pods: Count
     digest: Digest
-    missing: tuple[MissingKind, ...]
+    missing: tuple[MissingKind, ...]  #: kinds that could not be read
+    #: the changes on paper, in order; absent where there are none
     changes: tuple[ClusterChange, ...] | UnsetType = UNSET
 
 
 class SchedulerRef(Document, frozen=True, kw_only=True):
-    """The scheduler that decides.
+    """The scheduler that decides."""
 
-    Attributes
-    ----------
-    kubernetes_version : the release whose rules hold: a minor, or a patch release where the server is known
-    feature_gates : those that are not at their default
-    ties : which of equally good nodes is chosen: as this release most likely does, the first by name, or an even draw
-    seed : of the draws; null where nothing is drawn
-    """
-
-    kubernetes_version: str
-    feature_gates: dict[str, bool] | UnsetType = UNSET
+    kubernetes_version: str  #: the release whose rules hold: a minor, or a patch release where the server is known
+    feature_gates: dict[str, bool] | UnsetType = UNSET  #: those that are not at their default
+    #: which of equally good nodes is chosen: as this release most likely does, the first by name, or an even draw
     ties: Literal["scheduler", "name", "even"] | UnsetType = UNSET
-    seed: int | UnsetType | None = UNSET
+    seed: int | UnsetType | None = UNSET  #: of the draws; null where nothing is drawn
     profiles: tuple[str, ...]
     config_source: str
 
 
 class Counted(Document, frozen=True):
-    """An event that makes the verdict fail, as --fail-on lists it.
+    """An event that makes the verdict fail, as --fail-on lists it."""
 
-    Attributes
-    ----------
-    object : NAMESPACE/NAME of a pod, a new node, or what a warning is about; KIND/NAMESPACE/NAME of a workload
-    rule : Unschedulable, Error, Gated, Refused, JobFailed, NotReplaced, Stuck, Preemption, PdbViolation, Unavailable,
-        NewNode, or the code of a warning
-    node : where it happens, for a preemption or a blocked eviction
-    victim : NAMESPACE/NAME of the pod whose budget is violated
-    runs : in how many runs it happens, where a question is asked many times
-    of_runs : the number of all runs there
-    """
-
-    object: str
+    object: str  #: NAMESPACE/NAME of a pod, a new node, or what a warning is about; KIND/NAMESPACE/NAME of a workload
+    #: Unschedulable, Error, Gated, Refused, JobFailed, NotReplaced, Stuck, Preemption, PdbViolation, Unavailable,
+    #: NewNode, or the code of a warning
     rule: str
-    node: str | None = None
-    victim: str | None = None
-    runs: Positive | UnsetType = UNSET
-    of_runs: Positive | UnsetType = UNSET
+    node: str | None = None  #: where it happens, for a preemption or a blocked eviction
+    victim: str | None = None  #: NAMESPACE/NAME of the pod whose budget is violated
+    runs: Positive | UnsetType = UNSET  #: in how many runs it happens, where a question is asked many times
+    of_runs: Positive | UnsetType = UNSET  #: the number of all runs there
 
     @property
     def text(self) -> str:
@@ -129,22 +107,14 @@ class Counted(Document, frozen=True):
 
 
 class Verdict(Document, frozen=True, kw_only=True):
-    """Pass or fail: whether anything happens that --fail-on lists.
-
-    Attributes
-    ----------
-    exit_code : 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
-    because : a line for each such event
-    counted : the same events with their fields, as far as they are about single objects
-    more : further such events, which are not listed
-    """
+    """Pass or fail: whether anything happens that --fail-on lists."""
 
     failed: bool
-    exit_code: Literal[0, 1]
+    exit_code: Literal[0, 1]  #: 0, or 1 when something in failOn happened; 0 in any case with --exit-zero
     fail_on: tuple[Condition, ...]
-    because: tuple[str, ...]
-    counted: tuple[Counted, ...] = ()
-    more: Count = 0
+    because: tuple[str, ...]  #: a line for each such event
+    counted: tuple[Counted, ...] = ()  #: the same events with their fields, as far as they are about single objects
+    more: Count = 0  #: further such events, which are not listed
 
     @staticmethod
     def of(fail_on: Sequence[Condition], counted: Sequence[Counted], also: Sequence[str] = ()) -> Verdict:
@@ -183,16 +153,11 @@ def now() -> str:
 
 
 class Head(Document, frozen=True, kw_only=True):
-    """What a document of any kind starts with.
-
-    Attributes
-    ----------
-    format_version : MAJOR.MINOR; a minor adds fields only
-    """
+    """What a document of any kind starts with."""
 
     api_version: Literal["kplan/v1"] = "kplan/v1"
     kind: str
-    format_version: FormatVersion = "1.0"
+    format_version: FormatVersion = "1.0"  #: MAJOR.MINOR; a minor adds fields only
 
 
 _MOST_SHOWN = 60
@@ -200,19 +165,13 @@ _MOST_SHOWN = 60
 
 
 class Report(Head, frozen=True, kw_only=True):
-    """The fields that every report of a question begins with.
-
-    Attributes
-    ----------
-    generated_at : RFC 3339, in UTC
-    sentence : the answer, as every format for people begins
-    """
+    """The fields that every report of a question begins with."""
 
     TABLE: ClassVar[str] = ""  #: the list that `rows` returns, dots between fields; empty for the first one
 
     format_version: FormatVersion = "1.1"
-    generated_at: str = msgspec.field(default_factory=now)
-    sentence: str = ""
+    generated_at: str = msgspec.field(default_factory=now)  #: RFC 3339, in UTC
+    sentence: str = ""  #: the answer, as every format for people begins
     snapshot: SnapshotRef
     scheduler: SchedulerRef
     verdict: Verdict

@@ -91,80 +91,49 @@ class WorkloadState(enum.StrEnum):
 
 
 class Step(Document, frozen=True, kw_only=True, gc=False):
-    """A step of a change.
+    """A step of a change."""
 
-    Attributes
-    ----------
-    step : position in the course of the change, from 1
-    pod : NAMESPACE/NAME; empty for a step of a workload
-    node : null for none
-    workload : KIND/NAMESPACE/NAME of what owns the pod, Pod/NAMESPACE/NAME for a pod of its own
-    because : why, in Kubernetes' words where there are any
-    by : NAMESPACE/NAME of the pod for which it is evicted; null for other steps
-    at : seconds since the change; absent without a clock
-    """
-
-    step: Positive
+    step: Positive  #: position in the course of the change, from 1
     event: StepEvent
-    pod: str = ""
-    node: str | None = None
-    workload: str = ""
-    because: str = ""
-    by: str | None = None
-    at: float | UnsetType = UNSET
+    pod: str = ""  #: NAMESPACE/NAME; empty for a step of a workload
+    node: str | None = None  #: null for none
+    workload: str = ""  #: KIND/NAMESPACE/NAME of what owns the pod, Pod/NAMESPACE/NAME for a pod of its own
+    because: str = ""  #: why, in Kubernetes' words where there are any
+    by: str | None = None  #: NAMESPACE/NAME of the pod for which it is evicted; null for other steps
+    at: float | UnsetType = UNSET  #: seconds since the change; absent without a clock
 
 
 class PodAtRest(Document, frozen=True, kw_only=True):
-    """A pod when nothing moves any more; pods that have ended are left out.
-
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME of what owns it, Pod/NAMESPACE/NAME for a pod of its own
-    new : it was created during the change
-    message : kube-scheduler's, where it is pending
-    """
+    """A pod when nothing moves any more; pods that have ended are left out."""
 
     namespace: str
     name: str
-    workload: str
-    new: bool
+    workload: str  #: KIND/NAMESPACE/NAME of what owns it, Pod/NAMESPACE/NAME for a pod of its own
+    new: bool  #: it was created during the change
     node: str | None
-    message: str = ""
+    message: str = ""  #: kube-scheduler's, where it is pending
 
 
 class WorkloadChange(Document, frozen=True, kw_only=True):
-    """What becomes of a workload that the change is about, or whose pods it moves.
-
-    Attributes
-    ----------
-    desired : pods that it wants
-    updated : pods of the current template
-    ready : pods that run, those of an older template included; one that is bound is ready at once
-    pending : pods without a node
-    state : complete, stuck, blocked, or unchanged: its manifest equals the object in the cluster, and no pod moves
-    blocked : pods that were to leave and cannot be evicted
-    because : what holds it up
-    pod : NAMESPACE/NAME of the pod that holds it up; empty for none
-    unseen : fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
-    refused : the API server's words, where it refuses the manifest
-    origin : its manifest; absent for a workload without one
-    """
+    """What becomes of a workload that the change is about, or whose pods it moves."""
 
     kind: str
     namespace: str
     name: str
     change: Change
-    desired: Count
-    updated: Count
-    ready: Count
-    pending: Count
+    desired: Count  #: pods that it wants
+    updated: Count  #: pods of the current template
+    ready: Count  #: pods that run, those of an older template included; one that is bound is ready at once
+    pending: Count  #: pods without a node
+    #: complete, stuck, blocked, or unchanged: its manifest equals the object in the cluster, and no pod moves
     state: WorkloadState
-    blocked: Count = 0
-    because: str = ""
-    pod: str = ""
+    blocked: Count = 0  #: pods that were to leave and cannot be evicted
+    because: str = ""  #: what holds it up
+    pod: str = ""  #: NAMESPACE/NAME of the pod that holds it up; empty for none
+    #: fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
     unseen: tuple[str, ...] = ()
-    refused: str = ""
-    origin: Origin | UnsetType = field(default=UNSET, name="from")
+    refused: str = ""  #: the API server's words, where it refuses the manifest
+    origin: Origin | UnsetType = field(default=UNSET, name="from")  #: its manifest; absent for a workload without one
 
     @property
     def key(self) -> str:
@@ -177,24 +146,14 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
 
 
 class BudgetAtRest(Document, frozen=True, kw_only=True):
-    """A disruption budget, as the disruption controller computes its status.
+    """A disruption budget, as the disruption controller computes its status."""
 
-    Attributes
-    ----------
-    name : NAMESPACE/NAME
-    healthy : covered pods that are ready
-    desired : how many must stay ready
-    allowed : how many may be evicted
-    unready : the first covered pods that are not ready, as NAMESPACE/NAME
-    pending : those of them that have no node
-    """
-
-    name: str
-    healthy: Count
-    desired: Count
-    allowed: Count
-    unready: tuple[str, ...] = ()
-    pending: tuple[str, ...] = ()
+    name: str  #: NAMESPACE/NAME
+    healthy: Count  #: covered pods that are ready
+    desired: Count  #: how many must stay ready
+    allowed: Count  #: how many may be evicted
+    unready: tuple[str, ...] = ()  #: the first covered pods that are not ready, as NAMESPACE/NAME
+    pending: tuple[str, ...] = ()  #: those of them that have no node
 
 
 ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]
@@ -202,27 +161,17 @@ ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]
 
 
 class Obstacle(Document, frozen=True, kw_only=True):
-    """A pod that a drain may not evict, or that never is gone.
+    """A pod that a drain may not evict, or that never is gone."""
 
-    Attributes
-    ----------
-    pod : NAMESPACE/NAME
-    words : those of the eviction API, or of kubectl; or why it never is gone
-    reason : `refused` by the eviction API, `not-tried` by kubectl; told to go, but its `node-silent` or held by a
-        `finalizer`
-    budgets : the budgets that cover the pod
-    ready : it is ready; of a pod that is not, a budget requires less
-    remedies : what lets it be evicted, each of them tried
-    """
-
-    pod: str
+    pod: str  #: NAMESPACE/NAME
     node: str
     workload: str
-    words: str
+    words: str  #: those of the eviction API, or of kubectl; or why it never is gone
+    #: `refused` by the eviction API, `not-tried` by kubectl; told to go, but its `node-silent` or held by a `finalizer`
     reason: ObstacleReason = "refused"
-    budgets: tuple[BudgetAtRest, ...] = ()
-    ready: bool = True
-    remedies: tuple[Remedy, ...] = ()
+    budgets: tuple[BudgetAtRest, ...] = ()  #: the budgets that cover the pod
+    ready: bool = True  #: it is ready; of a pod that is not, a budget requires less
+    remedies: tuple[Remedy, ...] = ()  #: what lets it be evicted, each of them tried
 
     @property
     def owner(self) -> WorkloadRef | None:
@@ -259,38 +208,22 @@ class Obstacle(Document, frozen=True, kw_only=True):
 
 
 class RefusedNode(Document, frozen=True, kw_only=True):
-    """A node that kubectl drain refuses to empty: it cordons the node, and evicts no pod.
-
-    Attributes
-    ----------
-    pods : because of these
-    stays : how many pods stay in all, which would have had to leave
-    flags : flags of kubectl drain with which it goes on
-    """
+    """A node that kubectl drain refuses to empty: it cordons the node, and evicts no pod."""
 
     node: str
-    pods: tuple[str, ...]
-    stays: Count
-    flags: tuple[str, ...]
+    pods: tuple[str, ...]  #: because of these
+    stays: Count  #: how many pods stay in all, which would have had to leave
+    flags: tuple[str, ...]  #: flags of kubectl drain with which it goes on
 
 
 class Forced(Document, frozen=True, kw_only=True):
-    """What the same drain does with further flags.
+    """What the same drain does with further flags."""
 
-    Attributes
-    ----------
-    flags : those of kubectl drain that it takes for the nodes that are refused
-    placed : pods that go to other nodes
-    pending : pods that find no place because of it
-    gone : pods that no controller recreates
-    blocked : pods that cannot be evicted even so
-    """
-
-    flags: tuple[str, ...]
-    placed: Count
-    pending: tuple[str, ...]
-    gone: tuple[str, ...]
-    blocked: tuple[str, ...]
+    flags: tuple[str, ...]  #: those of kubectl drain that it takes for the nodes that are refused
+    placed: Count  #: pods that go to other nodes
+    pending: tuple[str, ...]  #: pods that find no place because of it
+    gone: tuple[str, ...]  #: pods that no controller recreates
+    blocked: tuple[str, ...]  #: pods that cannot be evicted even so
 
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -299,166 +232,94 @@ DurationSource = Literal["given", "learned", "assumed"]
 
 
 class PodDuration(Document, frozen=True, kw_only=True):
-    """How long something takes, and where that is known from.
+    """How long something takes, and where that is known from."""
 
-    Attributes
-    ----------
-    seconds : null for pods that run on
-    source : given with the question, learned from the cluster's own pods and jobs, or assumed
-    samples : the number of pods or jobs whose median it is, where it is learned
-    """
-
-    seconds: Seconds | None
-    source: DurationSource
-    samples: Count = 0
+    seconds: Seconds | None  #: null for pods that run on
+    source: DurationSource  #: given with the question, learned from the cluster's own pods and jobs, or assumed
+    samples: Count = 0  #: the number of pods or jobs whose median it is, where it is learned
 
 
 class PodDurations(Document, frozen=True, kw_only=True):
-    """How long the pods of a workload take.
+    """How long the pods of a workload take."""
 
-    Attributes
-    ----------
-    start : from bound to ready
-    stop : from told to go until gone; at most the grace period
-    run : from bound until a pod of a job has succeeded; absent for other workloads
-    """
-
-    start: PodDuration
-    stop: PodDuration
-    run: PodDuration | UnsetType = UNSET
+    start: PodDuration  #: from bound to ready
+    stop: PodDuration  #: from told to go until gone; at most the grace period
+    run: PodDuration | UnsetType = UNSET  #: from bound until a pod of a job has succeeded; absent for other workloads
 
 
 class LearnedDurations(Document, frozen=True, kw_only=True):
-    """How long the pods of a workload took so far; absent what their status does not show.
+    """How long the pods of a workload took so far; absent what their status does not show."""
 
-    Attributes
-    ----------
-    start : from their start on a node to being ready
-    run : until they succeeded
-    """
-
-    start: PodDuration | UnsetType = UNSET
-    run: PodDuration | UnsetType = UNSET
+    start: PodDuration | UnsetType = UNSET  #: from their start on a node to being ready
+    run: PodDuration | UnsetType = UNSET  #: until they succeeded
 
 
 class WorkloadTimeline(Document, frozen=True, kw_only=True):
-    """A workload over time; times are in seconds since the change.
+    """A workload over time; times are in seconds since the change."""
 
-    Attributes
-    ----------
-    wanted : how many pods it wants at the end
-    ready_before : how many pods were ready when the change began
-    lowest_ready : the lowest number of ready pods
-    lowest_ready_at : when that was reached first
-    ready_over_time : time and number of ready pods from then on, for each change of that number
-    """
-
-    wanted: Count
-    ready_before: Count
-    lowest_ready: Count
-    lowest_ready_at: Seconds
+    wanted: Count  #: how many pods it wants at the end
+    ready_before: Count  #: how many pods were ready when the change began
+    lowest_ready: Count  #: the lowest number of ready pods
+    lowest_ready_at: Seconds  #: when that was reached first
+    #: time and number of ready pods from then on, for each change of that number
     ready_over_time: tuple[tuple[Seconds, Count], ...]
     durations: PodDurations
 
 
 class NodeTimeline(Document, frozen=True, kw_only=True):
-    """A node that comes, is emptied or goes; times are in seconds since the change, null for what does not happen.
+    """A node that comes, is emptied or goes; times are in seconds since the change, null for what does not happen."""
 
-    Attributes
-    ----------
-    requested : when an autoscaler asks for it
-    ready : when it takes pods
-    unneeded : since when an autoscaler finds that it is not needed
-    unreachable : since when Kubernetes knows that it is lost
-    draining : since when it takes no more pods and is being emptied
-    emptied : when the pods that are to leave it are gone
-    gone : when it is there no more
-    because : why it comes or goes
-    """
-
-    requested: Seconds | None = None
-    ready: Seconds | None = None
-    unneeded: Seconds | None = None
-    unreachable: Seconds | None = None
-    draining: Seconds | None = None
-    emptied: Seconds | None = None
-    gone: Seconds | None = None
-    because: str = ""
+    requested: Seconds | None = None  #: when an autoscaler asks for it
+    ready: Seconds | None = None  #: when it takes pods
+    unneeded: Seconds | None = None  #: since when an autoscaler finds that it is not needed
+    unreachable: Seconds | None = None  #: since when Kubernetes knows that it is lost
+    draining: Seconds | None = None  #: since when it takes no more pods and is being emptied
+    emptied: Seconds | None = None  #: when the pods that are to leave it are gone
+    gone: Seconds | None = None  #: when it is there no more
+    because: str = ""  #: why it comes or goes
 
 
 class WorkloadWaits(Document, frozen=True, kw_only=True):
-    """How long the pods of a workload wait for a node.
+    """How long the pods of a workload wait for a node."""
 
-    Attributes
-    ----------
-    pods : how many of its pods need a node
-    waiting : how many of them have none at the end
-    mean : how long they wait on average, those without a node until the end
-    longest : how long one of them waits at most
-    pod : NAMESPACE/NAME of that one
-    """
-
-    pods: Count
-    waiting: Count
-    mean: Seconds
-    longest: Seconds
-    pod: str
+    pods: Count  #: how many of its pods need a node
+    waiting: Count  #: how many of them have none at the end
+    mean: Seconds  #: how long they wait on average, those without a node until the end
+    longest: Seconds  #: how long one of them waits at most
+    pod: str  #: NAMESPACE/NAME of that one
 
 
 class QueueTimeline(Document, frozen=True, kw_only=True):
-    """The pods without a node over time; times are in seconds since the change.
+    """The pods without a node over time; times are in seconds since the change."""
 
-    Attributes
-    ----------
-    most : how many wait at once at most
-    most_at : when that is so first
-    over_time : time and number of waiting pods from then on; of a long course the most of each of many equal parts
-    workloads : by KIND/NAMESPACE/NAME, those with pods that need a node
-    """
-
-    most: Count
-    most_at: Seconds
+    most: Count  #: how many wait at once at most
+    most_at: Seconds  #: when that is so first
+    #: time and number of waiting pods from then on; of a long course the most of each of many equal parts
     over_time: tuple[tuple[Seconds, Count], ...]
-    workloads: dict[str, WorkloadWaits]
+    workloads: dict[str, WorkloadWaits]  #: by KIND/NAMESPACE/NAME, those with pods that need a node
 
 
 class UsageTimeline(Document, frozen=True, kw_only=True):
-    """How much of a resource pods request over time, in percent of what all nodes offer.
+    """How much of a resource pods request over time, in percent of what all nodes offer."""
 
-    Attributes
-    ----------
-    mean : over the whole time
-    highest : the highest share
-    highest_at : when that is reached first
-    over_time : time and share from then on; of a long course the highest of each of many equal parts
-    """
-
-    mean: float
-    highest: float
-    highest_at: Seconds
+    mean: float  #: over the whole time
+    highest: float  #: the highest share
+    highest_at: Seconds  #: when that is reached first
+    #: time and share from then on; of a long course the highest of each of many equal parts
     over_time: tuple[tuple[Seconds, float], ...]
 
 
 class Timeline(Document, frozen=True, kw_only=True):
-    """When a change ends, and what is out of service meanwhile; times are in seconds since the change.
+    """When a change ends, and what is out of service meanwhile; times are in seconds since the change."""
 
-    Attributes
-    ----------
-    end : when the last thing happens
-    until : how long the look ahead is; null for no limit
-    is_over : nothing more is to happen; false where the look ahead ends before
-    stuck_at : since when nothing gets on though something is wanting; null where nothing is wanting
-    workloads : by KIND/NAMESPACE/NAME, those with pods that come, go or end
-    nodes : by name, those that come, are emptied, or go; in the order in which they first do
-    queue : the pods without a node over time, where the question is about all of them
-    utilisation : resource -> how much of it is requested over time, where the question is about the whole cluster
-    """
-
-    end: Seconds
-    until: Seconds | None
-    is_over: bool
-    stuck_at: Seconds | None
-    workloads: dict[str, WorkloadTimeline]
+    end: Seconds  #: when the last thing happens
+    until: Seconds | None  #: how long the look ahead is; null for no limit
+    is_over: bool  #: nothing more is to happen; false where the look ahead ends before
+    stuck_at: Seconds | None  #: since when nothing gets on though something is wanting; null where nothing is wanting
+    workloads: dict[str, WorkloadTimeline]  #: by KIND/NAMESPACE/NAME, those with pods that come, go or end
+    #: by name, those that come, are emptied, or go; in the order in which they first do
     nodes: dict[str, NodeTimeline] = {}
+    #: the pods without a node over time, where the question is about all of them
     queue: QueueTimeline | UnsetType = UNSET
+    #: resource -> how much of it is requested over time, where the question is about the whole cluster
     utilisation: dict[str, UsageTimeline] | UnsetType = UNSET

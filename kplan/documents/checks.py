@@ -15,49 +15,29 @@ Level = Literal["node", "zone", "pool", "group", "workload", "budget", "pod", "a
 
 
 class Finding(Document, frozen=True, kw_only=True):
-    """Something that breaks a promise.
+    """Something that breaks a promise."""
 
-    Attributes
-    ----------
-    name : a node, a zone, a node pool, NAMESPACE/NAME of a pod or budget, or KIND/NAMESPACE/NAME of a workload
-    message : why, in kube-scheduler's or the API server's words; empty where the name says all
-    remedy : the least change of one step that would place the pod, where that is what breaks the promise
-    """
-
-    name: str
-    message: str = ""
+    name: str  #: a node, a zone, a node pool, NAMESPACE/NAME of a pod or budget, or KIND/NAMESPACE/NAME of a workload
+    message: str = ""  #: why, in kube-scheduler's or the API server's words; empty where the name says all
+    #: the least change of one step that would place the pod, where that is what breaks the promise
     remedy: Remedy | UnsetType = UNSET
 
 
 class CheckOutcome(Document, frozen=True, kw_only=True):
-    """One promise.
+    """One promise."""
 
-    Attributes
-    ----------
-    name : of the check
-    question : the kind of its question, such as InTurnQuestion
-    state : passed; failed; or unasked, where the question does not fit the cluster
-    subject : what the findings are
-    of : how many of them were looked at
-    findings : the first that break the promise
-    more : how many others break it
-    error : why it could not be asked
-    hint : what to do about that
-    before : the state in the earlier report; absent without --since, and for a check that is new
-    failed_before : how many broke it then
-    """
-
-    name: str
-    question: str
-    state: CheckState
-    subject: Level = "answer"
-    of: Count = 0
-    findings: tuple[Finding, ...] = ()
-    more: Count = 0
-    error: str = ""
-    hint: str = ""
+    name: str  #: of the check
+    question: str  #: the kind of its question, such as InTurnQuestion
+    state: CheckState  #: passed; failed; or unasked, where the question does not fit the cluster
+    subject: Level = "answer"  #: what the findings are
+    of: Count = 0  #: how many of them were looked at
+    findings: tuple[Finding, ...] = ()  #: the first that break the promise
+    more: Count = 0  #: how many others break it
+    error: str = ""  #: why it could not be asked
+    hint: str = ""  #: what to do about that
+    #: the state in the earlier report; absent without --since, and for a check that is new
     before: CheckState | UnsetType = UNSET
-    failed_before: Count | UnsetType = UNSET
+    failed_before: Count | UnsetType = UNSET  #: how many broke it then
 
     @property
     def failed(self) -> int:
@@ -74,50 +54,28 @@ class ChecksSummary(Document, frozen=True, kw_only=True):
 
 
 class ChecksReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan check.
-
-    Attributes
-    ----------
-    since : when the earlier report was made; absent without --since
-    checks : in their order
-    """
+    """The answer of kplan check."""
 
     kind: Literal["ChecksReport"] = "ChecksReport"
-    since: str | UnsetType = UNSET
+    since: str | UnsetType = UNSET  #: when the earlier report was made; absent without --since
     summary: ChecksSummary
-    checks: tuple[CheckOutcome, ...]
+    checks: tuple[CheckOutcome, ...]  #: in their order
 
 
 class BudgetRoom(Document, frozen=True, kw_only=True):
-    """What one disruption budget allows.
+    """What one disruption budget allows."""
 
-    Attributes
-    ----------
-    budget : NAMESPACE/NAME
-    pods : how many it covers now
-    healthy : how many of them are ready
-    expected : how many there should be; null where the disruption controller cannot tell
-    desired : how many must stay healthy
-    allowed : how many evictions it allows now
-    allowed_at_best : how many it would allow if every expected pod were healthy
-    """
-
-    budget: str
-    pods: Count
-    healthy: Count
-    expected: Count | None
-    desired: Count
-    allowed: Count
-    allowed_at_best: Count
+    budget: str  #: NAMESPACE/NAME
+    pods: Count  #: how many it covers now
+    healthy: Count  #: how many of them are ready
+    expected: Count | None  #: how many there should be; null where the disruption controller cannot tell
+    desired: Count  #: how many must stay healthy
+    allowed: Count  #: how many evictions it allows now
+    allowed_at_best: Count  #: how many it would allow if every expected pod were healthy
 
 
 class BudgetsReport(Report, frozen=True, kw_only=True):
-    """What the disruption budgets of a cluster allow.
-
-    Attributes
-    ----------
-    budgets : those that allow the least first, then by name
-    """
+    """What the disruption budgets of a cluster allow."""
 
     kind: Literal["BudgetsReport"] = "BudgetsReport"
-    budgets: tuple[BudgetRoom, ...]
+    budgets: tuple[BudgetRoom, ...]  #: those that allow the least first, then by name

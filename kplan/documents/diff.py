@@ -36,127 +36,86 @@ OF_PODS = tuple(one for one in Difference if one not in (Difference.SCALED, Diff
 
 
 class Fate(Document, frozen=True, kw_only=True):
-    """What an answer says about a pod.
+    """What an answer says about a pod."""
 
-    Attributes
-    ----------
-    outcome : Scheduled, Unschedulable, Gated, Error, or Evicted
-    node : where it is; null for nowhere
-    message : what kube-scheduler writes about a pod that is placed nowhere
-    nominated_node : where it would evict others; null for nowhere
-    victims : NAMESPACE/NAME of the pods that it evicts, by name
-    """
-
+    #: Scheduled, Unschedulable, Gated, Error, or Evicted
     outcome: Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]
-    node: str | None = None
-    message: str = ""
-    nominated_node: str | None = None
-    victims: tuple[str, ...] = ()
+    node: str | None = None  #: where it is; null for nowhere
+    message: str = ""  #: what kube-scheduler writes about a pod that is placed nowhere
+    nominated_node: str | None = None  #: where it would evict others; null for nowhere
+    victims: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pods that it evicts, by name
 
 
 CauseKind = Literal["node-gone", "node-new", "rejects", "took-off", "score"]
 
 
 class Cause(Document, frozen=True, kw_only=True):
-    """What tips the decision.
+    """What tips the decision."""
 
-    Attributes
-    ----------
-    kind : node-gone: the node is not among those of the second answer; node-new: it is not among those of the first;
-        rejects: the second answer rejects the node, which the first accepts; took-off: the first rejects the node,
-        which the second accepts; score: a plugin gives the new node more of a lead over the old one than before
-    node : which node; for a score the new one
-    plugin : that rejects or scores; null where none is named
-    reasons : of the rejection
-    before, after : points by which the plugin puts the new node ahead of the old one; null for other kinds
-    """
-
+    #: node-gone: the node is not among those of the second answer; node-new: it is not among those of the first;
+    #: rejects: the second answer rejects the node, which the first accepts; took-off: the first rejects the node, which
+    #: the second accepts; score: a plugin gives the new node more of a lead over the old one than before
     kind: CauseKind
-    node: str
-    plugin: str | None = None
-    reasons: tuple[str, ...] = ()
+    node: str  #: which node; for a score the new one
+    plugin: str | None = None  #: that rejects or scores; null where none is named
+    reasons: tuple[str, ...] = ()  #: of the rejection
+    #: before, after: points by which the plugin puts the new node ahead of the old one; null for other kinds
     before: int | None = None
     after: int | None = None
 
 
 class PodDifference(Document, frozen=True, kw_only=True):
-    """A pod about which two answers differ.
-
-    Attributes
-    ----------
-    before, after : null where the answer is not about the pod
-    why : what tips the decision, the weightiest first; empty where the answers do not hold enough
-    workload : KIND/NAMESPACE/NAME of what owns it; Pod/NAMESPACE/NAME for a pod of its own
-    """
+    """A pod about which two answers differ."""
 
     pod: str
     difference: Difference
+    #: before, after: null where the answer is not about the pod
     before: Fate | None
     after: Fate | None
+    #: what tips the decision, the weightiest first; empty where the answers do not hold enough
     why: tuple[Cause, ...] = ()
-    workload: str = ""
+    workload: str = ""  #: KIND/NAMESPACE/NAME of what owns it; Pod/NAMESPACE/NAME for a pod of its own
 
 
 class WorkloadSide(Document, frozen=True, kw_only=True):
-    """The pods of a workload at the end of one of the answers.
+    """The pods of a workload at the end of one of the answers."""
 
-    Attributes
-    ----------
-    pods : that it wants, where that is known; else those with and without a node
-    placed : of these, with a node
-    nodes : node -> how many of its pods are there, those that a rollout leaves and adds besides included
-    """
-
-    pods: Count
-    placed: Count
+    pods: Count  #: that it wants, where that is known; else those with and without a node
+    placed: Count  #: of these, with a node
+    #: node -> how many of its pods are there, those that a rollout leaves and adds besides included
     nodes: dict[str, Count]
 
 
 class Blame(Document, frozen=True, kw_only=True):
-    """A part of the change without which a workload would not wait, or fewer of its pods.
+    """A part of the change without which a workload would not wait, or fewer of its pods."""
 
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME of the part
-    pods : how many pods more of it are on these nodes, where the workload would be without it; 0 where it takes no room
-    zone : of all of these nodes; empty where they are in several, or in none
-    took : what these pods request, as quantities
-    """
-
-    workload: str
+    workload: str  #: KIND/NAMESPACE/NAME of the part
+    #: how many pods more of it are on these nodes, where the workload would be without it; 0 where it takes no room
     pods: Count
     nodes: tuple[str, ...] = ()
-    zone: str = ""
-    took: dict[str, str] = {}
+    zone: str = ""  #: of all of these nodes; empty where they are in several, or in none
+    took: dict[str, str] = {}  #: what these pods request, as quantities
 
 
 class WorkloadDifference(Document, frozen=True, kw_only=True):
-    """A workload about which two answers differ; one whose pods are pending in both, as many of them, is none.
+    """A workload about which two answers differ; one whose pods are pending in both, as many of them, is none."""
 
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
-    before, after : null where the answer has no pod of it
-    why : what tips the decision about one of its pods, the weightiest first
-    message : the API server's words, where it refuses it; else what kube-scheduler writes about the first pod that is
-        pending, where more are pending than before
-    decision : about the same pod; null where the second answer does not hold it
-    evicts : pods that only the second answer evicts, for pods of this workload
-    evicted_for : KIND/NAMESPACE/NAME -> how many pods of this workload only the second answer evicts for that one
-    because : parts of the change that cause it to wait; each was taken away, and the question asked again
-    origin : its place in the manifests of the second question; absent for a workload of the snapshot
-    """
-
-    workload: str
+    workload: str  #: KIND/NAMESPACE/NAME; Pod/NAMESPACE/NAME for a pod of its own
     difference: Difference
+    #: before, after: null where the answer has no pod of it
     before: WorkloadSide | None
     after: WorkloadSide | None
-    why: tuple[Cause, ...] = ()
+    why: tuple[Cause, ...] = ()  #: what tips the decision about one of its pods, the weightiest first
+    #: the API server's words, where it refuses it; else what kube-scheduler writes about the first pod that is pending,
+    #: where more are pending than before
     message: str = ""
-    decision: PodPlacement | None = None
-    evicts: tuple[str, ...] = ()
+    decision: PodPlacement | None = None  #: about the same pod; null where the second answer does not hold it
+    evicts: tuple[str, ...] = ()  #: pods that only the second answer evicts, for pods of this workload
+    #: KIND/NAMESPACE/NAME -> how many pods of this workload only the second answer evicts for that one
     evicted_for: dict[str, Count] = {}
+    #: parts of the change that cause it to wait; each was taken away, and the question asked again
     because: tuple[Blame, ...] = ()
+    #: its place in the manifests of the second question; absent for a workload of the snapshot
     origin: Origin | UnsetType = field(default=UNSET, name="from")
 
     @property
@@ -168,20 +127,17 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
 
 
 class Cost(Document, frozen=True, kw_only=True):
-    """What a change costs of one resource, as quantities.
-
-    Attributes
-    ----------
-    requests_before, requests_after : of the pods of all manifests, pending ones included; null where none are compared
-    free_before, free_after : what no pod requests, on the nodes that take new pods
-    largest_before, largest_after : the most that one further pod can request
-    """
+    """What a change costs of one resource, as quantities."""
 
     resource: str
+    #: requests_before, requests_after: of the pods of all manifests, pending ones included; null where none are
+    #: compared
     requests_before: str | None
     requests_after: str | None
+    #: free_before, free_after: what no pod requests, on the nodes that take new pods
     free_before: str
     free_after: str
+    #: largest_before, largest_after: the most that one further pod can request
     largest_before: str
     largest_after: str
 
@@ -207,47 +163,29 @@ Fact = bool | int | float | str
 
 
 class FactDifference(Document, frozen=True, kw_only=True):
-    """Another fact about which two answers of the same kind differ.
+    """Another fact about which two answers of the same kind differ."""
 
-    Attributes
-    ----------
-    about : the pod, workload, node, zone or template; empty for the answer as a whole
-    fact : what it is called in the report; ``nodes.NODE`` is the share of runs in which a pod is there
-    before, after : null where an answer does not hold it; shares of runs differ where their intervals do not overlap
-    worse : it is worse than before
-    """
-
-    about: str
-    fact: str
+    about: str  #: the pod, workload, node, zone or template; empty for the answer as a whole
+    fact: str  #: what it is called in the report; ``nodes.NODE`` is the share of runs in which a pod is there
+    #: before, after: null where an answer does not hold it; shares of runs differ where their intervals do not overlap
     before: Fact | None
     after: Fact | None
-    worse: bool = False
+    worse: bool = False  #: it is worse than before
 
 
 class Side(Document, frozen=True, kw_only=True):
-    """One of two answers.
+    """One of two answers."""
 
-    Attributes
-    ----------
-    what : the file of a saved report, or what differs about the question
-    kind : of its report
-    """
-
-    what: str
-    kind: str
+    what: str  #: the file of a saved report, or what differs about the question
+    kind: str  #: of its report
     snapshot: SnapshotRef
     scheduler: SchedulerRef
 
 
 class DiffSummary(Document, frozen=True, kw_only=True):
-    """Counts.
+    """Counts."""
 
-    Attributes
-    ----------
-    same : pods about which both answers agree
-    """
-
-    same: Count
+    same: Count  #: pods about which both answers agree
     moved: Count
     newly_pending: Count
     newly_placed: Count
@@ -259,28 +197,21 @@ class DiffSummary(Document, frozen=True, kw_only=True):
 
 
 class DiffReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan diff; snapshot and scheduler are those of the second answer.
-
-    Attributes
-    ----------
-    before, after : the answers that are compared
-    pods : those about which they differ, in the order of the second answer, then those of the first alone
-    workloads : those about which they differ, the worst first
-    victims_added, victims_removed : pods that only one of the answers evicts
-    costs : by resource, where both answers hold it and it differs
-    cluster : every node at the end of both answers; where a picture asks for it
-    """
+    """The answer of kplan diff; snapshot and scheduler are those of the second answer."""
 
     kind: Literal["DiffReport"] = "DiffReport"
+    #: before, after: the answers that are compared
     before: Side
     after: Side
     summary: DiffSummary
+    #: those about which they differ, in the order of the second answer, then those of the first alone
     pods: tuple[PodDifference, ...]
+    #: victims_added, victims_removed: pods that only one of the answers evicts
     victims_added: tuple[str, ...]
     victims_removed: tuple[str, ...]
     utilisation: tuple[UsageDifference, ...]
     capacity: tuple[CapacityDifference, ...]
     facts: tuple[FactDifference, ...] = ()
-    workloads: tuple[WorkloadDifference, ...] = ()
-    costs: tuple[Cost, ...] = ()
-    cluster: ClusterMap | UnsetType = UNSET
+    workloads: tuple[WorkloadDifference, ...] = ()  #: those about which they differ, the worst first
+    costs: tuple[Cost, ...] = ()  #: by resource, where both answers hold it and it differs
+    cluster: ClusterMap | UnsetType = UNSET  #: every node at the end of both answers; where a picture asks for it

@@ -16,46 +16,30 @@ from kplan.facts import Count, Document
 
 
 class DrainOutcome(Document, frozen=True, kw_only=True):
-    """What becomes of the pods of one node, or of nodes that are drained together.
+    """What becomes of the pods of one node, or of nodes that are drained together."""
 
-    Attributes
-    ----------
-    name : the node, or the value of the label that the nodes share
-    may_go : nothing happens that --fail-on lists
-    placed : pods that are placed on other nodes because of it, preempted ones included
-    pending : pods that find no place because of it
-    waiting : pods that find no place in any case: they were pending before, or make way for such pods
-    blocked : pods that cannot be evicted
-    evicted : pods that leave because of it, and that no controller recreates
-    preempted : pods that are evicted for others because of it; those that make way for pods that were pending before
-        are left out
-    state : drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied
-    budgets : NAMESPACE/NAME of the disruption budgets that block
-    because : the first reason, in words, where something is pending or blocked
-    pod : NAMESPACE/NAME of the pod with that reason
-    workload : KIND/NAMESPACE/NAME of its owner; empty for none
-    counted : the events that --fail-on lists
-    emptied : after how many seconds the nodes are empty; null for never, absent without a clock and for lost nodes
-    restored : after how many seconds every workload but jobs and daemon sets has as many ready pods as before, or as
-        it wants; null for never, absent without a clock
-    """
-
-    name: str
+    name: str  #: the node, or the value of the label that the nodes share
     nodes: Annotated[tuple[str, ...], Meta(min_length=1)]
-    may_go: bool
-    placed: Count
-    pending: Count
-    waiting: Count = 0
-    blocked: Count
-    evicted: Count
+    may_go: bool  #: nothing happens that --fail-on lists
+    placed: Count  #: pods that are placed on other nodes because of it, preempted ones included
+    pending: Count  #: pods that find no place because of it
+    waiting: Count = 0  #: pods that find no place in any case: they were pending before, or make way for such pods
+    blocked: Count  #: pods that cannot be evicted
+    evicted: Count  #: pods that leave because of it, and that no controller recreates
+    #: pods that are evicted for others because of it; those that make way for pods that were pending before are left
+    #: out
     preempted: Count
+    #: drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied
     state: Literal["drainable", "pending", "blocked"] = "drainable"
-    budgets: tuple[str, ...] = ()
-    because: str = ""
-    pod: str = ""
-    workload: str = ""
-    counted: tuple[Counted, ...] = ()
+    budgets: tuple[str, ...] = ()  #: NAMESPACE/NAME of the disruption budgets that block
+    because: str = ""  #: the first reason, in words, where something is pending or blocked
+    pod: str = ""  #: NAMESPACE/NAME of the pod with that reason
+    workload: str = ""  #: KIND/NAMESPACE/NAME of its owner; empty for none
+    counted: tuple[Counted, ...] = ()  #: the events that --fail-on lists
+    #: after how many seconds the nodes are empty; null for never, absent without a clock and for lost nodes
     emptied: Seconds | UnsetType | None = UNSET
+    #: after how many seconds every workload but jobs and daemon sets has as many ready pods as before, or as it wants;
+    #: null for never, absent without a clock
     restored: Seconds | UnsetType | None = UNSET
 
     @property
@@ -81,120 +65,74 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
 
 
 class DrainsReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan drain --each: every node alone, from the same start.
-
-    Attributes
-    ----------
-    label : nodes with the same value are drained together; null where each is drained alone
-    drains : the worst first
-    cluster : every node as it is; where --explain or a picture asks for it
-    """
+    """The answer of kplan drain --each: every node alone, from the same start."""
 
     kind: Literal["DrainsReport"] = "DrainsReport"
-    label: str | None
-    drains: tuple[DrainOutcome, ...]
-    cluster: ClusterMap | UnsetType = UNSET
+    label: str | None  #: nodes with the same value are drained together; null where each is drained alone
+    drains: tuple[DrainOutcome, ...]  #: the worst first
+    cluster: ClusterMap | UnsetType = UNSET  #: every node as it is; where --explain or a picture asks for it
 
 
 class Preempted(Document, frozen=True, kw_only=True):
-    """A pod that makes room for another, and where its controller's next pod goes.
-
-    Attributes
-    ----------
-    by : NAMESPACE/NAME of the pod that needs the room
-    goes_to : empty where the next pod waits
-    """
+    """A pod that makes room for another, and where its controller's next pod goes."""
 
     pod: str
-    by: str
-    goes_to: str = ""
+    by: str  #: NAMESPACE/NAME of the pod that needs the room
+    goes_to: str = ""  #: empty where the next pod waits
 
 
 class TooFew(Document, frozen=True, kw_only=True):
-    """A workload of which too few pods are ready at the worst moment.
+    """A workload of which too few pods are ready at the worst moment."""
 
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME
-    """
-
-    workload: str
+    workload: str  #: KIND/NAMESPACE/NAME
     ready: Count
     wanted: Count
 
 
 class StuckNode(Document, frozen=True, kw_only=True):
-    """A node that does not drain safely after all others.
-
-    Attributes
-    ----------
-    rule : by which it counts: Blocked, NeverGone, Unschedulable, NotReplaced, DrainTimedOut, PdbViolation or Stuck;
-        Blocked in reports of kplan 0.2, which do not name it
-    pod : NAMESPACE/NAME of the first pod that cannot be evicted, that finds no place, or that is preempted though its
-        budget forbids it
-    because : why the pod stays, by which budget, or in the words of kube-scheduler or kubectl
-    too_few : the workload that is not available enough; absent where that is not what stops the drain
-    preempted : pods of other nodes that would make room
-    """
+    """A node that does not drain safely after all others."""
 
     name: str
+    #: by which it counts: Blocked, NeverGone, Unschedulable, NotReplaced, DrainTimedOut, PdbViolation or Stuck; Blocked
+    #: in reports of kplan 0.2, which do not name it
     rule: str = "Blocked"
+    #: NAMESPACE/NAME of the first pod that cannot be evicted, that finds no place, or that is preempted though its
+    #: budget forbids it
     pod: str
-    because: str
+    because: str  #: why the pod stays, by which budget, or in the words of kube-scheduler or kubectl
+    #: the workload that is not available enough; absent where that is not what stops the drain
     too_few: TooFew | UnsetType = UNSET
-    preempted: tuple[Preempted, ...] = ()
+    preempted: tuple[Preempted, ...] = ()  #: pods of other nodes that would make room
 
 
 class RunbookStep(Document, frozen=True, kw_only=True):
-    """A step of a runbook, simulated from the state before it.
+    """A step of a runbook, simulated from the state before it."""
 
-    Attributes
-    ----------
-    action : cordon all nodes; prepare a drain by a change; add nodes; drain a node; uncordon a node; undo a change
-    node : empty for a step that is about no single node
-    commands : to be pasted, in this order; a line that starts with # says what no command does
-    remedy : the change of a preparation, and of its undoing; absent for other steps
-    change : what is done; its commands are those of the step
-    moved : pods that leave the node, and where the next ones go
-    waits : pods that have no place until the node takes pods again, as NAMESPACE/NAME of those that they follow
-    preempted : pods of other nodes that make room, and where the next ones go; empty where those wait
-    gone : pods that no controller recreates, as NAMESPACE/NAME
-    away : workloads of a single pod that is not ready meanwhile, as KIND/NAMESPACE/NAME
-    needed : what would stop the next drain without this preparation; absent for other steps
-    seconds : how long the drain takes until all is at rest; absent without a clock
-    """
-
+    #: cordon all nodes; prepare a drain by a change; add nodes; drain a node; uncordon a node; undo a change
     action: Literal["cordon", "prepare", "add-nodes", "drain", "uncordon", "undo"]
-    node: str = ""
-    commands: tuple[str, ...]
-    remedy: Remedy | UnsetType = UNSET
-    change: Change | UnsetType = UNSET
-    moved: tuple[Place, ...] = ()
+    node: str = ""  #: empty for a step that is about no single node
+    commands: tuple[str, ...]  #: to be pasted, in this order; a line that starts with # says what no command does
+    remedy: Remedy | UnsetType = UNSET  #: the change of a preparation, and of its undoing; absent for other steps
+    change: Change | UnsetType = UNSET  #: what is done; its commands are those of the step
+    moved: tuple[Place, ...] = ()  #: pods that leave the node, and where the next ones go
+    #: pods that have no place until the node takes pods again, as NAMESPACE/NAME of those that they follow
     waits: tuple[str, ...] = ()
+    #: pods of other nodes that make room, and where the next ones go; empty where those wait
     preempted: tuple[Preempted, ...] = ()
-    gone: tuple[str, ...] = ()
-    away: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()  #: pods that no controller recreates, as NAMESPACE/NAME
+    away: tuple[str, ...] = ()  #: workloads of a single pod that is not ready meanwhile, as KIND/NAMESPACE/NAME
+    #: what would stop the next drain without this preparation; absent for other steps
     needed: StuckNode | UnsetType = UNSET
-    seconds: float | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET  #: how long the drain takes until all is at rest; absent without a clock
 
 
 class RunbookReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan drain --runbook: steps to tick off, each of which was simulated.
-
-    Attributes
-    ----------
-    nodes : those to be drained
-    rolling : each node is uncordoned when it is empty; else all stay cordoned
-    steps : in order
-    stuck : nodes that are left out, because they do not drain safely
-    seconds : how long all drains take one after another; absent without a clock
-    tried : how many drains were simulated
-    """
+    """The answer of kplan drain --runbook: steps to tick off, each of which was simulated."""
 
     kind: Literal["RunbookReport"] = "RunbookReport"
-    nodes: tuple[str, ...]
-    rolling: bool
-    steps: tuple[RunbookStep, ...]
-    stuck: tuple[StuckNode, ...]
-    seconds: float | UnsetType = UNSET
-    tried: Count
+    nodes: tuple[str, ...]  #: those to be drained
+    rolling: bool  #: each node is uncordoned when it is empty; else all stay cordoned
+    steps: tuple[RunbookStep, ...]  #: in order
+    stuck: tuple[StuckNode, ...]  #: nodes that are left out, because they do not drain safely
+    seconds: float | UnsetType = UNSET  #: how long all drains take one after another; absent without a clock
+    tried: Count  #: how many drains were simulated

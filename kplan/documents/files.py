@@ -14,123 +14,80 @@ from kplan.snapshot.inspect import NodeOverview, PodOverview
 
 
 class InspectedSnapshot(Document, frozen=True, kw_only=True):
-    """The snapshot that a report is about.
-
-    Attributes
-    ----------
-    taken_at : RFC 3339; null when unknown
-    changes : the changes on paper, in order; absent where there are none
-    """
+    """The snapshot that a report is about."""
 
     source: str
-    taken_at: str | None
+    taken_at: str | None  #: RFC 3339; null when unknown
     server_version: str | None
     nodes: Count
     pods: Count
     digest: Digest
     missing: tuple[MissingKind, ...]
+    #: the changes on paper, in order; absent where there are none
     changes: tuple[ClusterChange, ...] | UnsetType = UNSET
 
 
 class ResourceTotal(Document, frozen=True, kw_only=True):
-    """A resource, summed over the whole cluster.
-
-    Attributes
-    ----------
-    allocatable : of all nodes, in cores, bytes or pieces
-    requested : by the pods on them
-    """
+    """A resource, summed over the whole cluster."""
 
     name: str
-    allocatable: int | float
-    requested: int | float
+    allocatable: int | float  #: of all nodes, in cores, bytes or pieces
+    requested: int | float  #: by the pods on them
 
 
 class SnapshotOverview(Head, frozen=True, kw_only=True):
-    """The answer of kplan snapshot show.
-
-    Attributes
-    ----------
-    counts : resource -> objects; kinds without any are left out
-    skipped : kinds that scheduling does not read -> objects
-    durations : KIND/NAMESPACE/NAME of a workload -> how long its pods took so far; where --durations asks for it
-    """
+    """The answer of kplan snapshot show."""
 
     kind: Literal["SnapshotOverview"] = "SnapshotOverview"
     snapshot: InspectedSnapshot
-    counts: dict[str, Count]
-    skipped: dict[str, Count]
+    counts: dict[str, Count]  #: resource -> objects; kinds without any are left out
+    skipped: dict[str, Count]  #: kinds that scheduling does not read -> objects
     nodes: NodeOverview
     pods: PodOverview
     resources: tuple[ResourceTotal, ...]
     warnings: tuple[InputWarning, ...]
+    #: KIND/NAMESPACE/NAME of a workload -> how long its pods took so far; where --durations asks for it
     durations: dict[str, LearnedDurations] | UnsetType = UNSET
 
 
 class SnapshotCheck(Head, frozen=True, kw_only=True):
-    """The answer of kplan snapshot check.
-
-    Attributes
-    ----------
-    valid : there are no findings; notes do not count
-    notes : worth knowing, without being wrong
-    """
+    """The answer of kplan snapshot check."""
 
     kind: Literal["SnapshotCheck"] = "SnapshotCheck"
     snapshot: InspectedSnapshot
-    valid: bool
+    valid: bool  #: there are no findings; notes do not count
     findings: tuple[InputWarning, ...]
-    notes: tuple[InputWarning, ...]
+    notes: tuple[InputWarning, ...]  #: worth knowing, without being wrong
 
 
 class GateState(Document, frozen=True, kw_only=True):
-    """A feature gate.
-
-    Attributes
-    ----------
-    stage : Alpha, Beta or GA
-    locked : it cannot be changed
-    """
+    """A feature gate."""
 
     on: bool
     default: bool
-    stage: str
-    locked: bool
+    stage: str  #: Alpha, Beta or GA
+    locked: bool  #: it cannot be changed
 
 
 class SchedulerConfigReport(Head, frozen=True, kw_only=True):
-    """The answer of kplan config show.
-
-    Attributes
-    ----------
-    kubernetes_version : the release whose defaults hold
-    feature_gates : those that scheduling depends on, as they are set
-    configuration : a KubeSchedulerConfiguration, every default filled in
-    """
+    """The answer of kplan config show."""
 
     kind: Literal["SchedulerConfigReport"] = "SchedulerConfigReport"
     source: str
-    kubernetes_version: str
-    feature_gates: dict[str, GateState]
-    configuration: dict[str, Any]
+    kubernetes_version: str  #: the release whose defaults hold
+    feature_gates: dict[str, GateState]  #: those that scheduling depends on, as they are set
+    configuration: dict[str, Any]  #: a KubeSchedulerConfiguration, every default filled in
     differences: tuple[Difference, ...]
     warnings: tuple[InputWarning, ...]
 
 
 class ConfigProblem(Document, frozen=True, kw_only=True):
-    """A problem for which kube-scheduler refuses the configuration.
+    """A problem for which kube-scheduler refuses the configuration."""
 
-    Attributes
-    ----------
-    path : JSON path; empty where none is known
-    line : line of the file; null where none is known
-    hint : what to do about it; empty for none
-    """
-
-    path: str
-    line: int | None
+    path: str  #: JSON path; empty where none is known
+    line: int | None  #: line of the file; null where none is known
     message: str
-    hint: str
+    hint: str  #: what to do about it; empty for none
 
 
 class SchedulerConfigCheck(Head, frozen=True, kw_only=True):

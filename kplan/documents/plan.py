@@ -32,39 +32,24 @@ CausedBy = Literal["change", "waiting"]
 
 
 class PodChange(Document, frozen=True, kw_only=True):
-    """What becomes of one pod.
+    """What becomes of one pod."""
 
-    Attributes
-    ----------
-    action : + placed, ~ evicted and placed elsewhere, - evicted for good, ! pending at the end
-    pod : NAMESPACE/NAME before the plan
-    workload : KIND/NAME of its owner; empty for a pod of its own
-    from_node : the node before; null for none
-    to_node : the node after; null for none
-    by : the pod for which it was evicted
-    recreated_as : NAMESPACE/NAME under which its controller recreates it here
-    outcome : of the last try, for a pod that stays pending
-    reason : kube-scheduler's message for a pod that stays pending
-    attempt : index of the last placement about it; null when it was not tried
-    because : why it left its node, where no other pod took its place
-    held_back_by : PodGroup/NAMESPACE/NAME of its group, for a pod that some node fits while the group waits
-    siblings : other pods of its DaemonSet that run at the end and are not among the changes; absent for other pods
-    caused_by : change: what is asked about; waiting: pods that were pending before, so that it happens without it, too
-    """
-
-    action: Action
-    pod: str
-    workload: str
-    from_node: str | None = field(name="from")
-    to_node: str | None = field(name="to")
-    by: str | None = None
-    recreated_as: str | None = None
-    outcome: Literal["", "Unschedulable", "Gated", "Error"] = ""
-    reason: str = ""
-    attempt: Count | None = None
-    because: str = ""
+    action: Action  #: + placed, ~ evicted and placed elsewhere, - evicted for good, ! pending at the end
+    pod: str  #: NAMESPACE/NAME before the plan
+    workload: str  #: KIND/NAME of its owner; empty for a pod of its own
+    from_node: str | None = field(name="from")  #: the node before; null for none
+    to_node: str | None = field(name="to")  #: the node after; null for none
+    by: str | None = None  #: the pod for which it was evicted
+    recreated_as: str | None = None  #: NAMESPACE/NAME under which its controller recreates it here
+    outcome: Literal["", "Unschedulable", "Gated", "Error"] = ""  #: of the last try, for a pod that stays pending
+    reason: str = ""  #: kube-scheduler's message for a pod that stays pending
+    attempt: Count | None = None  #: index of the last placement about it; null when it was not tried
+    because: str = ""  #: why it left its node, where no other pod took its place
+    #: change: what is asked about; waiting: pods that were pending before, so that it happens without it, too
     caused_by: CausedBy = "change"
+    #: PodGroup/NAMESPACE/NAME of its group, for a pod that some node fits while the group waits
     held_back_by: str | UnsetType = UNSET
+    #: other pods of its DaemonSet that run at the end and are not among the changes; absent for other pods
     siblings: Count | UnsetType = UNSET
 
     @property
@@ -101,32 +86,21 @@ class NodeGroup(Document, frozen=True, kw_only=True):
 
 
 class Utilisation(Document, frozen=True, kw_only=True):
-    """How full the cluster, its zones, its pools and its nodes are.
-
-    Attributes
-    ----------
-    pool_label : the label whose values are the pools
-    """
+    """How full the cluster, its zones, its pools and its nodes are."""
 
     cluster: NodeGroup
     zones: dict[str, NodeGroup]
-    pool_label: str | None
+    pool_label: str | None  #: the label whose values are the pools
     pools: dict[str, NodeGroup]
     nodes: dict[str, dict[str, Usage]]
 
 
 class Largest(Document, frozen=True, kw_only=True):
-    """The most of a resource that one further pod can get.
+    """The most of a resource that one further pod can get."""
 
-    Attributes
-    ----------
-    node : the node with the most room; null when none takes pods
-    total_free : on all nodes that take pods together
-    """
-
-    node: str | None
+    node: str | None  #: the node with the most room; null when none takes pods
     free: str
-    total_free: str
+    total_free: str  #: on all nodes that take pods together
     percent_of_free: Percent
 
 
@@ -149,58 +123,42 @@ class PlanSummary(Summary, frozen=True, kw_only=True):
 
 
 class PlanReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan plan and kplan drain: the queue worked off, or a change carried through, to the end.
-
-    Attributes
-    ----------
-    command : place, plan or drain
-    queue : pending pods: those that are tried in the order of their turns, then those that are not tried
-    changes : what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
-    placements : every decision, in order; a pod may be tried several times
-    largest_fit : per resource, the most that one further pod can get
-    cluster : every node before and after; where --explain or a picture asks for it
-    groups : what becomes of the pod groups whose pods are among the changes, where the scheduler has groups
-    nodes : what an autoscaler adds; absent where none is followed
-    max_listed : queue, changes and their placements list so many pods at most; absent for all
-    unlisted : the other changes
-    steps : everything that happens, in order, where controllers were followed
-    after : every pod at rest, by namespace and name, where controllers were followed
-    workloads : what becomes of those that the change is about, in the order given, then of those that it moves
-    blocked : NAMESPACE/NAME -> why a pod cannot be evicted
-    obstacles : the same pods with the budgets that cover them
-    timeline : when everything happens; where a clock is asked for
-    refused_nodes : nodes that kubectl drain refuses to empty
-    luck : what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
-    forced : what the flags would change that kubectl asks for there; absent where it refuses no node
-    right_sizing : with recommended requests and without manifests: which nodes are not needed any more
-    at_present : without manifests: what is not well before anything happens; absent where all is well
-    """
+    """The answer of kplan plan and kplan drain: the queue worked off, or a change carried through, to the end."""
 
     TABLE: ClassVar[str] = "changes"
 
     kind: Literal["PlanReport"] = "PlanReport"
-    command: str
+    command: str  #: place, plan or drain
     summary: PlanSummary
+    #: pending pods: those that are tried in the order of their turns, then those that are not tried
     queue: tuple[QueueEntry, ...]
+    #: what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     changes: tuple[PodChange, ...]
-    placements: tuple[PodPlacement, ...]
+    placements: tuple[PodPlacement, ...]  #: every decision, in order; a pod may be tried several times
     utilisation: Utilisation
-    largest_fit: tuple[LargestFit, ...]
-    cluster: ClusterMap | UnsetType = UNSET
-    nodes: NodeChanges | UnsetType = UNSET
+    largest_fit: tuple[LargestFit, ...]  #: per resource, the most that one further pod can get
+    cluster: ClusterMap | UnsetType = UNSET  #: every node before and after; where --explain or a picture asks for it
+    nodes: NodeChanges | UnsetType = UNSET  #: what an autoscaler adds; absent where none is followed
+    #: queue, changes and their placements list so many pods at most; absent for all
     max_listed: Positive | UnsetType = UNSET
-    unlisted: tuple[Unlisted, ...] = ()
-    steps: tuple[Step, ...] = ()
-    after: tuple[PodAtRest, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()  #: the other changes
+    steps: tuple[Step, ...] = ()  #: everything that happens, in order, where controllers were followed
+    after: tuple[PodAtRest, ...] = ()  #: every pod at rest, by namespace and name, where controllers were followed
+    #: what becomes of those that the change is about, in the order given, then of those that it moves
     workloads: tuple[WorkloadChange, ...] = ()
-    blocked: dict[str, str] = {}
-    obstacles: tuple[Obstacle, ...] = ()
-    timeline: Timeline | UnsetType = UNSET
-    refused_nodes: tuple[RefusedNode, ...] = ()
+    blocked: dict[str, str] = {}  #: NAMESPACE/NAME -> why a pod cannot be evicted
+    obstacles: tuple[Obstacle, ...] = ()  #: the same pods with the budgets that cover them
+    timeline: Timeline | UnsetType = UNSET  #: when everything happens; where a clock is asked for
+    refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
+    #: what the flags would change that kubectl asks for there; absent where it refuses no node
     forced: Forced | UnsetType = UNSET
+    #: with recommended requests and without manifests: which nodes are not needed any more
     right_sizing: RightSizing | UnsetType = UNSET
+    #: what depends on draws among equals; absent where nothing does, or the change is too large to be drawn
     luck: Luck | UnsetType = UNSET
+    #: what becomes of the pod groups whose pods are among the changes, where the scheduler has groups
     groups: tuple[GroupPlan, ...] | UnsetType = UNSET
+    #: without manifests: what is not well before anything happens; absent where all is well
     at_present: AtPresent | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -226,20 +184,13 @@ class QueuePlace(enum.StrEnum):
 
 
 class QueueEntry(Document, frozen=True, kw_only=True):
-    """A pending pod and its place in the queue.
-
-    Attributes
-    ----------
-    pod : NAMESPACE/NAME
-    place : Foreign: no profile has its schedulerName
-    reason : why it has this place; for a gated pod kube-scheduler's own text
-    """
+    """A pending pod and its place in the queue."""
 
     position: Positive
-    pod: str
+    pod: str  #: NAMESPACE/NAME
     priority: int
-    place: QueuePlace
-    reason: str
+    place: QueuePlace  #: Foreign: no profile has its schedulerName
+    reason: str  #: why it has this place; for a gated pod kube-scheduler's own text
 
 
 class QueueSummary(Document, frozen=True, kw_only=True):
@@ -253,16 +204,11 @@ class QueueSummary(Document, frozen=True, kw_only=True):
 
 
 class QueueReport(Report, frozen=True, kw_only=True):
-    """The answer of kplan plan --queue: in which order pending pods are tried.
-
-    Attributes
-    ----------
-    queue : pods that are tried in the order of their turns, then those that are not tried
-    """
+    """The answer of kplan plan --queue: in which order pending pods are tried."""
 
     kind: Literal["QueueReport"] = "QueueReport"
     summary: QueueSummary
-    queue: tuple[QueueEntry, ...]
+    queue: tuple[QueueEntry, ...]  #: pods that are tried in the order of their turns, then those that are not tried
 
 
 class WavePodRef(Document, frozen=True, kw_only=True):
@@ -276,20 +222,14 @@ WaveOutcome = Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]
 
 
 class WavePod(Document, frozen=True, kw_only=True):
-    """How a pod ends.
-
-    Attributes
-    ----------
-    outcome : Evicted: preemption deleted it after it had a node
-    message : the text of the condition PodScheduled
-    waits : where it stays: preEnqueue, kept out of the queue; retry, tried again without end; unschedulable, until an
-        event that may help it; permit, with a node and not bound
-    """
+    """How a pod ends."""
 
     pod: WavePodRef
-    outcome: WaveOutcome
+    outcome: WaveOutcome  #: Evicted: preemption deleted it after it had a node
     node: str | None = None
-    message: str = ""
+    message: str = ""  #: the text of the condition PodScheduled
+    #: where it stays: preEnqueue, kept out of the queue; retry, tried again without end; unschedulable, until an event
+    #: that may help it; permit, with a node and not bound
     waits: Literal["preEnqueue", "retry", "unschedulable", "permit"] | None = None
     nominated_node: str | None = None
 
@@ -311,15 +251,8 @@ class WaveGroup(Document, frozen=True, kw_only=True):
 
 
 class WaveReport(Document, frozen=True, kw_only=True):
-    """How everything ends.
+    """How everything ends."""
 
-    Attributes
-    ----------
-    pods : the pods that arrived, in order
-    groups : NAMESPACE/NAME of a PodGroup -> how it ends
-    evicted : NAMESPACE/NAME of the pods that preemption deleted, in order
-    """
-
-    pods: tuple[WavePod, ...]
-    groups: dict[str, WaveGroup]
-    evicted: tuple[str, ...]
+    pods: tuple[WavePod, ...]  #: the pods that arrived, in order
+    groups: dict[str, WaveGroup]  #: NAMESPACE/NAME of a PodGroup -> how it ends
+    evicted: tuple[str, ...]  #: NAMESPACE/NAME of the pods that preemption deleted, in order

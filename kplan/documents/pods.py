@@ -12,39 +12,24 @@ from kplan.facts import Count, Document, InputWarning
 
 
 class PodSource(Document, frozen=True, kw_only=True):
-    """The object of a manifest that creates pods.
-
-    Attributes
-    ----------
-    document : counted from 1
-    line : of its name; null for an object that comes from no file
-    """
+    """The object of a manifest that creates pods."""
 
     file: str
-    document: int
-    line: int | None
+    document: int  #: counted from 1
+    line: int | None  #: of its name; null for an object that comes from no file
     kind: str
     namespace: str
     name: str
 
 
 class PodsMade(Document, frozen=True, kw_only=True):
-    """Pods of one object that are alike but for their names.
+    """Pods of one object that are alike but for their names."""
 
-    Attributes
-    ----------
-    source : the object that creates them
-    count : how many; 0 where it creates none now
-    refusal : the API server's words where it refuses them; empty where it accepts them
-    object : the first of them, as it would be stored
-    changes : the fields that were filled in
-    """
-
-    source: PodSource = msgspec.field(name="from")
-    count: Count
-    refusal: str
-    object: dict[str, Any]
-    changes: tuple[FilledField, ...]
+    source: PodSource = msgspec.field(name="from")  #: the object that creates them
+    count: Count  #: how many; 0 where it creates none now
+    refusal: str  #: the API server's words where it refuses them; empty where it accepts them
+    object: dict[str, Any]  #: the first of them, as it would be stored
+    changes: tuple[FilledField, ...]  #: the fields that were filled in
 
 
 class PodsSummary(Document, frozen=True, kw_only=True):
@@ -55,18 +40,12 @@ class PodsSummary(Document, frozen=True, kw_only=True):
 
 
 class PodsReport(Head, frozen=True, kw_only=True):
-    """The answer of kplan pods.
-
-    Attributes
-    ----------
-    cluster : the source of the cluster whose rules hold
-    skipped : objects that create no pods, by kind
-    """
+    """The answer of kplan pods."""
 
     kind: Literal["PodsReport"] = "PodsReport"
     generated_at: str = msgspec.field(default_factory=now)
-    cluster: str
+    cluster: str  #: the source of the cluster whose rules hold
     summary: PodsSummary
     pods: tuple[PodsMade, ...]
-    skipped: dict[str, Count]
+    skipped: dict[str, Count]  #: objects that create no pods, by kind
     warnings: tuple[InputWarning, ...]

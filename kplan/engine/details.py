@@ -17,30 +17,20 @@ Code = Literal["Unschedulable", "UnschedulableAndUnresolvable", "Error"]
 
 
 class DetailBase(Document, frozen=True, kw_only=True, tag_field="kind"):
-    """The fields that all details share.
+    """The fields that all details share."""
 
-    Attributes
-    ----------
-    reason : the reason that it belongs to, as kube-scheduler writes it
-    """
-
-    reason: str = ""
+    reason: str = ""  #: the reason that it belongs to, as kube-scheduler writes it
 
 
 class InsufficientResource(DetailBase, frozen=True, kw_only=True, tag="resource"):
-    """A resource of which too little is free.
-
-    Attributes
-    ----------
-    capacity : what the node has, where none of it is allocatable; absent otherwise
-    """
+    """A resource of which too little is free."""
 
     resource: str
     requested: str
     free: str
     allocatable: str
     short: str
-    capacity: str | UnsetType = UNSET
+    capacity: str | UnsetType = UNSET  #: what the node has, where none of it is allocatable; absent otherwise
 
 
 def insufficient(reason: str, resource: str, requested: int, allocatable: int, used: int) -> InsufficientResource:
@@ -60,57 +50,33 @@ class MissingResource(DetailBase, frozen=True, kw_only=True, tag="missing-resour
 
 
 class UntoleratedTaint(DetailBase, frozen=True, kw_only=True, tag="taint"):
-    """A taint that the pod does not tolerate.
+    """A taint that the pod does not tolerate."""
 
-    Attributes
-    ----------
-    taint : KEY=VALUE:EFFECT
-    unschedulable : true for a node that is cordoned
-    """
-
-    taint: str
-    unschedulable: bool | UnsetType = UNSET
+    taint: str  #: KEY=VALUE:EFFECT
+    unschedulable: bool | UnsetType = UNSET  #: true for a node that is cordoned
 
 
 class UnmatchedNodeSelector(DetailBase, frozen=True, kw_only=True, tag="node-selector"):
-    """An entry of the pod's nodeSelector that the node does not match.
+    """An entry of the pod's nodeSelector that the node does not match."""
 
-    Attributes
-    ----------
-    node_selector : KEY=VALUE
-    actual : the node's value; null when it has no such label
-    """
-
-    node_selector: str
-    actual: str | None
+    node_selector: str  #: KEY=VALUE
+    actual: str | None  #: the node's value; null when it has no such label
 
 
 class FailedCondition(Document, frozen=True):
-    """A condition of a node affinity term that a node does not meet.
-
-    Attributes
-    ----------
-    actual : the node's value; null when it has no such label
-    is_name : the condition is about the node's name
-    """
+    """A condition of a node affinity term that a node does not meet."""
 
     condition: str
-    actual: str | None = None
-    is_name: bool = False
+    actual: str | None = None  #: the node's value; null when it has no such label
+    is_name: bool = False  #: the condition is about the node's name
 
 
 class UnmatchedNodeAffinity(DetailBase, frozen=True, kw_only=True, tag="node-affinity"):
-    """A node affinity term that the node does not match.
-
-    Attributes
-    ----------
-    failed : the conditions that fail, with what the node has instead
-    conditions : the same as facts; empty where the term itself is wrong
-    """
+    """A node affinity term that the node does not match."""
 
     term: str
-    failed: tuple[str, ...]
-    conditions: tuple[FailedCondition, ...] = ()
+    failed: tuple[str, ...]  #: the conditions that fail, with what the node has instead
+    conditions: tuple[FailedCondition, ...] = ()  #: the same as facts; empty where the term itself is wrong
 
 
 class OtherNodeName(DetailBase, frozen=True, kw_only=True, tag="node-name"):
@@ -127,19 +93,13 @@ class UndeclaredFeature(DetailBase, frozen=True, kw_only=True, tag="feature"):
 
 
 class TakenHostPort(DetailBase, frozen=True, kw_only=True, tag="host-port"):
-    """A host port that other pods use.
-
-    Attributes
-    ----------
-    pods : some of them
-    and_more : how many others; absent for none
-    """
+    """A host port that other pods use."""
 
     host_ip: str = field(name="hostIP")
     protocol: str
     host_port: int
-    pods: tuple[str, ...]
-    and_more: Count | UnsetType = UNSET
+    pods: tuple[str, ...]  #: some of them
+    and_more: Count | UnsetType = UNSET  #: how many others; absent for none
 
 
 class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-label"):
@@ -152,41 +112,26 @@ class SpreadLabelMissing(DetailBase, frozen=True, kw_only=True, tag="spread-labe
 
 
 class TooMuchSkew(DetailBase, frozen=True, kw_only=True, tag="skew"):
-    """A topology spread constraint that the pod would violate.
-
-    Attributes
-    ----------
-    matching_pods : in the node's domain
-    self_match : 1 where the constraint selects the pod itself, else 0
-    minimum : matching pods in the emptiest domain
-    domains : how many there are
-    min_domains : absent where there are enough domains
-    emptiest_domains : absent where there are too few domains
-    """
+    """A topology spread constraint that the pod would violate."""
 
     topology_key: str
     max_skew: int
     label_selector: str
     domain: str
-    matching_pods: int
-    self_match: int
-    minimum: int
+    matching_pods: int  #: in the node's domain
+    self_match: int  #: 1 where the constraint selects the pod itself, else 0
+    minimum: int  #: matching pods in the emptiest domain
     skew: int
-    domains: int
-    min_domains: int | UnsetType = UNSET
-    emptiest_domains: tuple[str, ...] | UnsetType = UNSET
+    domains: int  #: how many there are
+    min_domains: int | UnsetType = UNSET  #: absent where there are enough domains
+    emptiest_domains: tuple[str, ...] | UnsetType = UNSET  #: absent where there are too few domains
 
 
 class PodTerm(Document, frozen=True, kw_only=True):
-    """The pods that an affinity term selects.
-
-    Attributes
-    ----------
-    namespaces : their names, or all
-    """
+    """The pods that an affinity term selects."""
 
     label_selector: str
-    namespaces: tuple[str, ...] | Literal["all"]
+    namespaces: tuple[str, ...] | Literal["all"]  #: their names, or all
     namespace_selector: str | UnsetType = UNSET
 
 
@@ -199,37 +144,25 @@ class AffinityLabelMissing(DetailBase, frozen=True, kw_only=True, tag="affinity-
 
 
 class UnmetAffinity(DetailBase, frozen=True, kw_only=True, tag="affinity"):
-    """A pod affinity term that finds no pod in the node's domain.
-
-    Attributes
-    ----------
-    domains_with_matching_pods : some of them
-    and_more : how many others
-    """
+    """A pod affinity term that finds no pod in the node's domain."""
 
     topology_key: str
     terms: tuple[PodTerm, ...]
     domain: str
     matching_pods: Count = 0
-    domains_with_matching_pods: tuple[str, ...]
-    and_more: Count = 0
+    domains_with_matching_pods: tuple[str, ...]  #: some of them
+    and_more: Count = 0  #: how many others
 
 
 class AntiAffinity(DetailBase, frozen=True, kw_only=True):
-    """Pods in the node's domain that anti-affinity keeps apart from the pod.
-
-    Attributes
-    ----------
-    pods : some of them
-    and_more : how many others
-    """
+    """Pods in the node's domain that anti-affinity keeps apart from the pod."""
 
     topology_key: str
     domain: str
     terms: tuple[PodTerm, ...]
     matching_pods: Count
-    pods: tuple[str, ...]
-    and_more: Count = 0
+    pods: tuple[str, ...]  #: some of them
+    and_more: Count = 0  #: how many others
 
 
 class OwnAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="anti-affinity"):
@@ -241,47 +174,30 @@ class ForeignAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="existing
 
 
 class MountedDisk(DetailBase, frozen=True, kw_only=True, tag="disk"):
-    """A disk that other pods on the node mount already.
-
-    Attributes
-    ----------
-    pods : some of them
-    and_more : how many others; absent for none
-    """
+    """A disk that other pods on the node mount already."""
 
     type: str
     disk: str
     read_only: bool
-    pods: tuple[str, ...]
-    and_more: Count | UnsetType = UNSET
+    pods: tuple[str, ...]  #: some of them
+    and_more: Count | UnsetType = UNSET  #: how many others; absent for none
 
 
 class ClaimInUse(DetailBase, frozen=True, kw_only=True, tag="claim-in-use"):
-    """A claim for one pod only (ReadWriteOncePod) that another pod uses.
-
-    Attributes
-    ----------
-    used_by : pods and their nodes, some of them
-    and_more : how many others; absent for none
-    """
+    """A claim for one pod only (ReadWriteOncePod) that another pod uses."""
 
     claim: str
-    used_by: tuple[str, ...]
-    and_more: Count | UnsetType = UNSET
+    used_by: tuple[str, ...]  #: pods and their nodes, some of them
+    and_more: Count | UnsetType = UNSET  #: how many others; absent for none
 
 
 class OtherVolumeZone(DetailBase, frozen=True, kw_only=True, tag="volume-zone"):
-    """A volume that is in another zone or region than the node.
-
-    Attributes
-    ----------
-    node : the node's value of that label; null for none
-    """
+    """A volume that is in another zone or region than the node."""
 
     volume: str
     label: str
     allowed: tuple[str, ...]
-    node: str | None
+    node: str | None  #: the node's value of that label; null for none
 
 
 class TooManyVolumes(DetailBase, frozen=True, kw_only=True, tag="volume-limit"):
@@ -303,16 +219,11 @@ class MissingDriver(DetailBase, frozen=True, kw_only=True, tag="missing-driver")
 
 
 class UnreachableVolume(DetailBase, frozen=True, kw_only=True, tag="volume-affinity"):
-    """A volume that cannot be reached from the node.
-
-    Attributes
-    ----------
-    requires : the terms of its node affinity
-    """
+    """A volume that cannot be reached from the node."""
 
     claim: str
     volume: str
-    requires: tuple[str, ...]
+    requires: tuple[str, ...]  #: the terms of its node affinity
 
 
 class LostVolume(DetailBase, frozen=True, kw_only=True, tag="lost-volume"):
@@ -323,48 +234,29 @@ class LostVolume(DetailBase, frozen=True, kw_only=True, tag="lost-volume"):
 
 
 class UnboundClaim(DetailBase, frozen=True, kw_only=True, tag="claim"):
-    """A claim for which there is no volume on the node.
-
-    Attributes
-    ----------
-    requested : storage
-    selected_node : the node for which its volume is being provisioned
-    largest_volume : the largest volume that can be provisioned there; null for none
-    promised_volume : the volume that is reserved for it, and cannot be used there
-    volumes_rejected : why -> how many existing volumes
-    provisioner : of its class
-    provisions : false where it creates no new volumes
-    allowed_topologies : where it creates them
-    """
+    """A claim for which there is no volume on the node."""
 
     claim: str
     storage_class: str
-    requested: str
-    selected_node: str | UnsetType = UNSET
-    largest_volume: str | UnsetType | None = UNSET
-    promised_volume: str | UnsetType = UNSET
-    volumes_rejected: dict[str, str] | UnsetType = UNSET
-    provisioner: str | UnsetType = UNSET
-    provisions: bool | UnsetType = UNSET
-    allowed_topologies: tuple[str, ...] | UnsetType = UNSET
+    requested: str  #: storage
+    selected_node: str | UnsetType = UNSET  #: the node for which its volume is being provisioned
+    largest_volume: str | UnsetType | None = UNSET  #: the largest volume that can be provisioned there; null for none
+    promised_volume: str | UnsetType = UNSET  #: the volume that is reserved for it, and cannot be used there
+    volumes_rejected: dict[str, str] | UnsetType = UNSET  #: why -> how many existing volumes
+    provisioner: str | UnsetType = UNSET  #: of its class
+    provisions: bool | UnsetType = UNSET  #: false where it creates no new volumes
+    allowed_topologies: tuple[str, ...] | UnsetType = UNSET  #: where it creates them
 
 
 class MissingDevices(DetailBase, frozen=True, kw_only=True, tag="devices"):
-    """A request for devices that the node cannot satisfy.
-
-    Attributes
-    ----------
-    wanted : a number, or all
-    matching : devices that its class and selectors match
-    free : those of them that are not allocated
-    """
+    """A request for devices that the node cannot satisfy."""
 
     claim: str
     request: str
     device_class: str
-    wanted: str
-    matching: str
-    free: str
+    wanted: str  #: a number, or all
+    matching: str  #: devices that its class and selectors match
+    free: str  #: those of them that are not allocated
 
 
 class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-claim"):
@@ -374,14 +266,9 @@ class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-cla
 
 
 class OtherFacts(DetailBase, frozen=True, kw_only=True, tag="other"):
-    """The facts of a plugin from outside.
+    """The facts of a plugin from outside."""
 
-    Attributes
-    ----------
-    facts : names in camelCase -> JSON values
-    """
-
-    facts: dict[str, Any]
+    facts: dict[str, Any]  #: names in camelCase -> JSON values
 
 
 Detail = (

@@ -258,25 +258,17 @@ class Freed(Document, frozen=True):
 
 
 class Victim(Document, frozen=True, kw_only=True):
-    """A pod that would be evicted.
-
-    Attributes
-    ----------
-    owner : KIND/NAME of its controller
-    node : where it runs
-    frees : resource -> what its eviction frees
-    budgets : disruption budgets that cover the pod
-    """
+    """A pod that would be evicted."""
 
     namespace: str
     name: str
     priority: int
     pdb_violation: bool
-    owner: str | None
+    owner: str | None  #: KIND/NAME of its controller
     start_time: str | None
-    node: str | UnsetType = UNSET
-    frees: dict[str, Freed] | UnsetType = UNSET
-    budgets: tuple[str, ...] | UnsetType = UNSET
+    node: str | UnsetType = UNSET  #: where it runs
+    frees: dict[str, Freed] | UnsetType = UNSET  #: resource -> what its eviction frees
+    budgets: tuple[str, ...] | UnsetType = UNSET  #: disruption budgets that cover the pod
     termination_grace_period_seconds: int | UnsetType | None = UNSET
 
     @property
@@ -296,33 +288,22 @@ class Criteria(Document, frozen=True, kw_only=True):
 
 
 class Reprieve(Document, frozen=True, kw_only=True):
-    """Whether a pod of lower priority is spared, tried while the more important ones that are spared stay.
-
-    Attributes
-    ----------
-    reprieved : the incoming pod fits beside it, so it is no victim
-    pdb_violation : its eviction would violate a budget, so it was tried before the others
-    """
+    """Whether a pod of lower priority is spared, tried while the more important ones that are spared stay."""
 
     pod: str
     step: Positive
-    pdb_violation: bool
-    reprieved: bool = field(name="kept")
+    pdb_violation: bool  #: its eviction would violate a budget, so it was tried before the others
+    reprieved: bool = field(name="kept")  #: the incoming pod fits beside it, so it is no victim
 
 
 class Candidate(Document, frozen=True, kw_only=True):
-    """A node on which evicting pods makes room.
-
-    Attributes
-    ----------
-    lost_by : the criterion by which it lost; null for the best
-    reprieve : its pods of lower priority, in the order in which the scheduler tries to spare them
-    """
+    """A node on which evicting pods makes room."""
 
     victims: tuple[str, ...]
     pdb_violations: Count
     criteria: Criteria
-    lost_by: Criterion | UnsetType | None = UNSET
+    lost_by: Criterion | UnsetType | None = UNSET  #: the criterion by which it lost; null for the best
+    #: its pods of lower priority, in the order in which the scheduler tries to spare them
     reprieve: tuple[Reprieve, ...] | UnsetType = UNSET
 
 
@@ -335,14 +316,9 @@ class NotHelped(Document, frozen=True, kw_only=True):
 
 
 class NotHelpful(Document, frozen=True, kw_only=True):
-    """Nodes where no eviction helps, for one reason.
+    """Nodes where no eviction helps, for one reason."""
 
-    Attributes
-    ----------
-    tried : evictions were tried in vain; where false, no eviction can help
-    """
-
-    tried: bool
+    tried: bool  #: evictions were tried in vain; where false, no eviction can help
     plugin: str | None
     reason: str
     nodes: Positive
@@ -350,27 +326,16 @@ class NotHelpful(Document, frozen=True, kw_only=True):
 
 
 class Preemption(Document, frozen=True, kw_only=True):
-    """The result of PostFilter, for a pod that every node rejects.
+    """The result of PostFilter, for a pod that every node rejects."""
 
-    Attributes
-    ----------
-    eligible : the pod may preempt at all
-    message : of all PostFilter plugins together; empty when there is a node
-    why_not : why there is no node; null when there is one
-    nominated_node : null when no candidate helps
-    ties : candidates equal on all criteria, by name
-    rejected : node -> why evictions there do not help
-    cleared_nominations : pods of lower priority that lose their nomination to that node
-    """
-
-    eligible: bool
-    message: str
-    nominated_node: str | None = None
-    ties: tuple[str, ...] = ()
+    eligible: bool  #: the pod may preempt at all
+    message: str  #: of all PostFilter plugins together; empty when there is a node
+    nominated_node: str | None = None  #: null when no candidate helps
+    ties: tuple[str, ...] = ()  #: candidates equal on all criteria, by name
     decided_by: DecidedBy | None = None
     victims: tuple[Victim, ...] = ()
     candidates: dict[str, Candidate] = {}
-    rejected: dict[str, NotHelped] = {}
-    cleared_nominations: tuple[str, ...] = ()
+    rejected: dict[str, NotHelped] = {}  #: node -> why evictions there do not help
+    cleared_nominations: tuple[str, ...] = ()  #: pods of lower priority that lose their nomination to that node
     not_helpful: tuple[NotHelpful, ...] | UnsetType = UNSET
-    why_not: WhyNot | None = None
+    why_not: WhyNot | None = None  #: why there is no node; null when there is one

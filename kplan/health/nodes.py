@@ -109,26 +109,17 @@ class UnusableResource(Document, frozen=True, kw_only=True):
 
 
 class NodeHealth(Document, frozen=True, kw_only=True):
-    """What a node is at present.
-
-    Attributes
-    ----------
-    states : the graver first; empty for a node that is well
-    since : RFC 3339: since when it is unreachable or not ready, or when it was created, if it starts; null if unknown
-    startup_taints : keys of taints that go by themselves once the node is set up
-    is_overdue : it starts, and should long have been ready
-    finalizers : whose work its deletion waits for
-    pods : how many pods run on it or are bound to it
-    """
+    """What a node is at present."""
 
     node: str
-    states: tuple[NodeState, ...] = ()
+    states: tuple[NodeState, ...] = ()  #: the graver first; empty for a node that is well
+    #: RFC 3339: since when it is unreachable or not ready, or when it was created, if it starts; null if unknown
     since: str | None = None
-    startup_taints: tuple[str, ...] = ()
-    is_overdue: bool = False
-    finalizers: tuple[str, ...] = ()
+    startup_taints: tuple[str, ...] = ()  #: keys of taints that go by themselves once the node is set up
+    is_overdue: bool = False  #: it starts, and should long have been ready
+    finalizers: tuple[str, ...] = ()  #: whose work its deletion waits for
     unusable: tuple[UnusableResource, ...] = ()
-    pods: Count = 0
+    pods: Count = 0  #: how many pods run on it or are bound to it
 
     @property
     def is_coming(self) -> bool:

@@ -37,56 +37,37 @@ class ContainerEnd(Document, frozen=True, kw_only=True):
 
 
 class ContainerHealth(Document, frozen=True, kw_only=True):
-    """The container that keeps a pod from being ready, or that has restarted most often.
-
-    Attributes
-    ----------
-    reason : why it waits or how it ended, in the kubelet's word such as CrashLoopBackOff; empty for one that runs
-    has_started : whether its startup probe has passed, for one that runs
-    image : that is wanted, where pulling it fails
-    last_end : how it ended last; absent where it never did
-    lacks : the object that it names and that does not exist, as the kubelet says; absent for none
-    """
+    """The container that keeps a pod from being ready, or that has restarted most often."""
 
     name: str
     is_init: bool = False
+    #: why it waits or how it ended, in the kubelet's word such as CrashLoopBackOff; empty for one that runs
     reason: str = ""
-    has_started: bool = True
-    image: str = ""
+    has_started: bool = True  #: whether its startup probe has passed, for one that runs
+    image: str = ""  #: that is wanted, where pulling it fails
     restarts: Count = 0
-    last_end: ContainerEnd | UnsetType = UNSET
+    last_end: ContainerEnd | UnsetType = UNSET  #: how it ended last; absent where it never did
+    #: the object that it names and that does not exist, as the kubelet says; absent for none
     lacks: MissingName | UnsetType = UNSET
 
 
 class PodHealth(Document, frozen=True, kw_only=True):
-    """What a pod is at present.
-
-    Attributes
-    ----------
-    node : that it is bound to; null for none
-    since : RFC 3339: since when it is so; null if unknown
-    seconds : how long that is, at the time of the snapshot; absent if unknown
-    reason : the pod's own: of its failure, its eviction, or its condition Ready
-    short_of : the resource that its node was short of, for a pod that the kubelet evicted
-    missing_gates : types of conditions that readiness gates of the pod wait for
-    grace_seconds : how long its containers have to end, for a pod that is being deleted
-    node_states : of a node that is not well; absent for one that does not exist any more
-    is_mirror : a static pod, which only its kubelet makes and ends
-    """
+    """What a pod is at present."""
 
     pod: str
     state: PodState
-    node: str | None = None
-    since: str | None = None
-    seconds: Count | UnsetType = UNSET
-    reason: str = ""
-    short_of: str = ""
+    node: str | None = None  #: that it is bound to; null for none
+    since: str | None = None  #: RFC 3339: since when it is so; null if unknown
+    seconds: Count | UnsetType = UNSET  #: how long that is, at the time of the snapshot; absent if unknown
+    reason: str = ""  #: the pod's own: of its failure, its eviction, or its condition Ready
+    short_of: str = ""  #: the resource that its node was short of, for a pod that the kubelet evicted
     container: ContainerHealth | UnsetType = UNSET
-    missing_gates: tuple[str, ...] = ()
+    missing_gates: tuple[str, ...] = ()  #: types of conditions that readiness gates of the pod wait for
     finalizers: tuple[str, ...] = ()
-    grace_seconds: Count = 0
+    grace_seconds: Count = 0  #: how long its containers have to end, for a pod that is being deleted
+    #: of a node that is not well; absent for one that does not exist any more
     node_states: tuple[NodeState, ...] | UnsetType = ()
-    is_mirror: bool = False
+    is_mirror: bool = False  #: a static pod, which only its kubelet makes and ends
 
     @property
     def is_well(self) -> bool:

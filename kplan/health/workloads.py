@@ -49,44 +49,29 @@ _MANY_RESTARTS = 3
 
 
 class WorkloadHealth(Document, frozen=True, kw_only=True):
-    """What a workload is at present.
+    """What a workload is at present."""
 
-    Attributes
-    ----------
-    workload : KIND/NAMESPACE/NAME
-    wanted : pods that it should have; for a DaemonSet those of its nodes, for a Job those that run at a time
-    pods : those that it has, without those that have ended or are being deleted
-    ready, pending, leaving : how many are ready, have no node, are being deleted
-    states : empty for a workload that is well
-    reason : of the condition that says so: ProgressDeadlineExceeded, BackoffLimitExceeded, FailedGetResourceMetric
-    since : RFC 3339: since when; null if unknown
-    refused : for `refused`
-    waits_for : the pod that comes before those that are missing
-    missed_nodes : of a DaemonSet, by name
-    troubled : its pods that are not well, the first of them
-    restarted : of those that are ready the one that has restarted most often, from three times on; absent for none
-    evicted : pods that the kubelet evicted and that are still listed, the last of them
-    autoscaler : HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
-    most_replicas : of that autoscaler
-    """
-
-    workload: str
+    workload: str  #: KIND/NAMESPACE/NAME
+    #: pods that it should have; for a DaemonSet those of its nodes, for a Job those that run at a time
     wanted: Count = 0
-    pods: Count = 0
+    pods: Count = 0  #: those that it has, without those that have ended or are being deleted
+    #: ready, pending, leaving: how many are ready, have no node, are being deleted
     ready: Count = 0
     pending: Count = 0
     leaving: Count = 0
-    states: tuple[WorkloadState, ...] = ()
+    states: tuple[WorkloadState, ...] = ()  #: empty for a workload that is well
+    #: of the condition that says so: ProgressDeadlineExceeded, BackoffLimitExceeded, FailedGetResourceMetric
     reason: str = ""
-    since: str | None = None
-    refused: RefusedPods = RefusedPods()
-    waits_for: str = ""
-    missed_nodes: tuple[str, ...] = ()
-    troubled: tuple[PodHealth, ...] = ()
+    since: str | None = None  #: RFC 3339: since when; null if unknown
+    refused: RefusedPods = RefusedPods()  #: for `refused`
+    waits_for: str = ""  #: the pod that comes before those that are missing
+    missed_nodes: tuple[str, ...] = ()  #: of a DaemonSet, by name
+    troubled: tuple[PodHealth, ...] = ()  #: its pods that are not well, the first of them
+    #: of those that are ready the one that has restarted most often, from three times on; absent for none
     restarted: PodHealth | UnsetType = UNSET
-    evicted: tuple[PodHealth, ...] = ()
-    autoscaler: str = ""
-    most_replicas: Count = 0
+    evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
+    autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
+    most_replicas: Count = 0  #: of that autoscaler
 
     @property
     def has_what_it_wants(self) -> bool:
@@ -110,17 +95,11 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
 
 
 class AtPresent(Document, frozen=True, kw_only=True):
-    """What is not well in a cluster before anything happens, besides pods that only wait for a node.
-
-    Attributes
-    ----------
-    workloads : those that no other one controls, the ones with too few pods first
-    pods : those without a workload
-    """
+    """What is not well in a cluster before anything happens, besides pods that only wait for a node."""
 
     nodes: tuple[NodeHealth, ...] = ()
-    workloads: tuple[WorkloadHealth, ...] = ()
-    pods: tuple[PodHealth, ...] = ()
+    workloads: tuple[WorkloadHealth, ...] = ()  #: those that no other one controls, the ones with too few pods first
+    pods: tuple[PodHealth, ...] = ()  #: those without a workload
 
 
 def workloads_health(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
@@ -32,7 +33,11 @@ Manifest = FilePath | dict[str, Any]
 """A file, a directory, or an object."""
 
 
+#: A line of a docstring's Attributes, about one field or several.
 _ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"
+#: A field with a comment above it or behind it; above, what several fields have in common begins with their names.
+_COMMENTED = r"((?:^    #: .+\n)*)^    (\w+): .*?(?:  #: (.+))?$"
+_OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"
 
 
 class Option(NamedTuple):
@@ -53,17 +58,28 @@ class Option(NamedTuple):
 
 
 def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> its description in the docstrings of a struct and its bases.
+    """Return field -> its description in a struct and its bases: in the docstring, or in a comment of the source.
 
     What is said of several fields at once stands for those of which a base says nothing more precise.
     """
     described: dict[str, str] = {}
     for base in reversed(struct.__mro__):
         if issubclass(base, msgspec.Struct) and base is not msgspec.Struct:
-            for names, text in re.findall(_ATTRIBUTE, inspect.cleandoc(base.__doc__ or ""), re.MULTILINE):
+            in_docstring = re.findall(_ATTRIBUTE, inspect.cleandoc(base.__doc__ or ""), re.MULTILINE)
+            for names, text in (*in_docstring, *_comments(base)):
                 about = dict.fromkeys(names.split(", "), " ".join(text.split()))
                 described = described | about if len(about) == 1 else about | described
     return described
+
+
+def _comments(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a struct that a comment ``#:`` is about, and what it says."""
+    source = "".join(linecache.getlines(inspect.getfile(struct)))
+    body = re.search(rf"^class {struct.__name__}\b.*?:\n(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
+    for above, name, behind in re.findall(_COMMENTED, body[1] if body else "", re.MULTILINE):
+        if text := " ".join(above.replace("#: ", "").split()) or behind:
+            several = re.fullmatch(_OF_SEVERAL, text)
+            yield (several[1], several[2]) if several else (name, text)
 
 
 def is_file_path(kind: msgspec.inspect.Type) -> bool:

@@ -24,30 +24,19 @@ _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class NodeOverview(Document, frozen=True, kw_only=True):
-    """How many nodes there are, by state, zone and version.
-
-    Attributes
-    ----------
-    zones : zone -> nodes; the empty name for nodes without one
-    kubelet_versions : version -> nodes
-    """
+    """How many nodes there are, by state, zone and version."""
 
     total: Count
     ready: Count
     unschedulable: Count
     tainted: Count
     control_plane: Count
-    zones: dict[str, Count]
-    kubelet_versions: dict[str, Count]
+    zones: dict[str, Count]  #: zone -> nodes; the empty name for nodes without one
+    kubelet_versions: dict[str, Count]  #: version -> nodes
 
 
 class PodOverview(Document, frozen=True, kw_only=True):
-    """How many pods there are in each state; a pod counts in the first state that it has.
-
-    Attributes
-    ----------
-    schedulers : scheduler name -> pods
-    """
+    """How many pods there are in each state; a pod counts in the first state that it has."""
 
     total: Count
     terminated: Count
@@ -56,7 +45,7 @@ class PodOverview(Document, frozen=True, kw_only=True):
     gated: Count
     nominated: Count
     pending: Count
-    schedulers: dict[str, Count]
+    schedulers: dict[str, Count]  #: scheduler name -> pods
 
 
 class Finding(msgspec.Struct, frozen=True):
