@@ -51,20 +51,14 @@ RUNTIMES = load_snapshot(
     [
         ({"runtimeClassName": "gone"}, 'pod rejected: RuntimeClass "gone" not found'),
         ({"runtimeClassName": "two\nlines"}, 'pod rejected: RuntimeClass "two\\nlines" not found'),
-        (
-            {"runtimeClassName": "sandbox", "overhead": {"cpu": "1"}},
-            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
-        ),
-        (
-            {"overhead": {"cpu": "1"}},
-            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
-        ),
-        (
-            {"runtimeClassName": "sandbox", "nodeSelector": {"sandbox": "no"}},
-            "conflict: runtimeClass.scheduling.nodeSelector[sandbox] = yes; pod.spec.nodeSelector[sandbox] = no",
-        ),
+        ({"runtimeClassName": "sandbox", "overhead": {"cpu": "1"}},
+         "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+        ({"overhead": {"cpu": "1"}},
+         "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+        ({"runtimeClassName": "sandbox", "nodeSelector": {"sandbox": "no"}},
+         "conflict: runtimeClass.scheduling.nodeSelector[sandbox] = yes; pod.spec.nodeSelector[sandbox] = no"),
     ],
-)
+)  # fmt: skip
 def test_runtime_class_refused(spec: Obj, message: str) -> None:
     assert try_pod(RUNTIMES, spec).rejected == f'pods "p" is forbidden: {message}'
 

@@ -85,33 +85,18 @@ def request(count: int) -> dict[str, Any]:
     ("kind", "before", "after", "words"),
     [
         ("ResourceClaim", {"spec": request(1)}, {"spec": request(2)}, "spec: Invalid value: field is immutable"),
-        (
-            "ResourceClaimTemplate",
-            {"spec": {"spec": request(1)}},
-            {"spec": {"spec": request(2)}},
-            "spec: Invalid value: field is immutable",
-        ),
+        ("ResourceClaimTemplate", {"spec": {"spec": request(1)}}, {"spec": {"spec": request(2)}},
+         "spec: Invalid value: field is immutable"),
         ("RuntimeClass", {"handler": "a"}, {"handler": "b"}, 'handler: Invalid value: "b": field is immutable'),
-        (
-            "ResourceSlice",
-            {"spec": {"driver": "d", "nodeName": "n"}},
-            {"spec": {"driver": "d", "nodeName": "m"}},
-            'spec.nodeName: Invalid value: "m": field is immutable',
-        ),
-        (
-            "CSIStorageCapacity",
-            {"storageClassName": "fast"},
-            {"storageClassName": "slow"},
-            'storageClassName: Invalid value: "slow": field is immutable',
-        ),
-        (
-            "PersistentVolume",
-            {"spec": {"csi": {"driver": "d", "volumeHandle": "a"}}},
-            {"spec": {"csi": {"driver": "d", "volumeHandle": "b"}}},
-            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
-        ),
+        ("ResourceSlice", {"spec": {"driver": "d", "nodeName": "n"}}, {"spec": {"driver": "d", "nodeName": "m"}},
+         'spec.nodeName: Invalid value: "m": field is immutable'),
+        ("CSIStorageCapacity", {"storageClassName": "fast"}, {"storageClassName": "slow"},
+         'storageClassName: Invalid value: "slow": field is immutable'),
+        ("PersistentVolume", {"spec": {"csi": {"driver": "d", "volumeHandle": "a"}}},
+         {"spec": {"csi": {"driver": "d", "volumeHandle": "b"}}},
+         "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"),
     ],
-)
+)  # fmt: skip
 def test_other_kinds_keep_what_their_users_rely_on(
     kind: str, before: dict[str, Any], after: dict[str, Any], words: str
 ) -> None:

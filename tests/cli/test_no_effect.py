@@ -9,14 +9,10 @@ from tests.cli.commands import invoke, written
 PLACE = ("place", "shop/voucher-api")
 LINES = {
     "a kubeconfig and a snapshot": (
-        (*PLACE, "-s", "demo", "--kubeconfig", "/no/such"),
-        "--kubeconfig",
-        "the cluster is read from demo",
+        (*PLACE, "-s", "demo", "--kubeconfig", "/no/such"), "--kubeconfig", "the cluster is read from demo",
     ),
     "a context and a snapshot": (
-        (*PLACE, "-s", "demo", "--context", "prod"),
-        "--context",
-        "the cluster is read from demo",
+        (*PLACE, "-s", "demo", "--context", "prod"), "--context", "the cluster is read from demo",
     ),
     "a timeout and a snapshot": ((*PLACE, "--request-timeout", "3s"), "--request-timeout", "read from demo"),
     "a user and a file": (("snapshot", "show", "demo", "--as", "jane"), "--as", "the cluster is read from demo"),
@@ -30,16 +26,13 @@ LINES = {
     "the queue beside a rollout": (("plan", "fixtures/cart.yaml", "--only-given"), "--only-given", "a workload runs"),
     "extenders without extenders": ((*PLACE, "--extenders", "call"), "--extenders call", "has no extenders"),
     "an autoscaler for headroom": (
-        ("capacity", "--headroom", "--autoscaler", "cluster-autoscaler"),
-        "--autoscaler",
+        ("capacity", "--headroom", "--autoscaler", "cluster-autoscaler"), "--autoscaler",
         "--headroom counts on the present nodes",
     ),
     "a mix of one": (
-        ("capacity", "fixtures/web.yaml", "--mix", "3"),
-        "--mix",
-        "a mix needs a number for each workload",
+        ("capacity", "fixtures/web.yaml", "--mix", "3"), "--mix", "a mix needs a number for each workload",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("args", "option", "because"), LINES.values(), ids=LINES)

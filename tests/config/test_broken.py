@@ -63,53 +63,40 @@ def test_arguments(document: str, wanted: list[list[str]], request: pytest.Fixtu
 #: Sentence -> (whole document, path, part of the message, part of the hint)
 FOREIGN = {
     "version v1beta3": (
-        "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration",
-        "apiVersion",
+        "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration", "apiVersion",
         'no kind "KubeSchedulerConfiguration" is registered for version "kubescheduler.config.k8s.io/v1beta3"',
         "write: apiVersion: kubescheduler.config.k8s.io/v1; v1beta3 is gone since Kubernetes 1.29",
     ),
     "a version of nothing": (
-        "apiVersion: kubescheduler.config.k8s.io/v7\nkind: KubeSchedulerConfiguration",
-        "apiVersion",
+        "apiVersion: kubescheduler.config.k8s.io/v7\nkind: KubeSchedulerConfiguration", "apiVersion",
         'is registered for version "kubescheduler.config.k8s.io/v7"',
         "write: apiVersion: kubescheduler.config.k8s.io/v1",
     ),
     "a version that is no text": (
-        "apiVersion: 1\nkind: KubeSchedulerConfiguration",
-        "apiVersion",
-        "is registered for version 1",
+        "apiVersion: 1\nkind: KubeSchedulerConfiguration", "apiVersion", "is registered for version 1",
         "write: apiVersion: kubescheduler.config.k8s.io/v1",
     ),
     "no kind": ("apiVersion: kubescheduler.config.k8s.io/v1", "kind", "Object 'Kind' is missing", "add: kind:"),
     "no version": ("kind: KubeSchedulerConfiguration", "apiVersion", "Object 'apiVersion' is missing", "add: "),
     "another kind of the group": (
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: NodeAffinityArgs",
-        "kind",
-        'expected KubeSchedulerConfiguration, got "NodeAffinityArgs"',
-        "write: kind: KubeSchedulerConfiguration",
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: NodeAffinityArgs", "kind",
+        'expected KubeSchedulerConfiguration, got "NodeAffinityArgs"', "write: kind: KubeSchedulerConfiguration",
     ),
     "a policy file of old": (
-        '{"kind": "Policy", "apiVersion": "v1"}',
-        "kind",
-        "scheduler policies are gone",
-        "profiles",
+        '{"kind": "Policy", "apiVersion": "v1"}', "kind", "scheduler policies are gone", "profiles",
     ),
     "a list": ("- a\n- b", "", "expected an object with apiVersion and kind, got a list", "begin with"),
     "a single value": ("hello", "", "expected an object with apiVersion and kind, got a single value", "begin with"),
     "a config map without a configuration": (
-        "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}",
-        "kind",
-        "no key of its data holds a KubeSchedulerConfiguration",
-        "begin with",
+        "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}", "kind",
+        "no key of its data holds a KubeSchedulerConfiguration", "begin with",
     ),
     "a file of another kind": ("apiVersion: v1\nkind: Service", "kind", 'got "Service"', "write: kind:"),
     "a pod that has nothing to do with it": (
-        "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: nginx}]}",
-        "kind",
-        "this is a Pod, not a KubeSchedulerConfiguration",
-        "begin with",
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a, image: nginx}]}", "kind",
+        "this is a Pod, not a KubeSchedulerConfiguration", "begin with",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "path", "message", "hint"), FOREIGN.values(), ids=FOREIGN)

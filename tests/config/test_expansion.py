@@ -92,8 +92,7 @@ SCORED, PLACED = "everything=1 scorer=1", "everything=1 placer=1"
 #: Sentence -> the sets by point, and what comes of them
 EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "one plugin spreads over all points and scores with its weight": (
-        {"multi_point": "everything=5"},
-        everywhere(score="everything=5", placement_score="everything=5"),
+        {"multi_point": "everything=5"}, everywhere(score="everything=5", placement_score="everything=5"),
     ),
     "a point can disable what multiPoint enables": (
         {"multi_point": "everything", **dict.fromkeys(("pre_score", "score", "placement_score"), "-everything")},
@@ -104,8 +103,7 @@ EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         everywhere(pre_score="everything scorer", score=SCORED, placement_score=PLACED),
     ),
     "a star at a point keeps multiPoint out of it": (
-        {"multi_point": "everything scorer", "pre_score": "-*"},
-        everywhere(pre_score="", score=SCORED),
+        {"multi_point": "everything scorer", "pre_score": "-*"}, everywhere(pre_score="", score=SCORED),
     ),
     "plugins that a point names come first, in its order; those only in multiPoint follow": (
         {"multi_point": "other-scorer everything scorer", "score": "scorer everything"},
@@ -120,16 +118,12 @@ EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         everywhere(pre_score="everything scorer", score="scorer=5 everything=3", placement_score="everything=2"),
     ),
     "a weight of 0 at the point counts 1, whatever multiPoint says": (
-        {"multi_point": "scorer=7", "score": "scorer"},
-        {"pre_score": "scorer", "score": "scorer=1"},
+        {"multi_point": "scorer=7", "score": "scorer"}, {"pre_score": "scorer", "score": "scorer=1"},
     ),
     "with a star in multiPoint only what is enabled there remains": (
         {"multi_point": "sorter binder scorer placer -*"},
         {
-            "queue_sort": "sorter",
-            "pre_score": "scorer",
-            "score": "scorer=1",
-            "bind": "binder",
+            "queue_sort": "sorter", "pre_score": "scorer", "score": "scorer=1", "bind": "binder",
             "placement_score": "placer=1",
         },
     ),
@@ -139,15 +133,11 @@ EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     ),
     "overridden weights in an order of their own, and one plugin more": (
         {
-            "multi_point": "everything scorer placer",
-            "score": "scorer=5 other-scorer=5 everything=3",
+            "multi_point": "everything scorer placer", "score": "scorer=5 other-scorer=5 everything=3",
             "placement_score": "everything=2 placer=6",
         },
-        everywhere(
-            pre_score="everything scorer",
-            score="scorer=5 everything=3 other-scorer=5",
-            placement_score="everything=2 placer=6",
-        ),
+        everywhere(pre_score="everything scorer", score="scorer=5 everything=3 other-scorer=5",
+                   placement_score="everything=2 placer=6"),
     ),
     "without multiPoint the points' own lists stand as they are": (
         {"queue_sort": "sorter", "score": "scorer everything=2"},
@@ -157,7 +147,7 @@ EXPANSIONS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"multi_point": "scorer other-scorer", "score": "everything scorer -*"},
         {"pre_score": "scorer", "score": "everything=1 scorer=1"},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("sets", "wanted"), EXPANSIONS.values(), ids=EXPANSIONS)

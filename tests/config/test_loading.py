@@ -198,25 +198,17 @@ def test_settings_that_no_decision_depends_on_are_accepted_and_kept() -> None:
 
     assert config.settings == {
         "leaderElection": {
-            "leaderElect": False,
-            "leaseDuration": "3s",
-            "renewDeadline": "10s",
-            "retryPeriod": "2s",
-            "resourceLock": "leases",
-            "resourceName": "second",
-            "resourceNamespace": "kube-system",
+            "leaderElect": False, "leaseDuration": "3s", "renewDeadline": "10s", "retryPeriod": "2s",
+            "resourceLock": "leases", "resourceName": "second", "resourceNamespace": "kube-system",
         },
         "clientConnection": {
-            "kubeconfig": "/etc/kubeconfig",
-            "acceptContentTypes": "",
-            "contentType": "application/vnd.kubernetes.protobuf",
-            "qps": 100.0,
-            "burst": 200,
+            "kubeconfig": "/etc/kubeconfig", "acceptContentTypes": "",
+            "contentType": "application/vnd.kubernetes.protobuf", "qps": 100.0, "burst": 200,
         },
         "enableProfiling": False,
         "enableContentionProfiling": False,
         "delayCacheUntilActive": True,
-    }
+    }  # fmt: skip
     assert config.profiles == default_configuration().profiles
 
 
@@ -294,13 +286,11 @@ CANDIDATES = {"minCandidateNodesPercentage": 50, "minCandidateNodesAbsolute": 0}
 ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "no arguments": ("DefaultPreemption", {}, {}),
     "arguments with version and kind": (
-        "DefaultPreemption",
-        {"apiVersion": HEAD["apiVersion"], "kind": "DefaultPreemptionArgs", **CANDIDATES},
+        "DefaultPreemption", {"apiVersion": HEAD["apiVersion"], "kind": "DefaultPreemptionArgs", **CANDIDATES},
         CANDIDATES,
     ),
     "an explicit 0 is not the default": (
-        "InterPodAffinity",
-        {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
+        "InterPodAffinity", {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
         {"hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": True},
     ),
     "an added affinity": ("NodeAffinity", {"addedAffinity": AFFINITY}, {"addedAffinity": AFFINITY}),
@@ -316,9 +306,8 @@ ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "NodeResourcesFit",
         {
             "scoringStrategy": {
-                "type": "LeastAllocated",
-                "resources": [{"name": "cpu", "weight": 0}, {"name": "memory"}],
-            }
+                "type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 0}, {"name": "memory"}],
+            },
         },
         {"scoringStrategy": {"type": "LeastAllocated", "resources": CPU_AND_MEMORY}},
     ),
@@ -334,28 +323,23 @@ ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "balanced resources": (
-        "NodeResourcesBalancedAllocation",
-        {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu", "weight": 1}]},
+        "NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu", "weight": 1}]},
         {"resources": [{"name": "cpu", "weight": 1}, {"name": "nvidia.com/gpu", "weight": 1}]},
     ),
     "a list of default constraints": (
-        "PodTopologySpread",
-        {"defaultingType": "List", "defaultConstraints": CONSTRAINTS},
+        "PodTopologySpread", {"defaultingType": "List", "defaultConstraints": CONSTRAINTS},
         {"defaultingType": "List", "defaultConstraints": CONSTRAINTS},
     ),
     "an empty list of default constraints": (
-        "PodTopologySpread",
-        {"defaultingType": "List"},
-        {"defaultingType": "List", "defaultConstraints": []},
+        "PodTopologySpread", {"defaultingType": "List"}, {"defaultingType": "List", "defaultConstraints": []},
     ),
     "an empty defaulting type is the system's": ("PodTopologySpread", {"defaultingType": ""}, {}),
     "no waiting for volumes": ("VolumeBinding", {"bindTimeoutSeconds": 0}, {"bindTimeoutSeconds": 0}),
     "timeouts of device allocation": (
-        "DynamicResources",
-        {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
+        "DynamicResources", {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
         {"filterTimeout": "0s", "bindingTimeout": "1m30s"},
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "args", "wanted"), ARGS.values(), ids=ARGS)
@@ -387,40 +371,25 @@ def test_an_extender_with_everything() -> None:
     config = load(
         extenders=[
             {
-                "urlPrefix": "https://extender.example/scheduler",
-                "filterVerb": "filter",
-                "prioritizeVerb": "prioritize",
-                "preemptVerb": "preempt",
-                "bindVerb": "bind",
-                "weight": 5,
-                "enableHTTPS": True,
-                "tlsConfig": {"serverName": "extender", "caData": "cGVt", "keyData": "a2V5"},
-                "httpTimeout": "30s",
-                "nodeCacheCapable": True,
-                "managedResources": [{"name": "example.com/foo", "ignoredByScheduler": True}],
-                "ignorable": True,
+                "urlPrefix": "https://extender.example/scheduler", "filterVerb": "filter",
+                "prioritizeVerb": "prioritize", "preemptVerb": "preempt", "bindVerb": "bind", "weight": 5,
+                "enableHTTPS": True, "tlsConfig": {"serverName": "extender", "caData": "cGVt", "keyData": "a2V5"},
+                "httpTimeout": "30s", "nodeCacheCapable": True,
+                "managedResources": [{"name": "example.com/foo", "ignoredByScheduler": True}], "ignorable": True,
             },
             {"urlPrefix": "http://plain.example", "httpTimeout": "0s"},
         ]
-    )
+    )  # fmt: skip
 
     assert config.extenders == (
-        Extender(
-            url_prefix="https://extender.example/scheduler",
-            filter_verb="filter",
-            prioritize_verb="prioritize",
-            preempt_verb="preempt",
-            bind_verb="bind",
-            weight=5,
-            enable_https=True,
-            tls_config=ExtenderTLSConfig(server_name="extender", ca_data=b"pem", key_data=b"key"),
-            http_timeout=Nanoseconds(30_000_000_000),
-            node_cache_capable=True,
-            managed_resources=(ManagedResource(name="example.com/foo", ignored_by_scheduler=True),),
-            ignorable=True,
-        ),
+        Extender(url_prefix="https://extender.example/scheduler", filter_verb="filter", prioritize_verb="prioritize",
+                 preempt_verb="preempt", bind_verb="bind", weight=5, enable_https=True,
+                 tls_config=ExtenderTLSConfig(server_name="extender", ca_data=b"pem", key_data=b"key"),
+                 http_timeout=Nanoseconds(30_000_000_000), node_cache_capable=True,
+                 managed_resources=(ManagedResource(name="example.com/foo", ignored_by_scheduler=True),),
+                 ignorable=True),
         Extender(url_prefix="http://plain.example", http_timeout=Nanoseconds(5_000_000_000)),
-    )
+    )  # fmt: skip
     assert "key" not in repr(config.extenders[0].tls_config)
 
 

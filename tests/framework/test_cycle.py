@@ -50,90 +50,58 @@ def error_on(name, node, text="no", **more):
 
 OTHERS = {
     "without nodes nobody is asked": (
-        [plugin("A", pre_enqueue=SUCCESS, pre_filter=never, post_filter=never)],
-        "",
-        (),
+        [plugin("A", pre_enqueue=SUCCESS, pre_filter=never, post_filter=never)], "", (),
         (Outcome.UNSCHEDULABLE, None, "no nodes available to schedule pods"),
     ),
     "nobody schedules such pods": (
-        [plugin("A", pre_enqueue=never)],
-        "abc",
-        [pod(scheduler="other")],
+        [plugin("A", pre_enqueue=never)], "abc", [pod(scheduler="other")],
         (Outcome.ERROR, None, 'profile not found for scheduler name "other"'),
     ),
     "it is being deleted": (
-        [plugin("A", pre_enqueue=never)],
-        "abc",
-        [pod(deletionTimestamp="2026-03-01T10:00:00Z")],
+        [plugin("A", pre_enqueue=never)], "abc", [pod(deletionTimestamp="2026-03-01T10:00:00Z")],
         (Outcome.ERROR, None, "skip schedule deleting pod: default/pod"),
     ),
     "a gated pod is not tried": (
-        [plugin("A", pre_enqueue=Status.unresolvable("waiting", "long"), pre_filter=never)],
-        "",
-        (),
+        [plugin("A", pre_enqueue=Status.unresolvable("waiting", "long"), pre_filter=never)], "", (),
         (Outcome.GATED, None, "waiting, long"),
     ),
     "without post filters nothing is looked for": (
-        [plugin("A", filter=rejecting(*"abc"))],
-        "abc",
-        (),
+        [plugin("A", filter=rejecting(*"abc"))], "abc", (),
         (Outcome.UNSCHEDULABLE, None, "0/3 nodes are available: 3 no."),
     ),
     "an error of a filter is that of the first node by name": (
-        [error_on("A", "c", "one"), error_on("B", "b", "two", post_filter=never)],
-        "abc",
-        (),
+        [error_on("A", "c", "one"), error_on("B", "b", "two", post_filter=never)], "abc", (),
         (Outcome.ERROR, None, 'running "B" filter plugin: two'),
     ),
     "a node that was rejected before the failing filter is no error": (
-        [plugin("A", filter=rejecting("b")), error_on("B", "b")],
-        "abc",
-        (),
-        (Outcome.SCHEDULED, 0, ""),
+        [plugin("A", filter=rejecting("b")), error_on("B", "b")], "abc", (), (Outcome.SCHEDULED, 0, ""),
     ),
     "an error of PreScore ends the cycle": (
-        [plugin("A", pre_score=Status.error("broken"), score=scoring())],
-        "abc",
-        (),
+        [plugin("A", pre_score=Status.error("broken"), score=scoring())], "abc", (),
         (Outcome.ERROR, None, 'running PreScore plugin "A": broken'),
     ),
     "a nominated node is tried even where PreFilter did not name it": (
-        [names_only("a"), FULL, SCORE],
-        "abc",
-        [pod(nominated="b")],
-        (Outcome.SCHEDULED, 1, ""),
+        [names_only("a"), FULL, SCORE], "abc", [pod(nominated="b")], (Outcome.SCHEDULED, 1, ""),
     ),
     "an error on the nominated node alone ends nothing": (
-        [names_only("a"), error_on("B", "b")],
-        "abc",
-        [pod(nominated="b")],
-        (Outcome.SCHEDULED, 0, ""),
+        [names_only("a"), error_on("B", "b")], "abc", [pod(nominated="b")], (Outcome.SCHEDULED, 0, ""),
     ),
     "pods nominated to a node that PreFilter left out say nothing about it": (
-        [names_only("a", filter=rejecting("a")), FULL],
-        "ab",
-        [pod(), pod("x", on="b"), pod("y", nominated="b")],
+        [names_only("a", filter=rejecting("a")), FULL], "ab", [pod(), pod("x", on="b"), pod("y", nominated="b")],
         (Outcome.UNSCHEDULABLE, None, f"0/2 nodes are available: 1 no, 1 {ONLY_AFFINITY}."),
     ),
     "a node must pass without the nominated pods too": (
-        [COMPANY, SCORE],
-        "abc",
-        [pod(), pod("x", nominated="a"), pod("y", on="b")],
-        (Outcome.SCHEDULED, 1, ""),
+        [COMPANY, SCORE], "abc", [pod(), pod("x", nominated="a"), pod("y", on="b")], (Outcome.SCHEDULED, 1, ""),
     ),
     "the own nominated node must pass with the other nominated pods": (
-        [FULL, SCORE],
-        "abc",
-        [pod(nominated="a"), pod("x", on="a"), pod("y", nominated="a")],
+        [FULL, SCORE], "abc", [pod(nominated="a"), pod("x", on="a"), pod("y", nominated="a")],
         (Outcome.SCHEDULED, 1, ""),
     ),
     "and without them": (
-        [COMPANY, SCORE],
-        "abc",
-        [pod(nominated="a"), pod("y", nominated="a"), pod("z", on="c")],
+        [COMPANY, SCORE], "abc", [pod(nominated="a"), pod("y", nominated="a"), pod("z", on="c")],
         (Outcome.SCHEDULED, 2, ""),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("plugins", "nodes", "pods", "expected"), OTHERS.values(), ids=OTHERS)

@@ -47,20 +47,12 @@ def outcome(bits, feasible=(), **more):
         pytest.param(outcome([3, 3]), "", "0/2 nodes are available: 2 one, 2 two.", id="two reasons each"),
         pytest.param(outcome([3]), "no help", "0/1 nodes are available: 1 one, 1 two. no help", id="with an ending"),
         pytest.param(outcome([]), "", "0/0 nodes are available:", id="nothing to say"),
-        pytest.param(
-            outcome([0, 0], pre_filter_status=Status.unresolvable("x", "y")),
-            "no help",
-            "0/2 nodes are available: x, y. no help",
-            id="stopped before the filters",
-        ),
-        pytest.param(
-            outcome([1], n_nodes=4, rows=np.asarray([2]), absent=LEFT_OUT),
-            "",
-            "0/4 nodes are available: 1 one, 3 node(s) didn't satisfy plugin(s) [A B].",
-            id="three left out",
-        ),
+        pytest.param(outcome([0, 0], pre_filter_status=Status.unresolvable("x", "y")), "no help",
+                     "0/2 nodes are available: x, y. no help", id="stopped before the filters"),
+        pytest.param(outcome([1], n_nodes=4, rows=np.asarray([2]), absent=LEFT_OUT), "",
+                     "0/4 nodes are available: 1 one, 3 node(s) didn't satisfy plugin(s) [A B].", id="three left out"),
     ],
-)
+)  # fmt: skip
 def test_messages(made, ending, expected):
     assert fit_error(made, ending) == expected
 

@@ -57,28 +57,16 @@ OWN = "deviceclass.resource.kubernetes.io/"
     ("classes", "expected"),
     [
         pytest.param([device_class("gpu")], {OWN + "gpu": "gpu"}, id="by its own name"),
-        pytest.param(
-            [device_class("gpu", "example.com/gpu")],
-            {OWN + "gpu": "gpu", "example.com/gpu": "gpu"},
-            id="by the resource that it names",
-        ),
-        pytest.param(
-            [device_class("a", "example.com/gpu", 2), device_class("b", "example.com/gpu", 1)],
-            {OWN + "a": "a", "example.com/gpu": "a"},
-            id="the older of two loses, and its own name with it",
-        ),
-        pytest.param(
-            [device_class("a", "example.com/gpu", 1), device_class("b", "example.com/gpu", 2)],
-            {OWN + "a": "a", OWN + "b": "b", "example.com/gpu": "b"},
-            id="the younger of two wins",
-        ),
-        pytest.param(
-            [device_class("b", "example.com/gpu"), device_class("a", "example.com/gpu")],
-            {OWN + "a": "a", "example.com/gpu": "a"},
-            id="of two equally old the first by name",
-        ),
+        pytest.param([device_class("gpu", "example.com/gpu")], {OWN + "gpu": "gpu", "example.com/gpu": "gpu"},
+                     id="by the resource that it names"),
+        pytest.param([device_class("a", "example.com/gpu", 2), device_class("b", "example.com/gpu", 1)],
+                     {OWN + "a": "a", "example.com/gpu": "a"}, id="the older of two loses, and its own name with it"),
+        pytest.param([device_class("a", "example.com/gpu", 1), device_class("b", "example.com/gpu", 2)],
+                     {OWN + "a": "a", OWN + "b": "b", "example.com/gpu": "b"}, id="the younger of two wins"),
+        pytest.param([device_class("b", "example.com/gpu"), device_class("a", "example.com/gpu")],
+                     {OWN + "a": "a", "example.com/gpu": "a"}, id="of two equally old the first by name"),
     ],
-)
+)  # fmt: skip
 def test_classes_behind_extended_resources(classes, expected):
     found = Listers(Snapshot(device_classes=tuple(classes))).extended_resource_classes
     assert {resource: each.metadata.name for resource, each in found.items()} == expected

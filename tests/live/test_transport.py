@@ -75,18 +75,12 @@ OWN_CERTIFICATE = {
         pytest.param({}, {}, "/apis/nosuch.example.com/v1/things", 404, id="statuses are answers, not errors"),
         pytest.param({"accepts_client_certificates": True}, {"user": OWN_CERTIFICATE}, "/api", 200, id="a certificate"),
         pytest.param({}, {"tls": False}, "/version", 200, id="a server without TLS"),
-        pytest.param(
-            {}, {"authority": "stranger", "insecure_skip_tls_verify": True}, "/version", 200, id="nobody looks"
-        ),
-        pytest.param(
-            {},
-            {"certificate": "elsewhere", "cluster_entry": {"tls-server-name": "elsewhere.example.com"}},
-            "/version",
-            200,
-            id="tls-server-name makes the other host right",
-        ),
+        pytest.param({}, {"authority": "stranger", "insecure_skip_tls_verify": True}, "/version", 200,
+                     id="nobody looks"),
+        pytest.param({}, {"certificate": "elsewhere", "cluster_entry": {"tls-server-name": "elsewhere.example.com"}},
+                     "/version", 200, id="tls-server-name makes the other host right"),
     ],
-)
+)  # fmt: skip
 def test_a_server_answers(start: Start, cluster: Any, settings: Any, path: str, code: int) -> None:
     _, options = start(Cluster(**cluster), **settings)
     assert connect(options).get(path).status == code

@@ -91,30 +91,18 @@ def test_details_say_what_is_asked_free_and_short():
 
     assert details(make(world.handle), world.cycle(incoming), world.view()) == [
         {
-            "reason": "Too many pods",
-            "resource": "pods",
-            "requested": "1",
-            "free": "0",
-            "allocatable": "1",
+            "reason": "Too many pods", "resource": "pods", "requested": "1", "free": "0", "allocatable": "1",
             "short": "1",
         },
         {
-            "reason": "Insufficient cpu",
-            "resource": "cpu",
-            "requested": "2",
-            "free": "500m",
-            "allocatable": "4",
+            "reason": "Insufficient cpu", "resource": "cpu", "requested": "2", "free": "500m", "allocatable": "4",
             "short": "1500m",
         },
         {
-            "reason": "Insufficient memory",
-            "resource": "memory",
-            "requested": "7680Mi",
-            "free": "7Gi",
-            "allocatable": "8Gi",
-            "short": "512Mi",
+            "reason": "Insufficient memory", "resource": "memory", "requested": "7680Mi", "free": "7Gi",
+            "allocatable": "8Gi", "short": "512Mi",
         },
-    ]
+    ]  # fmt: skip
 
 
 def test_the_shortfall_says_how_near_each_node_is():

@@ -175,21 +175,15 @@ BAD_TEXT = "converting volume(volume-0) from inline to csi: kind(Dedicated) is n
             * 2,
             id="a claim that does not exist is the pod's problem",
         ),
-        pytest.param(
-            pod("p", ""), [("Error", ["PersistentVolumeClaim had no name"])] * 2, id="a claim without a name errs"
-        ),
-        pytest.param(
-            pod("p", volumes=[BAD_INLINE]),
-            [("Error", [BAD_TEXT]), None],
-            id="an inline volume that cannot be translated errs where there is a CSINode",
-        ),
-        pytest.param(
-            pod("p", volumes=[BAD_INLINE, {"persistentVolumeClaim": {"claimName": ""}}]),
-            [("Error", [BAD_TEXT]), ("Error", ["PersistentVolumeClaim had no name"])],
-            id="elsewhere a later claim decides",
-        ),
+        pytest.param(pod("p", ""), [("Error", ["PersistentVolumeClaim had no name"])] * 2,
+                     id="a claim without a name errs"),
+        pytest.param(pod("p", volumes=[BAD_INLINE]), [("Error", [BAD_TEXT]), None],
+                     id="an inline volume that cannot be translated errs where there is a CSINode"),
+        pytest.param(pod("p", volumes=[BAD_INLINE, {"persistentVolumeClaim": {"claimName": ""}}]),
+                     [("Error", [BAD_TEXT]), ("Error", ["PersistentVolumeClaim had no name"])],
+                     id="elsewhere a later claim decides"),
     ],
-)
+)  # fmt: skip
 def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     world = VolumeWorld([node("m"), node("n")], Storage(claims=CLAIMS, csi_nodes=[csi_node("m", ebs=1)]))
     assert world.ask(NodeVolumeLimits, incoming) == expected

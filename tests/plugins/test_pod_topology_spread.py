@@ -82,19 +82,10 @@ def test_details_tell_the_numbers():
 
     assert details(asked, cycle, world.view(), 0) == [
         {
-            "reason": REASON_SKEW,
-            "topologyKey": ZONE,
-            "maxSkew": 1,
-            "labelSelector": "app=x",
-            "domain": "z0",
-            "matchingPods": 3,
-            "selfMatch": 1,
-            "minimum": 1,
-            "skew": 3,
-            "domains": 2,
-            "emptiestDomains": ["z1"],
-        }
-    ]
+            "reason": REASON_SKEW, "topologyKey": ZONE, "maxSkew": 1, "labelSelector": "app=x", "domain": "z0",
+            "matchingPods": 3, "selfMatch": 1, "minimum": 1, "skew": 3, "domains": 2, "emptiestDomains": ["z1"],
+        },
+    ]  # fmt: skip
     assert details(asked, cycle, world.view(), 2)[0]["missingLabel"] == ZONE
     few_domains = details(plugin(world), world.cycle(web(spread(minDomains=5))), world.view(), 0)[0]
     assert (few_domains["minimum"], few_domains["minDomains"], few_domains["domains"]) == (0, 5, 2)

@@ -242,18 +242,12 @@ EPHEMERAL = pod("p", volumes=[{"ephemeral": {"volumeClaimTemplate": {"spec": {}}
         (pod("p", "c"), [claim("c")], "pod has unbound immediate PersistentVolumeClaims"),
         (pod("p", "c"), [claim("c", storageClassName="unknown")], "pod has unbound immediate PersistentVolumeClaims"),
         (pod("p", "c"), [claim("c", storageClassName="immediate")], "pod has unbound immediate PersistentVolumeClaims"),
-        (
-            pod("p", "c"),
-            [static("c", volume="v", annotations={}) | {"metadata": {"name": "c", "namespace": "default"}}],
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
-        (
-            pod("p", "c"),
-            [claim("c", storageClassName="modeless")],
-            'VolumeBindingMode not set for StorageClass "modeless"',
-        ),
+        (pod("p", "c"), [static("c", volume="v", annotations={}) | {"metadata": {"name": "c", "namespace": "default"}}],
+         "pod has unbound immediate PersistentVolumeClaims"),
+        (pod("p", "c"), [claim("c", storageClassName="modeless")],
+         'VolumeBindingMode not set for StorageClass "modeless"'),
     ],
-)
+)  # fmt: skip
 def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
     classes = [*CLASSES, storage_class("immediate", mode="Immediate"), storage_class("modeless", mode=None)]
     world = VolumeWorld([node("n")], Storage(volumes=[volume("v")], claims=claims, classes=classes))
@@ -346,21 +340,14 @@ def test_details_say_why_no_volume_of_the_class_will_do():
 
     assert detail_of(storage, "c", "d") == [
         {
-            "reason": REASON_BIND_CONFLICT,
-            "claim": "default/c",
-            "storageClass": "static",
-            "requested": "5",
+            "reason": REASON_BIND_CONFLICT, "claim": "default/c", "storageClass": "static", "requested": "5",
             "volumesRejected": {
-                "notReachable": "1",
-                "notSuitable": "1",
-                "promisedToOthers": "1",
-                "takenByOtherClaims": "1",
+                "notReachable": "1", "notSuitable": "1", "promisedToOthers": "1", "takenByOtherClaims": "1",
                 "tooSmall": "1",
             },
-            "provisioner": "kubernetes.io/no-provisioner",
-            "provisions": False,
-        }
-    ]
+            "provisioner": "kubernetes.io/no-provisioner", "provisions": False,
+        },
+    ]  # fmt: skip
 
 
 def test_details_name_the_volume_that_is_promised_to_the_claim():

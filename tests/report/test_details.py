@@ -7,13 +7,8 @@ from kplan.report.details import detail_text
 SENTENCES = {
     "a resource that is short": (
         {
-            "kind": "resource",
-            "reason": "Insufficient cpu",
-            "resource": "cpu",
-            "requested": "2",
-            "free": "500m",
-            "allocatable": "4",
-            "short": "1500m",
+            "kind": "resource", "reason": "Insufficient cpu", "resource": "cpu", "requested": "2", "free": "500m",
+            "allocatable": "4", "short": "1500m",
         },
         "requests 2 cpu, 500m of 4 free: 1500m short",
     ),
@@ -26,8 +21,7 @@ SENTENCES = {
         "runs 110 pods already, the maximum",
     ),
     "a taint": (
-        {"kind": "taint", "taint": "dedicated=ml:NoSchedule"},
-        "taint dedicated=ml:NoSchedule is not tolerated",
+        {"kind": "taint", "taint": "dedicated=ml:NoSchedule"}, "taint dedicated=ml:NoSchedule is not tolerated",
     ),
     "a cordoned node": (
         {"kind": "taint", "taint": "node.kubernetes.io/unschedulable:NoSchedule", "unschedulable": True},
@@ -47,9 +41,7 @@ SENTENCES = {
     ),
     "a node affinity term for another node": (
         {
-            "kind": "node-affinity",
-            "term": "metadata.name=a",
-            "failed": ["metadata.name=a (is b)"],
+            "kind": "node-affinity", "term": "metadata.name=a", "failed": ["metadata.name=a (is b)"],
             "conditions": [{"condition": "metadata.name=a", "actual": "b", "isName": True}],
         },
         "node affinity requires metadata.name=a",
@@ -64,38 +56,18 @@ SENTENCES = {
     ),
     "a skew": (
         {
-            "kind": "skew",
-            "topologyKey": "zone",
-            "maxSkew": 1,
-            "domain": "a",
-            "matchingPods": 2,
-            "selfMatch": 1,
-            "minimum": 0,
-            "skew": 3,
-            "domains": 2,
-            "emptiestDomains": ["b"],
-            "labelSelector": "app=web",
+            "kind": "skew", "topologyKey": "zone", "maxSkew": 1, "domain": "a", "matchingPods": 2, "selfMatch": 1,
+            "minimum": 0, "skew": 3, "domains": 2, "emptiestDomains": ["b"], "labelSelector": "app=web",
         },
         "zone=a would have 3 matching pods, the fewest are 0 in b: skew 3, at most 1 allowed",
     ),
     "a skew with too few domains": (
         {
-            "kind": "skew",
-            "topologyKey": "zone",
-            "maxSkew": 1,
-            "domain": "a",
-            "matchingPods": 1,
-            "selfMatch": 1,
-            "minimum": 0,
-            "skew": 2,
-            "domains": 2,
-            "minDomains": 3,
-            "labelSelector": "",
+            "kind": "skew", "topologyKey": "zone", "maxSkew": 1, "domain": "a", "matchingPods": 1, "selfMatch": 1,
+            "minimum": 0, "skew": 2, "domains": 2, "minDomains": 3, "labelSelector": "",
         },
-        (
-            "zone=a would have 2 matching pods, only 2 of at least 3 domains exist, so 0 counts as the fewest: "
-            "skew 2, at most 1 allowed"
-        ),
+        ("zone=a would have 2 matching pods, only 2 of at least 3 domains exist, so 0 counts as the fewest: "
+        "skew 2, at most 1 allowed"),
     ),
     "a label that a rule goes by": (
         {"kind": "spread-label", "topologyKey": "zone", "missingLabel": "zone", "maxSkew": 1, "labelSelector": ""},
@@ -103,46 +75,33 @@ SENTENCES = {
     ),
     "affinity to pods elsewhere": (
         {
-            "kind": "affinity",
-            "topologyKey": "zone",
-            "domain": "a",
-            "terms": [{"labelSelector": "app=db", "namespaces": ["shop"]}],
-            "domainsWithMatchingPods": ["b", "c"],
+            "kind": "affinity", "topologyKey": "zone", "domain": "a",
+            "terms": [{"labelSelector": "app=db", "namespaces": ["shop"]}], "domainsWithMatchingPods": ["b", "c"],
             "andMore": 1,
         },
         "no pod with app=db in namespace shop in zone=a; such pods run in b, c and 1 more",
     ),
     "affinity to pods that are nowhere": (
         {
-            "kind": "affinity",
-            "topologyKey": "zone",
-            "domain": "a",
-            "terms": [{"labelSelector": "app=db", "namespaces": "all"}],
-            "domainsWithMatchingPods": [],
+            "kind": "affinity", "topologyKey": "zone", "domain": "a",
+            "terms": [{"labelSelector": "app=db", "namespaces": "all"}], "domainsWithMatchingPods": [],
         },
         "no pod with app=db in any namespace in zone=a; no such pod runs anywhere",
     ),
     "the pod's own anti-affinity": (
         {
-            "kind": "anti-affinity",
-            "reason": "node(s) didn't match pod anti-affinity rules",
-            "topologyKey": "host",
-            "domain": "n1",
-            "terms": [{"labelSelector": "app=web", "namespaces": ["default"]}],
-            "pods": ["default/web-0"],
-            "matchingPods": 1,
+            "kind": "anti-affinity", "reason": "node(s) didn't match pod anti-affinity rules", "topologyKey": "host",
+            "domain": "n1", "terms": [{"labelSelector": "app=web", "namespaces": ["default"]}],
+            "pods": ["default/web-0"], "matchingPods": 1,
         },
         "anti-affinity excludes default/web-0 in host=n1 (app=web in namespace default)",
     ),
     "a running pod's anti-affinity": (
         {
-            "kind": "existing-anti-affinity",
-            "reason": "node(s) didn't satisfy existing pods anti-affinity rules",
-            "topologyKey": "host",
-            "domain": "n1",
+            "kind": "existing-anti-affinity", "reason": "node(s) didn't satisfy existing pods anti-affinity rules",
+            "topologyKey": "host", "domain": "n1",
             "terms": [{"labelSelector": "app=web", "namespaces": ["a"], "namespaceSelector": "team=x"}],
-            "pods": ["a/db-0"],
-            "matchingPods": 1,
+            "pods": ["a/db-0"], "matchingPods": 1,
         },
         "anti-affinity of a/db-0 in host=n1 excludes pods with app=web in namespaces with team=x",
     ),
@@ -152,25 +111,14 @@ SENTENCES = {
     ),
     "too many volumes": (
         {
-            "kind": "volume-limit",
-            "driver": "ebs",
-            "limit": "2",
-            "used": "2",
-            "new": "1",
-            "short": "1",
-            "volumes": [],
+            "kind": "volume-limit", "driver": "ebs", "limit": "2", "used": "2", "new": "1", "short": "1", "volumes": [],
             "attachedWithoutPod": "0",
         },
         "ebs attaches at most 2 volumes here, 2 in use, 1 more requested: 1 too many",
     ),
     "devices": (
         {
-            "kind": "devices",
-            "claim": "a/b",
-            "request": "r",
-            "deviceClass": "gpu",
-            "wanted": "2",
-            "matching": "4",
+            "kind": "devices", "claim": "a/b", "request": "r", "deviceClass": "gpu", "wanted": "2", "matching": "4",
             "free": "1",
         },
         "claim a/b requests 2 of gpu (r): 4 devices match, 1 of them free",
@@ -179,7 +127,7 @@ SENTENCES = {
         {"kind": "other", "reason": "r", "facts": {"someThing": ["a", "b"], "isTrue": True}},
         "some thing a, b, is true yes",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("detail", "sentence"), SENTENCES.values(), ids=SENTENCES)

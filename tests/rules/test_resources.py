@@ -106,27 +106,20 @@ def resized(spec, actuated, allocated, *conditions, of="containers", policy="Alw
         pytest.param(resized("1", "2", "3"), 3000, id="what is allocated is the largest"),
         pytest.param(resized("1", "3", "2"), 3000, id="what is running is the largest"),
         pytest.param(resized("3", "1", "2"), 3000, id="what is asked is the largest"),
-        pytest.param(
-            resized("3", "1", "2", ("PodResizePending", "Infeasible")), 2000, id="an infeasible resize does not count"
-        ),
-        pytest.param(
-            resized("3", "1", "2", ("PodResizePending", "Deferred")), 3000, id="a resize that is put off counts"
-        ),
-        pytest.param(
-            resized("3", "1", "2", ("PodResizePending", "Deferred"), ("PodResizePending", "Infeasible")),
-            3000,
-            id="the first condition of its type counts",
-        ),
-        pytest.param(
-            resized("3", "1", "2", ("PodResizeInProgress", "Infeasible")), 3000, id="another condition says nothing"
-        ),
+        pytest.param(resized("3", "1", "2", ("PodResizePending", "Infeasible")), 2000,
+                     id="an infeasible resize does not count"),
+        pytest.param(resized("3", "1", "2", ("PodResizePending", "Deferred")), 3000,
+                     id="a resize that is put off counts"),
+        pytest.param(resized("3", "1", "2", ("PodResizePending", "Deferred"), ("PodResizePending", "Infeasible")), 3000,
+                     id="the first condition of its type counts"),
+        pytest.param(resized("3", "1", "2", ("PodResizeInProgress", "Infeasible")), 3000,
+                     id="another condition says nothing"),
         pytest.param(resized("1", None, "3"), 1000, id="without resources in the status only the spec counts"),
         pytest.param(resized("1", "2", "3", of="initContainers"), 3000, id="a sidecar is resized like a container"),
-        pytest.param(
-            resized("1", "2", "3", of="initContainers", policy=""), 1000, id="an init container is never resized"
-        ),
+        pytest.param(resized("1", "2", "3", of="initContainers", policy=""), 1000,
+                     id="an init container is never resized"),
     ],
-)
+)  # fmt: skip
 def test_resizing_in_place(pod, expected):
     assert pod_resources(pod).requests == {CPU: expected}
     spec_only = pod_requests(pod, use_status=False)

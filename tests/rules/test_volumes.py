@@ -80,31 +80,23 @@ def test_handles(made, handle):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (
-            volume(EBS, volumeID="aws:///disk"),
-            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws:///disk)",
-        ),
+        (volume(EBS, volumeID="aws:///disk"),
+         "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws:///disk)"),
         (
             volume(EBS, volumeID="aws:///vol-%zz"),
-            (
-                "failed to translate Kubernetes ID to EBS Volume ID Invalid disk name (aws:///vol-%zz):"
-                ' parse "aws:///vol-%zz": invalid URL escape "%zz"'
-            ),
+            ("failed to translate Kubernetes ID to EBS Volume ID Invalid disk name (aws:///vol-%zz):"
+            ' parse "aws:///vol-%zz": invalid URL escape "%zz"'),
         ),
-        (
-            volume(GCE, {ZONE: "a__b"}, pdName="d"),
-            "failed to get region from zones: zone in unexpected format, expected: {locale}-{region}-{zone}, got: a",
-        ),
+        (volume(GCE, {ZONE: "a__b"}, pdName="d"),
+         "failed to get region from zones: zone in unexpected format, expected: {locale}-{region}-{zone}, got: a"),
         (
             volume(GCE, {ZONE: "us-east1-a__us-west1-a"}, pdName="d"),
-            (
-                "failed to get region from zones: multiple or no regions gotten from zones,"
-                " got: map[us-east1:{} us-west1:{}]"
-            ),
+            ("failed to get region from zones: multiple or no regions gotten from zones,"
+            " got: map[us-east1:{} us-west1:{}]"),
         ),
         (volume(AZURE, diskURI="d", kind="Shared"), "kind(Shared) is not supported in csi migration"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_translated(made, message):
     with pytest.raises(TranslationError) as caught:
         translated_affinity(made)
@@ -131,40 +123,25 @@ CINDER_ZONE = "topology.cinder.csi.openstack.org/zone"
     ("made", "expected"),
     [
         pytest.param(volume(GCE, pdName="d"), None, id="nothing to translate"),
-        pytest.param(
-            volume(GCE, terms=[[(ZONE, ["a"])]], pdName="d"), [[(GCE_ZONE, ["a"])]], id="zone of the affinity"
-        ),
-        pytest.param(
-            volume(GCE, {ZONE: "us-a-b"}, [[(ZONE, ["a"]), ("disk", ["x"])], [(ZONE, ["b"])]], pdName="d"),
-            [[(GCE_ZONE, ["a"]), ("disk", ["x"])], [(GCE_ZONE, ["b"])]],
-            id="the affinity goes before the labels",
-        ),
-        pytest.param(
-            volume(GCE, {ZONE: "us-a-b__us-a-a"}, pdName="d"),
-            [[(GCE_ZONE, ["us-a-a", "us-a-b"])]],
-            id="zones of labels",
-        ),
-        pytest.param(
-            volume(CINDER, {BETA_ZONE: "a"}, [[("disk", ["x"])]], volumeID="c"),
-            [[("disk", ["x"]), (CINDER_ZONE, ["a"])]],
-            id="zones of labels join every term",
-        ),
-        pytest.param(
-            volume(GCE, terms=[[(BETA_ZONE, ["a"]), (BETA_REGION, ["r"])]], pdName="d"),
-            [[(GCE_ZONE, ["a"]), (REGION, ["r"])]],
-            id="an old region gets its new name along with an old zone",
-        ),
-        pytest.param(
-            volume(GCE, terms=[[(BETA_REGION, ["r"])]], pdName="d"),
-            [[(BETA_REGION, ["r"])]],
-            id="but not where no old zone is named",
-        ),
+        pytest.param(volume(GCE, terms=[[(ZONE, ["a"])]], pdName="d"), [[(GCE_ZONE, ["a"])]],
+                     id="zone of the affinity"),
+        pytest.param(volume(GCE, {ZONE: "us-a-b"}, [[(ZONE, ["a"]), ("disk", ["x"])], [(ZONE, ["b"])]], pdName="d"),
+                     [[(GCE_ZONE, ["a"]), ("disk", ["x"])], [(GCE_ZONE, ["b"])]],
+                     id="the affinity goes before the labels"),
+        pytest.param(volume(GCE, {ZONE: "us-a-b__us-a-a"}, pdName="d"), [[(GCE_ZONE, ["us-a-a", "us-a-b"])]],
+                     id="zones of labels"),
+        pytest.param(volume(CINDER, {BETA_ZONE: "a"}, [[("disk", ["x"])]], volumeID="c"),
+                     [[("disk", ["x"]), (CINDER_ZONE, ["a"])]], id="zones of labels join every term"),
+        pytest.param(volume(GCE, terms=[[(BETA_ZONE, ["a"]), (BETA_REGION, ["r"])]], pdName="d"),
+                     [[(GCE_ZONE, ["a"]), (REGION, ["r"])]],
+                     id="an old region gets its new name along with an old zone"),
+        pytest.param(volume(GCE, terms=[[(BETA_REGION, ["r"])]], pdName="d"), [[(BETA_REGION, ["r"])]],
+                     id="but not where no old zone is named"),
         pytest.param(volume(GCE, {ZONE: " "}, pdName="d"), None, id="a blank zone is none"),
-        pytest.param(
-            volume(AZURE, terms=[[(ZONE, ["a"])]], diskURI="d"), [[(ZONE, ["a"])]], id="Azure keeps its zones"
-        ),
+        pytest.param(volume(AZURE, terms=[[(ZONE, ["a"])]], diskURI="d"), [[(ZONE, ["a"])]],
+                     id="Azure keeps its zones"),
     ],
-)
+)  # fmt: skip
 def test_topology(made, expected):
     assert terms_of(translated_affinity(made)) == expected
 

@@ -20,20 +20,12 @@ def told(check: Check, value: Any, path: str = "spec") -> list[str]:
         (checks.field("n", POSITIVE), [], ["spec.n: Invalid value: 0: must be positive"], "Invalid value: -1"),
         (checks.filled("n", POSITIVE), [], [], "Invalid value: -1"),
         (checks.needed("n", POSITIVE), ["spec.n: Required value"], ["spec.n: Required value"], "Invalid value: -1"),
-        (
-            checks.present("n", POSITIVE),
-            ["spec.n: Required value"],
-            ["spec.n: Invalid value: 0: must be positive"],
-            "Invalid value: -1",
-        ),
-        (
-            checks.field("n", POSITIVE, absent=0),
-            ["spec.n: Invalid value: 0: must be positive"],
-            ["spec.n: Invalid value: 0: must be positive"],
-            "Invalid value: -1",
-        ),
+        (checks.present("n", POSITIVE), ["spec.n: Required value"], ["spec.n: Invalid value: 0: must be positive"],
+         "Invalid value: -1"),
+        (checks.field("n", POSITIVE, absent=0), ["spec.n: Invalid value: 0: must be positive"],
+         ["spec.n: Invalid value: 0: must be positive"], "Invalid value: -1"),
     ],
-)
+)  # fmt: skip
 def test_absent_and_empty_fields_are_told_apart(check: Check, absent: list[str], empty: list[str], bad: str) -> None:
     assert told(check, {}) == absent
     assert told(check, {"n": 0}) == empty

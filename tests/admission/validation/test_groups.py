@@ -20,27 +20,19 @@ def errors(**spec: Any) -> list[str]:
     ("spec", "start"),
     [
         ({"schedulingPolicy": {}}, 'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`'),
-        (
-            {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}},
-            'spec.schedulingPolicy: Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`, `gang`',
-        ),
+        ({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}},
+         'spec.schedulingPolicy: Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`, `gang`'),
         ({"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount: Required value"),
-        (
-            {"schedulingPolicy": {"gang": {"minCount": -1}}},
-            "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
-        ),
-        (
-            {"schedulingConstraints": {"topology": [{"key": "a"}, {}]}},
-            "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
-        ),
+        ({"schedulingPolicy": {"gang": {"minCount": -1}}},
+         "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1"),
+        ({"schedulingConstraints": {"topology": [{"key": "a"}, {}]}},
+         "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item"),
         ({"schedulingConstraints": {"topology": [{}]}}, "spec.schedulingConstraints.topology[0].key: Required value"),
         ({"disruptionMode": "All"}, 'spec.disruptionMode: Unsupported value: "All"'),
-        (
-            {"resourceClaims": [{"name": "c"}]},
-            'spec.resourceClaims[0]: Invalid value: "": must specify one of: `resourceClaimName`',
-        ),
+        ({"resourceClaims": [{"name": "c"}]},
+         'spec.resourceClaims[0]: Invalid value: "": must specify one of: `resourceClaimName`'),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, Any], start: str) -> None:
     (error,) = errors(**spec)
     assert error.startswith(start)
@@ -52,13 +44,9 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
         ("StorageClass", "storage.k8s.io/v1", {"provisioner": "Disk.example.com/fast"}, []),
         ("StorageClass", "storage.k8s.io/v1", {}, ["provisioner: Required value"]),
         (
-            "StorageClass",
-            "storage.k8s.io/v1",
+            "StorageClass", "storage.k8s.io/v1",
             {
-                "provisioner": "a",
-                "parameters": {"": "x"},
-                "reclaimPolicy": "Recycle",
-                "volumeBindingMode": "Late",
+                "provisioner": "a", "parameters": {"": "x"}, "reclaimPolicy": "Recycle", "volumeBindingMode": "Late",
                 "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}] * 2,
             },
             [
@@ -71,18 +59,15 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
         ("RuntimeClass", "node.k8s.io/v1", {"handler": "runsc", "overhead": {"podFixed": {"cpu": "1"}}}, []),
         ("RuntimeClass", "node.k8s.io/v1", {}, ["handler: Required value"]),
         (
-            "RuntimeClass",
-            "node.k8s.io/v1",
+            "RuntimeClass", "node.k8s.io/v1",
             {"handler": "runsc", "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}] * 2}},
             [
-                (
-                    "scheduling.tolerations[1]: Duplicate value: "
-                    '{"Key":"gpu","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'
-                )
+                ("scheduling.tolerations[1]: Duplicate value: "
+                '{"Key":"gpu","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'),
             ],
         ),
     ],
-)
+)  # fmt: skip
 def test_classes_are_judged_by_their_fields(
     kind: str, version: str, fields: dict[str, Any], messages: list[str]
 ) -> None:

@@ -30,16 +30,14 @@ ANYWHERE = device("anywhere") | {"allNodes": True}
         pytest.param([device_slice("s", device("d"))], set(), id="says nothing of nodes"),
         pytest.param([device_slice("s", ON_N2, perDeviceNodeSelection=True)], {"n2"}, id="devices by node"),
         pytest.param([device_slice("s", ON_N2, IN_A, perDeviceNodeSelection=True)], {"n1", "n2"}, id="by selector"),
-        pytest.param(
-            [device_slice("s", ANYWHERE, perDeviceNodeSelection=True)], {"n1", "n2", "n3"}, id="devices anywhere"
-        ),
+        pytest.param([device_slice("s", ANYWHERE, perDeviceNodeSelection=True)], {"n1", "n2", "n3"},
+                     id="devices anywhere"),
         pytest.param(
             [
                 device_slice("s", device("d"), on="n1", count=2),
                 device_slice("t", device("e"), on="n2", pool="n1", count=2),
             ],
-            {"n1", "n2"},
-            id="a pool over nodes is complete with the slices of other nodes",
+            {"n1", "n2"}, id="a pool over nodes is complete with the slices of other nodes",
         ),
         pytest.param([device_slice("s", device("d"), on="n1", count=2)], set(), id="an incomplete pool"),
         pytest.param(
@@ -47,16 +45,12 @@ ANYWHERE = device("anywhere") | {"allNodes": True}
                 device_slice("s", device("d"), on="n1", generation=1, count=2),
                 device_slice("t", device("e"), on="n2", pool="n1", generation=2),
             ],
-            {"n2"},
-            id="a newer generation elsewhere makes the old one obsolete",
+            {"n2"}, id="a newer generation elsewhere makes the old one obsolete",
         ),
-        pytest.param(
-            [device_slice("s", on="n1", generation=2), device_slice("t", device("d"), on="n1", generation=1)],
-            set(),
-            id="only the newest generation counts",
-        ),
+        pytest.param([device_slice("s", on="n1", generation=2), device_slice("t", device("d"), on="n1", generation=1)],
+                     set(), id="only the newest generation counts"),
     ],
-)
+)  # fmt: skip
 def test_nodes_that_can_reach_a_device(slices, nodes):
     world = DeviceWorld(NODES, *slices, claims=[claim("c", request())])
     assert set(world.rejections(pod("p", "c"))) == {"n1", "n2", "n3"} - nodes

@@ -223,15 +223,9 @@ def _node_slices(name, sizes):
     return [
         gpus(name, *sizes),
         device_slice(f"{name}-parts", *parts, on=name, pool=f"{name}-parts", driver="part.example.com", count=2),
-        device_slice(
-            f"{name}-counters",
-            on=name,
-            pool=f"{name}-parts",
-            driver="part.example.com",
-            count=2,
-            sharedCounters=[counters],
-        ),
-    ]
+        device_slice(f"{name}-counters", on=name, pool=f"{name}-parts", driver="part.example.com", count=2,
+                     sharedCounters=[counters]),
+    ]  # fmt: skip
 
 
 @many
