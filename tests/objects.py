@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import kplan
 from kplan.api.kinds import KINDS
 
 Object = dict[str, Any]
@@ -14,6 +15,12 @@ _VERSIONS = {kind.name: kind.api_version for kind in KINDS}
 def head(kind: str, api_version: str = "", /, **metadata: Any) -> Object:
     """Return apiVersion, kind and metadata of an object; kinds that kplan does not read need their version."""
     return {"apiVersion": api_version or _VERSIONS[kind], "kind": kind, "metadata": metadata}
+
+
+def planner_of(*objects: Object | Sequence[Object], **options: Any) -> kplan.Planner:
+    """Return a planner of a cluster of these objects, which may be listed."""
+    listed = [obj for part in objects for obj in (part if isinstance(part, list | tuple) else [part])]
+    return kplan.Planner(kplan.load_snapshot(listed), **options)
 
 
 def adding(number: int, like: str) -> tuple[str, ...]:

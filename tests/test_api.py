@@ -25,7 +25,7 @@ PLACE, DRAIN = Place(pods=("shop/voucher-api",)), Drain(nodes=("spot-a-1",))
 
 @pytest.fixture(scope="module")
 def demo() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot("demo"))
+    return kplan.Planner("demo")
 
 
 def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
@@ -70,7 +70,7 @@ def test_answers_are_rows_with_the_same_columns_and_tables_in_notebooks(demo: kp
 
 def test_a_notebook_shows_text_of_others_as_text() -> None:
     pod = {"metadata": {"name": "<b>\x1b"}, "spec": {"containers": [{"name": "c"}]}}
-    shown = kplan.Planner(kplan.load_snapshot("demo")).plan([pod])._repr_html_()
+    shown = kplan.Planner("demo").plan([pod])._repr_html_()
     assert "&lt;b&gt;\\x1b" in shown
     assert "<b>" not in shown
 

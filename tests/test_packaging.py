@@ -249,7 +249,7 @@ def test_the_role_of_the_cluster_files_is_the_one_that_kplan_prints() -> None:
 def test_the_job_of_every_night_fits_on_the_example_cluster() -> None:
     files = read("fixtures/cluster/kustomization.yaml")["resources"]
     assert {path.name for path in (ROOT / "fixtures" / "cluster").iterdir()} == {*files, "kustomization.yaml"}
-    planner = kplan.Planner(kplan.load_snapshot("demo"))
+    planner = kplan.Planner("demo")
     (pod,) = planner.pods([str(ROOT / "fixtures" / "cluster")])
     assert pod.refusal == ""
     change = planner.roll_out([str(ROOT / "fixtures" / "cluster")], run_cron_jobs=True)

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from clusters import node, pod
 
-import kplan
 from kplan.cli.process import finish_loading, start_loading
 from kplan.questions.check import STANDARD, outcomes_of
-from tests.objects import Object, budget, deployment, head, running
+from tests.objects import Object, budget, deployment, head, planner_of, running
 
 N_NODES, N_PODS = 500, 10_000
 REPLICAS = 50
@@ -38,7 +37,7 @@ def _deployment(name: str, index: int, n_nodes: int) -> list[Object]:
 def measured(n_nodes: int, n_pods: int) -> Iterator[tuple[str, str, float]]:
     """Yield each check with how it ends, and its seconds of CPU time."""
     start_loading()  # as the command does: what is loaded stays out of garbage collections
-    planner = kplan.Planner(kplan.load_snapshot(objects_of(n_nodes, n_pods)))
+    planner = planner_of(objects_of(n_nodes, n_pods))
     finish_loading()
     start = time.process_time()
     for outcome in outcomes_of(STANDARD, planner):

@@ -14,8 +14,8 @@ from typing import Any
 
 import clusters
 
-import kplan
 from kplan.cli import process
+from tests.objects import planner_of
 
 Object = dict[str, Any]
 
@@ -85,7 +85,7 @@ def pods_per_second(base: list[Object], new: list[Object]) -> float:
     The garbage collector is set as the command line sets it, which keeps what was loaded out of collections.
     """
     process.start_loading()
-    planner = kplan.Planner(kplan.load_snapshot([*base, *new, clusters.pod("first", labels={"app": "first"})]))
+    planner = planner_of(*base, *new, clusters.pod("first", labels={"app": "first"}))
     planner.plan(["default/first"])
     process.finish_loading()
     keys = [f"default/{pod['metadata']['name']}" for pod in new]

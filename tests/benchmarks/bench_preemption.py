@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import clusters
 
-import kplan
 from kplan.framework.cycle import schedule_pod
+from tests.objects import planner_of
 
 REPEATS = 7
 SPREAD = {
@@ -45,7 +45,7 @@ def measure(kind: str, n_nodes: int) -> Measured:
     pods_a_node, spec, _ = KINDS[kind]
     base = clusters.cluster(n_nodes, n_nodes * pods_a_node)
     vip = clusters.pod("vip", cpu="31", memory="100Gi", priority=1000, labels={"app": "vip"}, spec=spec)
-    session = kplan.Planner(kplan.load_snapshot([*base, vip])).session
+    session = planner_of(*base, vip).session
     pod = session.find("default/vip")
     dry_runs, cycles = [], []
     for _ in range(REPEATS):

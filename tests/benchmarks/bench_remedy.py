@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import kplan
 from kplan.questions.remedy import Remedy
+from tests.objects import planner_of
 from tests.questions.remedy.test_report import deployment, node
 
 _PER_WORKLOAD = 10
@@ -23,7 +23,7 @@ def seconds(n_nodes: int = 500, n_workloads: int = 20) -> tuple[float, str]:
         objects += deployment(f"r{number}", "3500m", tuple(f"n{(20 * number + i) % n_nodes}" for i in range(20)))
     for number in range(n_workloads):
         objects += deployment(f"p{number}", f"{1500 + 100 * number}m", ("",) * _PER_WORKLOAD)
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     begun = time.process_time()
     report = planner.ask(Remedy())
     whole = "least" if report.remedy.is_least else "not all tried"

@@ -12,19 +12,19 @@ from collections.abc import Iterator
 import scheduler_perf
 from scheduler_perf import Workload
 
-import kplan
 from kplan.cluster.workload_pods import run_in_order
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
+from tests.objects import planner_of
 
 GOAL = 12
 
 
 def prepare(workload: Workload) -> tuple[Session, list[int]]:
     """Place the initial pods, and return the session with the rows of the measured ones."""
-    planner = kplan.Planner(kplan.load_snapshot([*workload.objects, *workload.initial, *workload.measured]))
+    planner = planner_of(*workload.objects, *workload.initial, *workload.measured)
     session = planner.session.fork()
     first, then = (_rows(session, each) for each in (workload.initial, workload.measured))
     for result in run_in_order(session, first, settle_preemption=False):

@@ -12,7 +12,7 @@ import clusters
 import kplan
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
-from tests.objects import Object, deployment, running
+from tests.objects import Object, deployment, planner_of, running
 
 LIMITS = {
     "rollout of 1,000 replicas on 5,000 nodes": 2.0,
@@ -30,7 +30,7 @@ def _planner(n_nodes: int, n_pods: int, workloads: list[Object]) -> kplan.Planne
     for each in workloads:
         found += running(each, names[dealt:] + names[:dealt])
         dealt = (dealt + each["spec"]["replicas"]) % len(names)
-    planner = kplan.Planner(kplan.load_snapshot(found))
+    planner = planner_of(found)
     assert planner.session.cluster
     return planner
 

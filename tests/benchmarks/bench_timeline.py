@@ -7,11 +7,10 @@ import time
 
 import clusters
 
-import kplan
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.task import Task, WorkedOff
-from tests.objects import Object, head
+from tests.objects import Object, head, planner_of
 
 N_NODES = 500
 N_CRON_JOBS = 70
@@ -33,7 +32,7 @@ def measured() -> tuple[int, int, float]:
         *(clusters.node(index, cpu="16", memory="64Gi") for index in range(N_NODES)),
         *map(_cron_job, range(N_CRON_JOBS)),
     ]
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     clock = Clock(start={"*": 5.0}, stop={"*": 2.0}, run={"*": 180.0}, runs_for=DAY)
     begin = time.process_time()
     plan = carry_out(planner, Task(clock=clock, queue=WorkedOff()))

@@ -10,12 +10,11 @@ from typing import Any
 
 import clusters
 
-import kplan
 from kplan.questions.base import Showing
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.sweeps import ask_all
-from tests.objects import deployment, running
+from tests.objects import deployment, planner_of, running
 
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "one node cordoned": {"cordon": ["node-00003"]},
@@ -29,7 +28,7 @@ N_DRAINED = 240
 
 def changed_ms(n_nodes: int = 5_000, n_pods: int = 20_000) -> dict[str, float]:
     """Change a cluster that has answered before and ask it for a pod's node: milliseconds of CPU time by change."""
-    planner = kplan.Planner(kplan.load_snapshot(clusters.cluster(n_nodes, n_pods)))
+    planner = planner_of(clusters.cluster(n_nodes, n_pods))
     pod = clusters.pod("new")
     planner.place(pod)
     found = {}
@@ -51,7 +50,7 @@ def sweep_seconds(n_nodes: int = 1_000, n_pods: int = 20_000) -> dict[int, float
     for index in range(n_pods // replicas):
         first = index * replicas % n_nodes
         objects += running(deployment(f"web-{index}", replicas), names[first:] + names[:first])
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     question = InTurn(question=Drain(tuple(names[:N_DRAINED])))
     found, answers = {}, []
     for workers in (1, 2):

@@ -30,6 +30,7 @@ import clusters
 import scheduler_perf
 
 import kplan
+from tests.objects import planner_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
@@ -207,7 +208,7 @@ def draining() -> str:
     base = clusters.cluster(5_000, 20_000)
     base[0]["spec"]["unschedulable"] = True
     pods = bench_distinct.distinct_pods(DRAINED, bench_distinct.KINDS[next(iter(clusters.KINDS))])
-    planner = kplan.Planner(kplan.load_snapshot([*base, *pods, clusters.pod("first")]))
+    planner = planner_of(*base, *pods, clusters.pod("first"))
     planner.place("default/first")
     times = []
     for _ in range(REPEATS):

@@ -12,7 +12,7 @@ from kplan.capacity.counting import Template, fill, fill_from
 from kplan.capacity.measure import without_nodes_and_pods
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.objects import deployment, node, pod
+from tests.objects import deployment, node, planner_of, pod
 from tests.recorded import examples
 
 Object = dict[str, Any]
@@ -47,12 +47,8 @@ def template(made: Object | str, name: str = "web", share: int = 1, **spec: Any)
     return Template(name, (info(pod(name, cpu=made, **spec) if isinstance(made, str) else made),), share)
 
 
-def planner(*objects: dict[str, Any]) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot(list(objects)))
-
-
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
-    capacity = planner(node("a", pods="10")).capacity([template("0")])
+    capacity = planner_of(node("a", pods="10")).capacity([template("0")])
     assert capacity.fit.total == 10
     assert capacity.stop is not None
     assert "Too many pods" in capacity.stop.message
@@ -61,8 +57,8 @@ def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
     urgent = template("1", priority=5)
-    assert planner(*objects).capacity([urgent]).fit.total == 1
-    capacity = planner(*objects).capacity([urgent], preempt=True)
+    assert planner_of(*objects).capacity([urgent]).fit.total == 1
+    capacity = planner_of(*objects).capacity([urgent], preempt=True)
     assert capacity.fit.total == 4
     assert capacity.to_dict()["victims"] == ["default/low"]
 
@@ -76,11 +72,11 @@ def test_nodes_can_be_left_out() -> None:
 
 def test_fails_when_fewer_fit_than_wanted_or_somebody_has_to_go() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
-    assert planner(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
-    evicting = planner(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
+    assert planner_of(*objects).capacity([template("1")], wanted=9).verdict().because == ("1 of 9 replicas fit",)
+    evicting = planner_of(*objects).capacity([template("1", priority=5)], wanted=4, preempt=True)
     assert evicting.verdict().because == ("1 pod would be evicted",)
     assert evicting.verdict(("unschedulable",)).because == ()
-    counting = planner(*objects).capacity([template("1", priority=5)], preempt=True)
+    counting = planner_of(*objects).capacity([template("1", priority=5)], preempt=True)
     assert (len(counting.fit.evicted), counting.verdict().fail_on, counting.verdict().because) == (1, ("none",), ())
 
 
@@ -92,7 +88,7 @@ def test_the_least_number_of_nodes_is_found_whatever_the_guess() -> None:
 
 def test_spreading_over_zones_needs_nodes_in_each() -> None:
     spreading = template(web("2", **spread(ZONE)))
-    capacity = planner(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
+    capacity = planner_of(zoned("a", "one"), zoned("b", "two")).capacity([spreading], wanted=6)
     assert capacity.fit.total == 4
     nodes_by_shapes = {
         tuple(shape.like for shape in addition.shapes): addition.nodes for addition in capacity.additions
@@ -115,7 +111,7 @@ def crowded(cpus: list[int], running: list[int]) -> kplan.Planner:
     objects = [node(f"n{i}", str(cpu)) for i, cpu in enumerate(cpus)]
     objects[0]["spec"] = {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}
     objects += [pod(f"p{i}", cpu="700m", on=f"n{at % len(cpus)}") for i, at in enumerate(running)]
-    return kplan.Planner(kplan.load_snapshot(objects))
+    return planner_of(objects)
 
 
 @examples(60)
@@ -142,6 +138,6 @@ def test_many_at_a_time_end_where_those_placed_one_after_the_other_do(
 
 def test_nodes_of_manifests_are_shapes_like_others_and_left_out_where_one_is_tried_alone() -> None:
     tainted = node("a", "4") | {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}}
-    planner = kplan.Planner(kplan.load_snapshot([tainted]), now="2026-01-15T12:00:00Z")
+    planner = planner_of(tainted, now="2026-01-15T12:00:00Z")
     report = planner.capacity([node("b", "4"), deployment("web", 1, cpu="1")], wanted=9).report()
     assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("b", 2)]

@@ -9,7 +9,7 @@ from kplan.capacity.templates import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.capacity.test_templates import workload
 from tests.course.test_what_if import node, pod
-from tests.objects import head, quota
+from tests.objects import head, planner_of, quota
 
 Object = dict[str, Any]
 
@@ -21,17 +21,13 @@ def owned(made: Object, kind: str, name: str) -> Object:
     return made
 
 
-def asking(*objects: Object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot(list(objects)))
-
-
 def fits(planner: kplan.Planner, **how: Any) -> dict[str, int]:
     return {counted.workload: counted.fits for counted in planner.headroom(**how).workloads}
 
 
 def test_owners_that_are_known_from_their_pods_alone() -> None:
     pods = [owned(pod(f"kafka-{i}", on="a", cpu="1"), "Kafka", "broker") for i in range(2)]
-    planner = asking(node("a"), *pods)
+    planner = planner_of(node("a"), *pods)
     assert own_workloads(planner) == {"Kafka/default/broker": 2}
     assert fits(planner) == {"Kafka/default/broker": 2}
 
@@ -42,7 +38,7 @@ def test_what_has_no_replicas_is_left_out() -> None:
     over["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
     old = workload("ReplicaSet", "old", replicas=0)
     owned(old, "Rollout", "web")
-    planner = asking(
+    planner = planner_of(
         node("a"),
         workload("DaemonSet", "agent"),
         pod("bare", on="a"),
@@ -62,7 +58,7 @@ def test_jobs_of_a_cron_job_count_as_its_own() -> None:
     cron = {**workload("CronJob", "nightly"), "spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": job["spec"]}}}
     owned(job, "CronJob", "nightly")
     running = owned(pod("nightly-1-x", on="a", cpu="1"), "Job", "nightly-1")
-    planner = asking(node("a"), cron, job, running)
+    planner = planner_of(node("a"), cron, job, running)
 
     assert own_workloads(planner) == {"CronJob/default/nightly": 1}
     assert fits(planner) == {"CronJob/default/nightly": 3}
@@ -79,7 +75,7 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
         "provisioner": "example.com/disk",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
-    planner = asking(node("a"), volumes, held, storage)
+    planner = planner_of(node("a"), volumes, held, storage)
     template, claims = next_replicas(planner, "StatefulSet/default/db", 3)
 
     assert [info.name for info in template.replicas] == ["db-1", "db-2", "db-3"]
@@ -89,14 +85,14 @@ def test_replicas_with_claims_of_their_own_are_made_one_by_one() -> None:
 
 def test_quotas_stop_a_count() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    (found,) = asking(node("a"), workload("Deployment", "web"), space, quota("few", pods="2")).headroom().workloads
+    (found,) = planner_of(node("a"), workload("Deployment", "web"), space, quota("few", pods="2")).headroom().workloads
     assert found.fits == 2
     assert found.stop is not None
     assert "exceeded quota: few" in found.stop.message
 
 
 def test_manifests_are_asked_about_each_alone() -> None:
-    planner = asking(node("a"))
+    planner = planner_of(node("a"))
     web, db, agent = workload("Deployment", "web"), workload("StatefulSet", "db", cpu="2"), workload("DaemonSet", "x")
     assert fits(planner, manifests=[web, db, agent]) == {"Deployment/default/web": 4, "StatefulSet/default/db": 2}
     with pytest.raises(UsageError, match="one pod per node"):

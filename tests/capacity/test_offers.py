@@ -8,13 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import kplan
 from kplan.api.labels import ZONE
 from kplan.capacity import additions as search
 from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from tests.capacity.test_counting import spread, template, web, zoned
-from tests.objects import daemon_set, node, pod
+from tests.objects import daemon_set, node, planner_of, pod
 
 Object = dict[str, Any]
 
@@ -34,11 +33,11 @@ def listing(path: Path, *shapes: tuple[str, int, str, str]) -> Path:
 
 
 def offers_of(objects: list[Object], made: Object, wanted: int, shapes: Path) -> Offers | None:
-    return kplan.Planner(kplan.load_snapshot(objects)).capacity([template(made)], wanted=wanted, shapes=shapes).offers
+    return planner_of(objects).capacity([template(made)], wanted=wanted, shapes=shapes).offers
 
 
 def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[Object]) -> bool:
-    planner = kplan.Planner(kplan.load_snapshot([*objects, *nodes]))
+    planner = planner_of(*objects, *nodes)
     return fill(planner.fork(), [template(made)], limit=wanted).total >= wanted
 
 

@@ -4,6 +4,7 @@ import kplan
 from kplan.questions import Place, Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.objects import planner_of
 from tests.questions.remedy.test_report import deployment, node
 from tests.whatif.test_resizing import vpa
 
@@ -13,7 +14,7 @@ GROUPS = [{"name": "g", "maxSize": 3, "nodes": ["a", "b"], "price": 2}]
 def planner() -> kplan.Planner:
     objects = [node("a"), node("b"), *deployment("web", "2", ("a", "a", "b")), vpa("web", cpu="500m")]
     autoscaler = kplan.ClusterAutoscaler(node_groups=GROUPS)
-    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler)
+    return planner_of(objects, autoscaler=autoscaler)
 
 
 def test_nothing_is_said_where_nothing_is_recommended() -> None:

@@ -6,19 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import kplan
 from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import LOCAL_STORAGE
 from kplan.documents.capacity import ShrinkReport
-from tests.objects import budget, head, node, pod
+from tests.objects import budget, head, node, planner_of, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
 
 
 def shrunk(*objects: Object, **options: bool) -> ShrinkReport:
-    planner = kplan.Planner(kplan.load_snapshot(list(objects)))
+    planner = planner_of(objects)
     return planner.shrink(options=DrainOptions(**options))
 
 
@@ -116,7 +115,7 @@ def clusters() -> st.SearchStrategy[list[Object]]:
 def test_what_goes_is_the_same_without_placing_in_a_copy_first(
     monkeypatch: pytest.MonkeyPatch, objects: list[Object]
 ) -> None:
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     quick = shrink_report(planner)
     with monkeypatch.context() as patched:
         patched.setattr(_Shrinking, "_without_place", lambda *_: None)

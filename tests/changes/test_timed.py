@@ -8,7 +8,7 @@ import kplan
 from kplan.changes.remedy import Await, Awaited
 from kplan.changes.remedy_words import remedy_words
 from kplan.course.clock import Clock
-from tests.objects import deployment, head, node, running, template
+from tests.objects import deployment, head, node, planner_of, running, template
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ from tests.objects import deployment, head, node, running, template
     ],
 )
 def test_a_step_that_cannot_be_read_is_refused(change: dict[str, Any], message: str) -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
+    planner = planner_of(node("n0", "8"))
     with pytest.raises(kplan.KplanError, match=message):
         planner.timeline([change])
 
 
 def planner(*objects: Any) -> kplan.Planner:
     web = running(deployment("web", 2), ["n0", "n1"])
-    return kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *web, *objects]))
+    return planner_of(node("n0", "8"), node("n1", "8"), *web, *objects)
 
 
 def happened(*changes: dict[str, Any], objects: tuple[Any, ...] = ()) -> list[tuple[str, str | None, float]]:

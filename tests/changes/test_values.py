@@ -14,9 +14,7 @@ from kplan.course.task import Task
 from kplan.course.what_if import read_edits
 from kplan.errors import UsageError
 from kplan.facts import LimitChange
-from kplan.planner.planner import Planner
-from kplan.snapshot.load import load_snapshot
-from tests.objects import adding, node
+from tests.objects import adding, node, planner_of
 
 WEB = "Deployment/shop/web"
 LOWER = r.LowerRequest(change=r.RequestChange(container="c", resource="cpu", old="2", to="1"), then=None)
@@ -180,7 +178,7 @@ def test_what_means_nothing_on_paper_is_refused(change: c.Change) -> None:
 
 @pytest.mark.parametrize("change", [entry[0] for entry in TOLD if type(entry[0]) in (c.AddNodes, c.Move, c.Resize)])
 def test_what_means_nothing_in_a_cluster_in_motion_is_refused(change: c.Change) -> None:
-    planner = Planner(load_snapshot([node("a")]))
+    planner = planner_of(node("a"))
     with pytest.raises(UsageError, match="cannot be done in a cluster in motion"):
         carry_out(planner, Task((Timed(0.0, change),)))
 

@@ -17,7 +17,7 @@ from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 from tests.recorded import examples
 from tests.scenarios import key, pending, planner, replica, scenarios
 
@@ -70,7 +70,7 @@ def test_a_question_is_answered_as_if_it_were_the_first(area: str, data: st.Data
 
 
 def test_questions_about_pods_that_are_given_leave_no_row_behind() -> None:
-    asking = kplan.Planner(kplan.load_snapshot([node("a"), pod("web", cpu="1")]))
+    asking = planner_of(node("a"), pod("web", cpu="1"))
     known = len(asking.session.cluster.pods)
     asking.place(pod("new", cpu="1"))
     asking.plan_queue([pod("newer", cpu="1")])

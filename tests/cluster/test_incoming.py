@@ -10,7 +10,7 @@ import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests
 from kplan.workloads import load_manifests
-from tests.objects import head, node, pod
+from tests.objects import head, node, planner_of, pod
 from tests.workloads.test_manifests import job, workload
 
 Object = dict[str, Any]
@@ -145,7 +145,7 @@ def test_a_quota_that_changes_is_counted_anew() -> None:
             "status": {"hard": {"pods": "2"}, "used": {"pods": "2"}},
         }
 
-    planner = kplan.Planner(kplan.load_snapshot([node("a"), quota("2")]))
+    planner = planner_of(node("a"), quota("2"))
 
     def n_pods(*manifests: Object) -> int:
         return len(planner.roll_out([*manifests, workload("Deployment", replicas=4)]).after)

@@ -6,7 +6,7 @@ import pytest
 import kplan
 from kplan.snapshot.own_file import save_snapshot
 from kplan.snapshot.redact import redact_snapshot
-from tests.objects import head
+from tests.objects import head, planner_of
 
 Object = dict[str, Any]
 
@@ -20,7 +20,7 @@ def service(name: str, _last: Object | None = None, **spec: Any) -> Object:
 
 def refused(cluster: list[Object], *manifests: Object) -> dict[str, str]:
     """Apply manifests, and return what the API server refuses, with its words about the field."""
-    change = kplan.Planner(kplan.load_snapshot(cluster)).roll_out(manifests)
+    change = planner_of(cluster).roll_out(manifests)
     warnings = [warning for warning in change.warnings if warning.code == "Refused"]
     return {warning.object.split("/")[-1]: warning.message.partition(" is invalid: ")[2] for warning in warnings}
 

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
 from kplan.course.simulation.draining import How
 from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
 from kplan.questions import Checks, Drain, Explain, Plan, Runbook
-from tests.objects import Object, daemon_set, deployment, node, running, stateful_set
+from tests.objects import Object, daemon_set, deployment, node, planner_of, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
 
@@ -40,7 +39,7 @@ def _db(*nodes: str | None) -> list[Object]:
 
 def _drain(objects: list[Object], *nodes: str, how: How = "together", **options: Any) -> PlanReport:
     question = Drain(nodes=nodes, how=how, options=DrainOptions(**options))
-    return kplan.Planner(kplan.load_snapshot(objects)).ask(question)
+    return planner_of(objects).ask(question)
 
 
 def _counted(report: PlanReport) -> list[tuple[str, str]]:
@@ -145,7 +144,7 @@ def test_an_answer_about_a_cluster_that_is_not_well_does_not_depend_on_the_order
     objects[-2]["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"
 
     def answer(ordered: list[Object]) -> dict[str, Any]:
-        document = with_sentence(kplan.Planner(kplan.load_snapshot(ordered)).ask(question)).to_dict()
+        document = with_sentence(planner_of(ordered).ask(question)).to_dict()
         return {key: value for key, value in document.items() if key != "generatedAt"}
 
     as_given = answer(objects)
@@ -156,7 +155,7 @@ def test_an_answer_about_a_cluster_that_is_not_well_does_not_depend_on_the_order
 
 def test_the_order_in_which_nodes_that_fail_are_named_does_not_matter() -> None:
     objects = [*map(_node, THREE), *running(deployment("web", 4), ["n0", "n1"]), daemon_set("agent")]
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     apply = {"at": 70, "apply": [daemon_set("late")]}
 
     one, other = (
@@ -167,7 +166,7 @@ def test_the_order_in_which_nodes_that_fail_are_named_does_not_matter() -> None:
 
 
 def test_what_happens_if_nobody_does_anything_is_judged_as_the_plan_is() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0", "n1")]))
+    planner = planner_of(_node("n0", "Unknown"), *map(_node, THREE[1:]), *_db("n0", "n1"))
     assert _counted(planner.timeline([{"at": 0}]).report()) == _counted(planner.ask(Plan(timeline=Clock()))) != []
 
 
@@ -175,7 +174,7 @@ def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
     objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *running(deployment("web", 2), ["n0", "n1"])]
     db = _db("n0", "n1")
     db[1]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
-    planner, blocked = (kplan.Planner(kplan.load_snapshot([*objects, *more])) for more in ([], db))
+    planner, blocked = (planner_of(*objects, *more) for more in ([], db))
 
     (cordon, drain, *_) = planner.ask(Runbook(nodes=("n1",))).steps
     assert (cordon.action, [place.pod for place in drain.moved]) == ("cordon", ["default/web-h1-001"])
@@ -224,7 +223,7 @@ def test_a_new_pod_fails_as_those_of_its_template_do(
     for pod, (is_ready, container) in zip(objects[-2:], (first, second), strict=True):
         _with_status(pod, "Running", is_ready, **container)
 
-    report = kplan.Planner(kplan.load_snapshot(objects)).ask(Drain(nodes=("n0",), timeline=clock))
+    report = planner_of(objects).ask(Drain(nodes=("n0",), timeline=clock))
 
     (web,) = report.workloads
     assert web.ready == ready
@@ -234,7 +233,7 @@ def test_a_new_pod_fails_as_those_of_its_template_do(
 
 
 def test_a_drain_that_gives_up_before_its_pods_are_gone_says_so() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE), *running(deployment("web", 2), ["n0", "n1"])]))
+    planner = planner_of(*map(_node, THREE), *running(deployment("web", 2), ["n0", "n1"]))
     clock = Clock(stop={"*": 20.0})
 
     early, late = (planner.ask(Drain(nodes=("n0",), timeline=clock, timeout=seconds)) for seconds in (10, 30))

@@ -17,7 +17,7 @@ def test_what_is_explained_at_once_is_what_is_explained_later(
     monkeypatch: pytest.MonkeyPatch, settle_preemption: bool
 ) -> None:
     monkeypatch.setattr("kplan.course.in_order._EAGER_CELLS", 0)
-    planner, shown = kplan.Planner(kplan.load_snapshot("demo")), Shown(2)
+    planner, shown = kplan.Planner("demo"), Shown(2)
     later, at_once = (
         place_in_order(planner, PENDING, settle_preemption=settle_preemption, shown=nodes) for nodes in (None, shown)
     )

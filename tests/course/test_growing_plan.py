@@ -7,7 +7,7 @@ import pytest
 
 import kplan
 from kplan.course.in_order import place_in_order
-from tests.objects import head
+from tests.objects import head, planner_of
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -71,7 +71,7 @@ def test_a_group_grows_to_its_limit_only() -> None:
     node = {"apiVersion": "v1", "kind": "Node", **template, "metadata": {"name": "n1", "labels": {}}}
     groups = [{"name": "g", "minSize": 1, "maxSize": 3, "targetSize": 1, "nodes": ["n1"]}]
     autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
-    planner = kplan.Planner(kplan.load_snapshot([node]), autoscaler=autoscaler, now=NOW)
+    planner = planner_of(node, autoscaler=autoscaler, now=NOW)
     report = place_in_order(planner, [pod(f"p{number}", "3") for number in range(4)]).report()
     placed = [placement.node for placement in report.placements]
     assert placed[0] == "n1"

@@ -8,7 +8,7 @@ import kplan
 from kplan.course.missing import piled_up
 from kplan.questions.many_runs import ManyRuns
 from kplan.questions.plan import Plan
-from tests.objects import deployment, head, node, owned_by, pod, running
+from tests.objects import deployment, head, node, owned_by, planner_of, pod, running
 
 
 def run(number: int, on: str = "", phase: str = "") -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
 
 def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
     controller = head("ReplicationController", name="rc", namespace="default", uid="r") | {"spec": {"replicas": 2}}
-    document = kplan.Planner(kplan.load_snapshot([node("a"), controller])).plan_queue().to_dict()
+    document = planner_of(node("a"), controller).plan_queue().to_dict()
     assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")
 
 
@@ -74,7 +74,7 @@ def rollout(state: dict[str, Any], *, has_given_up: bool = True) -> kplan.Planne
         "conditions": [{"type": "Ready", "status": "False"}],
         "containerStatuses": [{"name": "c", "ready": False, "restartCount": 7, "state": state}],
     }
-    return kplan.Planner(kplan.load_snapshot([node("a"), *objects]))
+    return planner_of(node("a"), *objects)
 
 
 def test_a_plan_of_the_cluster_fails_for_a_rollout_that_has_given_up_on_pods_that_are_not_ready() -> None:

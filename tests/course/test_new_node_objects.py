@@ -9,7 +9,7 @@ from kplan.course.clock import Clock
 from kplan.questions.plan import Plan
 from tests.autoscaling.cluster_autoscaler import test_advice as groups
 from tests.autoscaling.karpenter import test_devices as karpenter
-from tests.objects import head
+from tests.objects import head, planner_of
 from tests.whatif.test_edits import NOW
 
 PODS = ("p0", "p1", "p2")
@@ -28,7 +28,7 @@ def placed(planner: kplan.Planner) -> list[dict[str, str | None]]:
 
 def with_groups(group: groups.Object, objects: list[groups.Object]) -> kplan.Planner:
     autoscaler = kplan.ClusterAutoscaler(node_groups=[group])
-    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=groups.NOW)
+    return planner_of(objects, autoscaler=autoscaler, now=groups.NOW)
 
 
 def with_karpenter() -> kplan.Planner:
@@ -43,7 +43,7 @@ def with_karpenter() -> kplan.Planner:
     users = [karpenter.user(name, f"c{number}") for number, name in enumerate(PODS)]
     objects = [karpenter.node_pool(), karpenter.CLASS, *claims, *users]
     autoscaler = kplan.Karpenter(instance_types=catalogue, options={"ignoreDRARequests": False})
-    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW)
+    return planner_of(objects, autoscaler=autoscaler, now=NOW)
 
 
 @pytest.mark.parametrize("kind", ["group", "pool"])
@@ -78,7 +78,7 @@ def test_what_a_node_published_goes_with_it() -> None:
     own = {"spec": {"nodeName": "n", **groups.SLICES[0]}}
     limits = head("CSINode", name="n") | groups.csi_node(2)
     objects = [groups.node("n"), head("ResourceSlice", name="n-gpus") | own, limits]
-    session = kplan.Planner(kplan.load_snapshot(objects)).fork()
+    session = planner_of(objects).fork()
     session.remove_node(0)
     assert session.listers.snapshot.resource_slices == ()
     assert session.listers.csi_nodes == {}

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.course.clock import Clock
 from kplan.course.occupancy import MOST_POINTS, _thinned
 from kplan.documents.change import Timeline
 from kplan.questions.plan import Plan
-from tests.objects import Object, head, node, template
+from tests.objects import Object, head, node, planner_of, template
 
 
 def _job(name: str, completions: int, cpu: str = "4") -> Object:
@@ -21,7 +20,7 @@ def _job(name: str, completions: int, cpu: str = "4") -> Object:
 
 def _timeline(*objects: Object, nodes: int = 1, **clock: Any) -> Timeline:
     times = {"start": {"*": 0.0}, "stop": {"*": 0.0}, "run": {"*": 100.0}, "until": 3600.0}
-    planner = kplan.Planner(kplan.load_snapshot([node(f"n{number}", "8") for number in range(nodes)]))
+    planner = planner_of([node(f"n{number}", "8") for number in range(nodes)])
     report = Plan(manifests=tuple(objects), timeline=Clock(**times | clock)).answer(planner)
     assert isinstance(report.timeline, Timeline)
     return report.timeline
@@ -53,7 +52,7 @@ def test_a_pod_that_finds_no_node_waits_until_the_end() -> None:
 
 
 def test_a_change_that_is_no_question_about_the_queue_has_none() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
+    planner = planner_of(node("n0", "8"))
     timeline = planner.timeline([{"at": 0, "apply": [_job("one", 1)]}]).timeline
     assert not timeline.queue
     assert not timeline.utilisation

@@ -13,7 +13,7 @@ from kplan.questions.plan import Plan
 from kplan.questions.preempt import Preempt
 from kplan.questions.remedy import Remedy
 from kplan.report.overview import group_text
-from tests.objects import head, node, pod
+from tests.objects import head, node, planner_of, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -158,7 +158,7 @@ def test_manifests_of_a_group_are_placed_as_a_group_only_while_the_gate_is_on() 
     question = Place(manifests=(gang, *map(member, "xyz")))
 
     whole = planner(*nodes).ask(question)
-    apart = kplan.Planner(kplan.load_snapshot(nodes), kubernetes="1.36").ask(question)
+    apart = planner_of(nodes, kubernetes="1.36").ask(question)
 
     assert whole.summary.scheduled == 0
     assert [one.key for one in whole.groups] == ["default/gang"]
@@ -221,8 +221,8 @@ def growing(tmp_path: Path, *objects: dict[str, Any], **gates: bool) -> kplan.Pl
     listed = {"nodeGroups": [{"name": "b", "minSize": 0, "maxSize": 9, "nodes": {"selector": {"rack": "b"}}}]}
     path = tmp_path / "groups.json"
     path.write_text(json.dumps(listed))
-    return kplan.Planner(
-        kplan.load_snapshot(list(objects)),
+    return planner_of(
+        objects,
         kubernetes="1.36",
         feature_gates={"GenericWorkload": True, "GangScheduling": True, **gates},
         ties="name",

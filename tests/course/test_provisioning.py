@@ -14,7 +14,7 @@ from kplan.questions.drain import Drain
 from kplan.questions.explain import Explain
 from kplan.questions.nodes import Nodes
 from kplan.questions.plan import Plan
-from tests.objects import Object, deployment, head, node, pod, running, template
+from tests.objects import Object, deployment, head, node, planner_of, pod, running, template
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")
@@ -26,9 +26,9 @@ def objects(*more: dict[str, Any]) -> list[dict[str, Any]]:
     return [*yaml.safe_load_all(CLUSTER.read_text()), *more]
 
 
-def planner_of(*more: dict[str, Any]) -> kplan.Planner:
+def fixture_with(*more: dict[str, Any]) -> kplan.Planner:
     karpenter = kplan.Karpenter(instance_types=TYPES)
-    return kplan.Planner(kplan.load_snapshot(objects(*more)), autoscaler=karpenter, now=NOW)
+    return planner_of(objects(*more), autoscaler=karpenter, now=NOW)
 
 
 def agent() -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def agent() -> list[dict[str, Any]]:
 
 
 def test_evicted_pods_go_to_new_nodes_where_nothing_else_has_room() -> None:
-    change = planner_of().drain([DRAINED])
+    change = fixture_with().drain([DRAINED])
     assert all(pod.node for pod in change.after if pod.workload == "ReplicaSet/shop/cart-6d")
     added = [step for step in change.steps if step.event == "added"]
     assert [step.node for step in added] == ["general-new-1", "general-new-2"]
@@ -57,7 +57,7 @@ def test_evicted_pods_go_to_new_nodes_where_nothing_else_has_room() -> None:
 
 
 def test_the_scheduler_has_the_last_word_and_the_report_says_so() -> None:
-    report = planner_of().drain(["general-4f2lq.eu-west-1", DRAINED]).report()
+    report = fixture_with().drain(["general-4f2lq.eu-west-1", DRAINED]).report()
     placed = {pod.name: pod.node for pod in report.after}
     meant = {pod: node.name for node in report.nodes.added for pod in node.pods}
     differs = {pod: placed[pod.partition("/")[2]] for pod in meant if placed[pod.partition("/")[2]] != meant[pod]}
@@ -66,7 +66,7 @@ def test_the_scheduler_has_the_last_word_and_the_report_says_so() -> None:
 
 
 def test_pods_of_daemon_sets_are_there_before_other_pods_and_are_no_change_of_their_own() -> None:
-    change = planner_of(*agent()).drain([DRAINED])
+    change = fixture_with(*agent()).drain([DRAINED])
     steps = [step for step in change.steps if step.event == "bound" and (step.node or "").startswith("general-new")]
     first = [step.pod for step in steps if step.workload == "DaemonSet/kube-system/agent"]
     assert len(first) == len(change.growth.adds)
@@ -75,8 +75,8 @@ def test_pods_of_daemon_sets_are_there_before_other_pods_and_are_no_change_of_th
 
 
 def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
-    with_nodes = planner_of().drain([DRAINED]).report().utilisation.cluster
-    without = kplan.Planner(kplan.load_snapshot(objects()), now=NOW).drain([DRAINED]).report().utilisation.cluster
+    with_nodes = fixture_with().drain([DRAINED]).report().utilisation.cluster
+    without = planner_of(objects(), now=NOW).drain([DRAINED]).report().utilisation.cluster
     assert with_nodes.nodes == without.nodes + 2
     assert {name: usage.percent_before for name, usage in with_nodes.resources.items()} == {
         name: usage.percent_before for name, usage in without.resources.items()
@@ -84,7 +84,7 @@ def test_shares_of_use_before_are_of_the_nodes_that_were_there() -> None:
 
 
 def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -> None:
-    planner = planner_of()
+    planner = fixture_with()
     change = planner.drain([node.metadata.name for node in planner.objects.nodes])
     pending = {f"{pod.namespace}/{pod.name}" for pod in change.after if pod.node is None}
     assert pending == {"shop/train-6d-1"}
@@ -94,7 +94,7 @@ def test_a_drain_of_several_nodes_asks_the_autoscaler_until_nothing_is_added() -
 
 @pytest.mark.parametrize("timeline", [None, Clock()])
 def test_a_lost_node_takes_its_claim_along_so_that_karpenter_makes_others(timeline: Clock | None) -> None:
-    planner = planner_of()
+    planner = fixture_with()
     zones = {node.metadata.name: node.metadata.labels["topology.kubernetes.io/zone"] for node in planner.objects.nodes}
     lost = tuple(name for name, zone in zones.items() if zone == "eu-west-1a")
     report = Drain(nodes=lost, how="lost", timeline=timeline).answer(planner)
@@ -103,7 +103,7 @@ def test_a_lost_node_takes_its_claim_along_so_that_karpenter_makes_others(timeli
 
 
 def test_it_is_known_what_lost_nodes_were_like() -> None:
-    planner = kplan.Planner(kplan.load_snapshot(objects()), autoscaler=kplan.Karpenter(), now=NOW)
+    planner = planner_of(objects(), autoscaler=kplan.Karpenter(), now=NOW)
     label = "node.kubernetes.io/instance-type"
     types = {node.metadata.name: node.metadata.labels[label] for node in planner.objects.nodes}
     change = planner.drain([name for name, machine in types.items() if machine != "m7i.large"], lost=True)
@@ -111,15 +111,15 @@ def test_it_is_known_what_lost_nodes_were_like() -> None:
 
 
 def test_a_node_left_out_takes_its_claim_along() -> None:
-    name = planner_of().objects.nodes[0].metadata.name
-    without = planner_of().changed(without=[f"node/{name}"])
+    name = fixture_with().objects.nodes[0].metadata.name
+    without = fixture_with().changed(without=[f"node/{name}"])
     assert {claim.status.node_name for claim in without.objects.node_claims} == {
         node.metadata.name for node in without.objects.nodes
     }
 
 
 def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
-    report = Plan().answer(planner_of(*agent()))
+    report = Plan().answer(fixture_with(*agent()))
     ends = {change.pod: change.to_node for change in report.changes}
     assert set(ends) == {f"shop/report-6d-{number}" for number in (1, 2, 3)} | {"shop/train-6d-1"}
     assert [node.name for node in report.nodes.added] == ["general-new-1"]
@@ -128,7 +128,7 @@ def test_the_whole_queue_is_worked_off_with_new_nodes() -> None:
 
 
 def test_a_pending_pod_is_explained_by_the_node_that_comes_for_it() -> None:
-    planner = planner_of()
+    planner = fixture_with()
     report = Explain(names=("shop/report-6d-2", "shop/train-6d-1")).answer(planner)
     assert "accelerator" in report.nodes.unhelped["shop/train-6d-1"]["general"][0]
     assert report.placements[1].outcome == "Unschedulable"
@@ -158,7 +158,7 @@ def _node(name: str, **fields: Any) -> Object:
 def _planner(objects: list[Object], *names: str, **options: Any) -> kplan.Planner:
     group = {"name": "a", "minSize": 0, "maxSize": 5, "nodes": list(names), "price": 1.0}
     autoscaler = kplan.ClusterAutoscaler(node_groups=[group], options=options)
-    return kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW)
+    return planner_of(objects, autoscaler=autoscaler, now=NOW)
 
 
 def _report(planner: kplan.Planner, **fields: Any) -> Any:
@@ -224,7 +224,7 @@ def test_no_node_goes_for_a_while_after_nodes_came() -> None:
 def test_karpenter_checks_a_decision_again_and_makes_replacements_first() -> None:
     objects = list(yaml.safe_load_all((KARPENTER / "cluster.yaml").read_text()))
     autoscaler = kplan.Karpenter(instance_types=KARPENTER / "instance-types.yaml")
-    planner = kplan.Planner(kplan.load_snapshot(objects), autoscaler=autoscaler, now=NOW)
+    planner = planner_of(objects, autoscaler=autoscaler, now=NOW)
 
     report = _report(planner)
 

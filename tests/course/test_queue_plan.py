@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import head, node, owned_by, pod
+from tests.objects import head, node, owned_by, planner_of, pod
 
 Object = dict[str, Any]
 
 
 def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str | None, str | None]]:
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue(**options)
+    plan = planner_of(objects).plan_queue(**options)
     return [(change.action, change.pod, change.from_node, change.to_node) for change in plan.report().changes]
 
 
@@ -46,7 +45,7 @@ def _leader_and_follower() -> list[dict[str, Any]]:
 
 
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
-    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue()
+    plan = planner_of(_leader_and_follower()).plan_queue()
     assert plan.simulation.rounds == 2
     assert [change.action for change in plan.report().changes] == ["+", "+"]
     assert len({change.to_node for change in plan.report().changes}) == 1
@@ -59,7 +58,7 @@ def test_freed_room_goes_to_the_pod_of_higher_priority_that_may_not_preempt() ->
         pod("patient", cpu="3", priority=20, preemptionPolicy="Never"),
         pod("preemptor", cpu="4", priority=10),
     ]
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+    plan = planner_of(objects).plan_queue()
 
     assert {change.pod: change.to_node for change in plan.report().changes} == {
         "default/patient": "a",
@@ -86,7 +85,7 @@ def test_a_cascade_of_preemptions_ends_with_the_least_important_pending() -> Non
 
 def test_utilisation_counts_before_and_after() -> None:
     objects = [node("a"), pod("web", cpu="1", on="a"), pod("new", cpu="2")]
-    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+    report = planner_of(objects).plan_queue().to_dict()
 
     cpu = report["utilisation"]["cluster"]["resources"]["cpu"]
     assert (cpu["before"], cpu["after"], cpu["allocatable"]) == ("1", "3", "4")
@@ -98,7 +97,7 @@ def test_utilisation_counts_before_and_after() -> None:
 
 def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
     objects = [node("a"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
-    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+    report = planner_of(objects).plan_queue().to_dict()
     assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
     assert report["summary"]["placed"] == 1
 
@@ -106,7 +105,7 @@ def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(motion, "MAX_RETURNS", 0)
     objects = [node("a"), pod("worker", cpu="4", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
-    report = kplan.Planner(kplan.load_snapshot(objects)).plan_queue().to_dict()
+    report = planner_of(objects).plan_queue().to_dict()
 
     assert [(warning["code"], warning["message"]) for warning in report["warnings"]] == [
         ("EvictionCycle", "default/big and default/worker preempt each other again and again")
@@ -117,7 +116,7 @@ def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.
 
 
 def test_a_limit_of_rounds_is_told() -> None:
-    plan = kplan.Planner(kplan.load_snapshot(_leader_and_follower())).plan_queue(max_rounds=1)
+    plan = planner_of(_leader_and_follower()).plan_queue(max_rounds=1)
     assert plan.simulation.hit_limit
     assert [warning["code"] for warning in plan.to_dict()["warnings"]] == ["RoundLimit"]
 
@@ -174,7 +173,7 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
 
 def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
     foreign, leaving = pod("foreign", schedulerName="other"), pod("leaving", leaving=True)
-    planner = kplan.Planner(kplan.load_snapshot([node("a"), foreign, leaving]))
+    planner = planner_of(node("a"), foreign, leaving)
     report = planner.plan_queue().report()
     assert [(change.pod, change.outcome) for change in report.changes] == [("default/foreign", "Error")]
     assert not report.verdict.failed
@@ -182,7 +181,7 @@ def test_pods_that_kube_scheduler_leaves_alone_do_not_fail_a_plan() -> None:
 
 
 def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_it() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("a"), pod("going", on="a", leaving=True)]))
+    planner = planner_of(node("a"), pod("going", on="a", leaving=True))
     report = planner.plan_queue().report(fail_on=["warning"])
     assert report.verdict.because == ("BeingDeleted",)
     text = render(report, "table", ReportOptions(width=120))

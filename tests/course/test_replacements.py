@@ -5,7 +5,7 @@ from kplan.questions.drain import Drain
 from kplan.questions.plan import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import Object, daemon_set, deployment, head, node, owned_by, pod, running, template
+from tests.objects import Object, daemon_set, deployment, head, node, owned_by, planner_of, pod, running, template
 
 
 def _daemon(number: int, on: str) -> Object:
@@ -19,7 +19,7 @@ def test_pods_of_a_daemon_set_are_replaced_on_their_own_node_only() -> None:
     nodes = [node(name, "4") for name in ("n1", "n2", "n3")]
     nodes[0]["spec"]["providerID"] = "aws:///a/i-1"
     daemons = [_daemon(number, f"n{number}") for number in (1, 2, 3)]
-    planner = kplan.Planner(kplan.load_snapshot([*nodes, daemon_set("agent"), *daemons, big]))
+    planner = planner_of(*nodes, daemon_set("agent"), *daemons, big)
 
     report = Drain(nodes=("n1",), how="lost").answer(planner)
 
@@ -32,7 +32,7 @@ def test_pods_of_a_daemon_set_are_replaced_on_their_own_node_only() -> None:
 
 def test_pending_pods_of_a_daemon_set_are_each_told_with_their_own_node() -> None:
     nodes = [node(name, cpu) for name, cpu in (("n1", "250m"), ("n2", "300m"), ("n3", "4"), ("n4", "250m"))]
-    report = Plan(manifests=(daemon_set("agent"),)).answer(kplan.Planner(kplan.load_snapshot(nodes)))
+    report = Plan(manifests=(daemon_set("agent"),)).answer(planner_of(nodes))
     text = render(report, "table", ReportOptions(width=160))
     assert "not on n1, n2, n4" in text
     table = text.partition("DaemonSet default/agent: 1 of 4 nodes")[2]
@@ -58,7 +58,7 @@ def _chain(cpu: str) -> kplan.Planner:
     others = [node("n3", cpu), *running(deployment("small", 1), ["n3"])]
     waiting = _ranked("waiting", 20, **{"kubernetes.io/hostname": "n1"})
     pods = [*waiting, *_ranked("middle", 10, "n1"), *_ranked("last", 5, "n2")]
-    return kplan.Planner(kplan.load_snapshot([node("n1", "4"), node("n2", "4"), *others, *pods]))
+    return planner_of(node("n1", "4"), node("n2", "4"), *others, *pods)
 
 
 def test_pods_that_make_way_without_the_change_too_are_not_its_doing() -> None:

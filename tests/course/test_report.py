@@ -1,13 +1,12 @@
 """The report of a change."""
 
-import kplan
 from kplan.changes.remedy import Helped
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.report import change_report
 from kplan.course.task import Task
 from kplan.documents.placement import PodPlacement
-from tests.objects import head, node
+from tests.objects import head, node, planner_of
 
 
 def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> None:
@@ -16,7 +15,7 @@ def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> Non
     cron = head("CronJob", name="tick", namespace="default", uid="tick") | {
         "spec": {"schedule": "*/10 * * * *", "concurrencyPolicy": "Allow", "jobTemplate": job}
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "4"), cron]))
+    planner = planner_of(node("n1", "4"), cron)
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": 36_000}, runs_for=3600)
 
     report = change_report(carry_out(planner, Task(clock=clock)))

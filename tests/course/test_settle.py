@@ -3,11 +3,11 @@
 import pytest
 
 from kplan.planner.planner import Planner
-from kplan.snapshot import Snapshot, load_snapshot
+from kplan.snapshot import Snapshot
 from tests.course.simulation.test_device_claims import DEVICES, trained
 from tests.objects import node as device_node
+from tests.objects import planner_of, running
 from tests.objects import pod as plain_pod
-from tests.objects import running
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 
 LOCAL = [
@@ -21,11 +21,11 @@ LOCAL = [
 
 
 def read_anew(snapshot: Snapshot) -> Planner:
-    return Planner(load_snapshot([*snapshot]))
+    return planner_of(*snapshot)
 
 
 def test_volumes_that_were_promised_are_bound() -> None:
-    settled = Planner(load_snapshot(LOCAL)).changed(settle=True)
+    settled = planner_of(LOCAL).changed(settle=True)
 
     bound = {claim.metadata.name: claim.spec.volume_name for claim in settled.snapshot.persistent_volume_claims}
     assert sorted(filter(None, bound.values())) == ["pv-n1", "pv-n2"]
@@ -48,7 +48,7 @@ def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
         pod("first", "a"),
     ]
 
-    settled = Planner(load_snapshot(objects)).changed(settle=True)
+    settled = planner_of(objects).changed(settle=True)
 
     [first] = settled.snapshot.pods
     assert settled.place(pod("beside", "a")).node == first.spec.node_name
@@ -61,9 +61,7 @@ def test_a_claim_that_is_to_be_provisioned_names_its_node_and_is_told() -> None:
 def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
     nodes = [device_node("n0", "8"), device_node("n1", "8")]
     web = running(trained(0), [])
-    settled = Planner(load_snapshot([*nodes, *DEVICES, *web])).changed(
-        scale=[f"deployment/web={replicas}"], settle=True
-    )
+    settled = planner_of(*nodes, *DEVICES, *web).changed(scale=[f"deployment/web={replicas}"], settle=True)
 
     allocated = [
         resource_claim
@@ -79,7 +77,7 @@ def test_devices_that_were_allocated_are_taken(replicas: int) -> None:
 
 
 def test_what_nobody_took_stays_the_same_object() -> None:
-    planner = Planner(load_snapshot(LOCAL))
+    planner = planner_of(LOCAL)
     settled = planner.changed(settle=True)
     before = {claim.metadata.name: claim for claim in planner.snapshot.persistent_volume_claims}
     after = {claim.metadata.name: claim for claim in settled.snapshot.persistent_volume_claims}
@@ -89,7 +87,7 @@ def test_what_nobody_took_stays_the_same_object() -> None:
 
 
 def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
-    planner = Planner(load_snapshot([device_node("n0", "8"), plain_pod("low", cpu="8", nodeName="n0", priority=0)]))
+    planner = planner_of(device_node("n0", "8"), plain_pod("low", cpu="8", nodeName="n0", priority=0))
     preempting = planner.changed(with_=[plain_pod("high", cpu="8", priority=10)], settle=True).snapshot
     waiting = planner.changed(with_=[plain_pod("low-too", cpu="8", priority=0)], settle=True).snapshot
     assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]

@@ -9,9 +9,8 @@ import pytest
 from kplan.errors import KplanError, NotFoundError, SnapshotError, UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.reading import question_of
-from kplan.snapshot import load_snapshot
 from tests import objects
-from tests.objects import Object, head
+from tests.objects import Object, head, planner_of
 from tests.recorded import sample
 
 SPREAD = {"maxSkew": 1, "topologyKey": objects.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
@@ -65,10 +64,6 @@ def answers(planner: Planner) -> Object:
     for name in ("source", "changes"):
         report["snapshot"].pop(name, None)
     return report
-
-
-def planner_of(there: list[Object]) -> Planner:
-    return Planner(load_snapshot(there))
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -163,7 +158,7 @@ def test_quotas_count_no_more_what_is_removed_and_what_is_unknown_as_before() ->
         "spec": {"hard": amounts},
         "status": {"hard": amounts, "used": {"pods": "4", "requests.cpu": "1500m"}},  # one pod is not in the snapshot
     }
-    planner = Planner(load_snapshot([node("n1"), quota, *(pod(name, "n1") for name in "abc")]))
+    planner = planner_of(node("n1"), quota, *(pod(name, "n1") for name in "abc"))
     (without,) = planner.changed(without=["Pod/default/a"]).snapshot.resource_quotas
     (with_more,) = planner.changed(with_=[pod("d"), pod("e")]).snapshot.resource_quotas
     back = planner.changed(without=["Pod/default/a"], with_=[pod("a", "n1")])
@@ -257,7 +252,7 @@ def test_budgets_allow_what_the_changed_pods_make_of_them() -> None:
 def test_a_settled_cluster_is_the_same_as_its_snapshot_read_anew() -> None:
     there = [node("n1"), node("n2"), replica_set(3), pod("web-a", "n1", owner=SET, app="web")]
     settled = planner_of(there).changed(scale=["rs/web=6"], settle=True)
-    anew = Planner(load_snapshot([*settled.snapshot]))
+    anew = planner_of(*settled.snapshot)
     assert answers(settled)["placements"] == answers(anew)["placements"]
 
 

@@ -1,17 +1,12 @@
 """Why a pod requests more than its containers."""
 
-import kplan
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 
 
 def diagnosis(cpu: str, **spec: object) -> str:
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     asked = pod("web", cpu=cpu, **spec)
-    return (
-        kplan.Planner(kplan.load_snapshot([node("a", cpu="2"), node("b", cpu="1"), runtime, asked]))
-        .place("default/web")
-        .diagnosis
-    )
+    return planner_of(node("a", cpu="2"), node("b", cpu="1"), runtime, asked).place("default/web").diagnosis
 
 
 def starting(name: str, cpu: str, **more: str) -> dict[str, object]:

@@ -2,9 +2,8 @@
 
 import pytest
 
-import kplan
 from kplan.api.affinity import Taint, Tolerations
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 
 
 def _look_ups(monkeypatch: pytest.MonkeyPatch, n_taints: int) -> int:
@@ -20,7 +19,7 @@ def _look_ups(monkeypatch: pytest.MonkeyPatch, n_taints: int) -> int:
     tainted = node("a")
     tainted["spec"]["taints"] = [{"key": f"q{i}", "value": "v", "effect": "NoSchedule"} for i in range(n_taints)]
     tolerations = [{"key": f"k{i}", "value": "v", "effect": "NoSchedule"} for i in range(n_taints)]
-    planner = kplan.Planner(kplan.load_snapshot([tainted, pod("p", cpu="1", tolerations=tolerations)]))
+    planner = planner_of(tainted, pod("p", cpu="1", tolerations=tolerations))
     planner.plan(["default/p"]).report()
     monkeypatch.undo()
     return len(asked)

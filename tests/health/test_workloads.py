@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.course.missing import workloads_at_present
 from kplan.health.words import resume_command, workload_text
-from tests.objects import head
+from tests.objects import head, planner_of
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
 SELECTOR = {"matchLabels": {"a": "b"}}
@@ -134,6 +133,6 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     ],
 )
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
-    (health,) = workloads_at_present(kplan.Planner(kplan.load_snapshot([head("Node", name="n1"), *objects])))
+    (health,) = workloads_at_present(planner_of(head("Node", name="n1"), *objects))
     assert workload_text(health).startswith(said)
     assert resume_command(health) == command

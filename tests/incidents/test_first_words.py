@@ -8,11 +8,10 @@ import kplan
 from kplan.documents.base import with_sentence
 from kplan.questions import Checks, Drain, Explain, InTurn, Plan, Preempt, Remedy
 from kplan.questions.plan.effects_view import obstacle_text
-from tests.objects import budget, deployment, head, node, pod, running, stateful_set
+from tests.objects import budget, deployment, head, node, planner_of, pod, running, stateful_set
 
 SMALL, LARGE = node("small", "2"), node("large", "8")
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
-
 
 REPLICA_SET = head("ReplicaSet", name="big", namespace="default", uid="big") | {"spec": {"replicas": 1}}
 
@@ -156,14 +155,14 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
     ],
 )
 def test_the_first_sentence_says_the_thing_itself(objects: list[Any], question: Any, begins: str) -> None:
-    document = kplan.Planner(kplan.load_snapshot(objects)).ask(question)
+    document = planner_of(objects).ask(question)
     assert with_sentence(document).sentence.startswith(begins)
 
 
 def test_a_pod_without_a_node_is_not_to_be_mended() -> None:
     waiting = pod("web-x", cpu="9", owner="ReplicaSet/web-h1", labels={"app": "web"})
     objects = [SMALL, LARGE, *running(deployment("web", 2), ["large"], 1), waiting, budget("web", minAvailable=1)]
-    (obstacle,) = kplan.Planner(kplan.load_snapshot(objects)).ask(Drain(nodes=("large",))).obstacles
+    (obstacle,) = planner_of(objects).ask(Drain(nodes=("large",))).obstacles
     assert obstacle.budgets[0].pending == obstacle.budgets[0].unready == ("default/web-x",)
     assert "mend" not in obstacle_text(obstacle)
 
@@ -173,7 +172,7 @@ def test_taints_of_nodes_that_come_or_go_are_never_to_be_tolerated(taints: list[
     created = {"creationTimestamp": "2026-01-01T00:00:00Z"}
     old = node("old", "8", taints=taints)
     old["metadata"] |= created
-    planner = kplan.Planner(kplan.load_snapshot([SMALL, old, pod("x", cpu="3", created="2026-01-02T00:00:00Z")]))
+    planner = planner_of(SMALL, old, pod("x", cpu="3", created="2026-01-02T00:00:00Z"))
     (placement,) = planner.ask(Explain(("default/x",))).placements
     assert not {remedy.to_dict()["kind"] for remedy in placement.remedies} & {"tolerate-taint", "wait", "uncordon"}
     assert "tolerate" not in str(planner.ask(Remedy()).to_dict())
@@ -183,7 +182,7 @@ def test_an_autoscaler_stands_for_its_workload() -> None:
     scaler = head("HorizontalPodAutoscaler", name="scaler", namespace="default") | {
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 4}
     }
-    planner = kplan.Planner(kplan.load_snapshot([LARGE, *running(deployment("web", 2), ["large"]), scaler]))
+    planner = planner_of(LARGE, *running(deployment("web", 2), ["large"]), scaler)
     assert with_sentence(planner.ask(Explain(("hpa/default/scaler",)))).sentence == "default/web: 2 of 2 pods are ready"
 
 
@@ -193,5 +192,5 @@ def test_an_autoscaler_stands_for_its_workload() -> None:
 )
 def test_a_name_of_no_workload_is_answered_with_what_to_write(name: str, hint: str) -> None:
     with pytest.raises(kplan.UsageError) as refused:
-        kplan.Planner(kplan.load_snapshot([LARGE])).ask(Explain((name,)))
+        planner_of(LARGE).ask(Explain((name,)))
     assert hint in refused.value.hint

@@ -12,7 +12,7 @@ import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.planner.planner import Parameters
 from kplan.questions import Drain
-from tests.objects import deployment, head, node, pod
+from tests.objects import deployment, head, node, planner_of, pod
 
 OF_OBJECTS = {"checks", "manifests", "pod", "pods", "question", "templates"}
 """Parameters with readers of their own."""
@@ -50,7 +50,7 @@ WAITS = pod("waits", cpu="100m")
 
 @pytest.fixture(scope="module")
 def planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8"), WAITS]))
+    return planner_of(node("a", "8"), node("b", "8"), WAITS)
 
 
 def methods() -> list[str]:
@@ -116,13 +116,13 @@ def test_a_refusal_names_the_parameter_and_what_was_expected(
 )
 def test_a_planner_refuses_settings_of_a_wrong_type(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(kplan.UsageError) as refusal:
-        kplan.Planner(kplan.load_snapshot([node("a", "8")]), **settings)
+        planner_of(node("a", "8"), **settings)
     assert refusal.value.message.startswith(message)
 
 
 def test_an_autoscaler_of_a_wrong_type_and_a_configuration_that_is_no_file_are_refused() -> None:
     with pytest.raises(kplan.UsageError, match="'karpenter' is no autoscaler"):
-        kplan.Planner(kplan.load_snapshot([node("a", "8")]), autoscaler="karpenter").nodes()
+        planner_of(node("a", "8"), autoscaler="karpenter").nodes()
     with pytest.raises(kplan.UsageError, match="3 is no configuration"):
         kplan.load_scheduler_config(3)
 
@@ -148,7 +148,7 @@ def test_every_answer_travels_as_a_pickle(planner: kplan.Planner, method: str) -
 
 
 def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its_arguments() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("a", "8"), node("b", "8")]))
+    planner = planner_of(node("a", "8"), node("b", "8"))
     web = head("Pod", name="web", namespace="default") | {"spec": {"containers": [{"name": "c", "image": "app:1"}]}}
     nodes = ["a"]
     plan, drained = planner.plan((web,)), planner.drain(nodes)
@@ -161,7 +161,7 @@ def test_an_answer_travels_as_the_question_that_was_asked_whatever_became_of_its
 
 @pytest.mark.parametrize("pod", ["ml/fine-tune", "shop/voucher-api", "batch/nightly-export"])
 def test_a_placement_that_travelled_tells_all_that_it_told_before(pod: str) -> None:
-    placement = kplan.Planner(kplan.load_snapshot("demo")).place(pod)
+    placement = kplan.Planner("demo").place(pod)
     travelled = pickle.loads(pickle.dumps(placement))
     assert travelled == placement
     assert travelled.victims == placement.victims

@@ -1,8 +1,7 @@
 """Plans in which volumes decide: what one pod of a plan takes, the next does not get."""
 
-import kplan
 from tests import objects
-from tests.objects import head, node
+from tests.objects import head, node, planner_of
 
 
 def pod(name, claim, on=""):
@@ -35,7 +34,7 @@ def csi_node(name, count):
 
 
 def placed(there, *names):
-    plan = kplan.Planner(kplan.load_snapshot(there)).plan([f"default/{name}" for name in names])
+    plan = planner_of(there).plan([f"default/{name}" for name in names])
     return [(placement.node, placement.message) for placement in plan.placements]
 
 
@@ -89,7 +88,7 @@ def test_a_plan_leaves_nothing_behind():
         volume("v", "a", storageClassName="local"),
         *(claim(name, storageClassName="local") for name in ("c0", "c1")),
     ]
-    planner = kplan.Planner(kplan.load_snapshot([*there, pod("p0", "c0"), pod("p1", "c1")]))
+    planner = planner_of(*there, pod("p0", "c0"), pod("p1", "c1"))
 
     planner.plan(["default/p0"])
 
@@ -99,7 +98,7 @@ def test_a_plan_leaves_nothing_behind():
 
 def test_a_driver_that_wants_to_keep_pods_off_is_a_warning():
     driver = head("CSIDriver", name="disk.example.com") | {"spec": {"preventPodSchedulingIfMissing": True}}
-    plan = kplan.Planner(kplan.load_snapshot([node("a"), driver])).plan([])
+    plan = planner_of(node("a"), driver).plan([])
     assert [(warning["code"], warning["object"]) for warning in plan.to_dict()["warnings"]] == [
         ("UnmodelledFeature", "CSIDriver/disk.example.com")
     ]

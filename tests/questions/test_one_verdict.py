@@ -17,7 +17,7 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
-from tests.objects import deployment, node, pod, quota
+from tests.objects import deployment, node, planner_of, pod, quota
 from tests.recorded import examples
 
 Object = dict[str, Any]
@@ -65,7 +65,7 @@ def told(report: PlanReport) -> tuple[object, ...]:
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cluster: str, name: str) -> None:
-    planner = kplan.Planner(kplan.load_snapshot(CLUSTERS[cluster]))
+    planner = planner_of(CLUSTERS[cluster])
     question = QUESTIONS[name]
     plain = question.answer(planner)
     timed = replace(question, timeline=Clock())
@@ -100,7 +100,7 @@ def ends(report: PlanReport) -> tuple[object, ...]:
 def test_where_nothing_takes_time_a_clock_changes_no_answer(
     objects: list[Object], manifests: list[Object], how: How | Literal["apply"] | None
 ) -> None:
-    planner = kplan.Planner(kplan.load_snapshot(copy.deepcopy(objects)))
+    planner = planner_of(copy.deepcopy(objects))
     question: Plan | Drain = Plan(manifests=tuple(copy.deepcopy(manifests))) if how == "apply" else Plan()
     if how not in (None, "apply"):
         question = Drain(nodes=("n1",), how=how)
@@ -113,6 +113,6 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
     "question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("web", 40, cpu="3"),))]
 )
 def test_where_jobs_end_in_time_the_verdict_stays(question: Plan | Drain) -> None:
-    planner = kplan.Planner(kplan.load_snapshot("demo"))
+    planner = kplan.Planner("demo")
     timed = replace(question, timeline=Clock()).answer(planner)
     assert timed.verdict.failed == question.answer(planner).verdict.failed

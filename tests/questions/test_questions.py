@@ -34,7 +34,7 @@ ASKED = [*(row[0] for row in SAME if row[0] is not None), Pods((WEB,)), Shrink()
 
 @pytest.fixture(scope="module")
 def planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot("demo"))
+    return kplan.Planner("demo")
 
 
 @pytest.mark.parametrize("question", ASKED, ids=str)
@@ -181,7 +181,7 @@ def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
 def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -> None:
     question = Drain(nodes=("general-a-1",), how="roling")
     with pytest.raises(kplan.UsageError, match="how: 'roling' is not a way to empty nodes") as refusal:
-        question.answer(kplan.Planner(kplan.load_snapshot("demo")))
+        question.answer(kplan.Planner("demo"))
     assert refusal.value.hint == "did you mean rolling?"
 
 

@@ -37,7 +37,7 @@ def address() -> Iterator[str]:
 
 
 def test_a_sweep_survives_the_loss_of_a_worker_with_the_same_answers(address: str, tmp_path: Path) -> None:
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
     questions = [methodcaller("place", pod) for pod in ("shop/voucher-api", "ml/llm-eval", "shop/flash-sale")]
     reports: list[tuple[int, int]] = []
     middle = len(questions) // 2
@@ -79,7 +79,7 @@ def test_a_worker_that_is_lost_while_it_is_set_up_is_replaced(address: str, tmp_
     questions = [methodcaller("place", "shop/voucher-api")] * 3
     answers = kplan.sweep(planner, questions, dask=address)
     assert Path(planner.marker).exists()
-    assert timeless(answers) == plain(Planner(kplan.load_snapshot("demo")), questions)
+    assert timeless(answers) == plain(Planner("demo"), questions)
 
 
 def test_workers_that_are_lost_before_they_are_asked_are_replaced(address: str) -> None:
@@ -89,14 +89,14 @@ def test_workers_that_are_lost_before_they_are_asked_are_replaced(address: str) 
         processes = client.run(os.getpid)
     for process in processes.values():
         os.kill(process, signal.SIGKILL)
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
     questions = [methodcaller("place", "shop/voucher-api")]
 
     assert timeless(kplan.sweep(planner, questions, dask=address)) == plain(planner, questions)
 
 
 def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
     monkeypatch.setattr(kplan, "__version__", "0.0.0")
     with pytest.raises(UsageError, match=r"has kplan .*, here it is 0\.0\.0"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask=address)
@@ -104,7 +104,7 @@ def test_another_version_on_the_workers_is_refused(address: str, monkeypatch: py
 
 def test_a_cluster_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kplan.sweeps._CONNECT_SECONDS", 0.2)
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
     with pytest.raises(UsageError, match="no Dask cluster at"):
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask="tcp://127.0.0.1:9")
 
@@ -132,7 +132,7 @@ def test_a_cluster_that_is_lost_on_the_way_is_told(address: str, monkeypatch: py
         raise OSError("Timed out trying to connect")
 
     monkeypatch.setattr("kplan.sweeps._ask_workers", lost)
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
 
     with pytest.raises(KplanError, match=f"the Dask cluster at {address} is gone: Timed out") as told:
         kplan.sweep(planner, [methodcaller("place", "shop/voucher-api")], dask=address)
@@ -145,7 +145,7 @@ def test_dask_logs_nothing_to_standard_error(monkeypatch: pytest.MonkeyPatch, ca
         return []
 
     monkeypatch.setattr("kplan.sweeps.ask_all", chatty)
-    SweepFlags(dask="tcp://127.0.0.1:9").ask_all(Planner(kplan.load_snapshot("demo")), [])
+    SweepFlags(dask="tcp://127.0.0.1:9").ask_all(Planner("demo"), [])
 
     assert caplog.records == []
     logging.getLogger("distributed.client").error("as before")
@@ -155,7 +155,7 @@ def test_dask_logs_nothing_to_standard_error(monkeypatch: pytest.MonkeyPatch, ca
 def test_runs_are_carried_out_by_a_dask_cluster_with_the_same_report(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planner = Planner(kplan.load_snapshot("demo"))
+    planner = Planner("demo")
     alone = planner.odds(Drain(nodes=("general-b-2",)), runs=3)
     monkeypatch.setattr("kplan.course.odds.runs._ALONE", 0)
     monkeypatch.setattr("kplan.course.odds.runs._ALONE_AT_MOST", 0)

@@ -19,7 +19,7 @@ from tests.cli.commands import invoke
 
 @pytest.fixture(scope="module")
 def planner() -> Planner:
-    return Planner(kplan.load_snapshot("demo"))
+    return Planner("demo")
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 
 from kplan.errors import InputError, UsageError
 from kplan.planner.planner import Planner
-from tests.objects import head
-from tests.questions.remedy.test_report import deployment, node, planner_of
+from tests.objects import head, planner_of
+from tests.questions.remedy.test_report import deployment, node
 
 Object = dict[str, Any]
 

@@ -12,7 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests, load_manifests
-from tests.objects import deployment, head, node, pod
+from tests.objects import deployment, head, node, planner_of, pod
 
 Object = dict[str, Any]
 
@@ -239,7 +239,7 @@ def test_a_workload_that_runs_already_has_its_account() -> None:
 
 
 def _refusals(*manifests: Object, held: tuple[Object, ...]) -> list[str]:
-    return [pod.refusal for pod in kplan.Planner(kplan.load_snapshot([node("n"), *held])).pods(list(manifests))]
+    return [pod.refusal for pod in planner_of(node("n"), *held).pods(list(manifests))]
 
 
 def test_where_the_snapshot_holds_accounts_a_pod_without_its_account_is_forbidden() -> None:

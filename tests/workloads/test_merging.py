@@ -110,7 +110,7 @@ def test_a_cron_job_among_changes_is_left_to_its_schedule_and_said_so() -> None:
             },
         }
     }
-    change = kplan.Planner(kplan.load_snapshot("demo")).roll_out([cron_job])
+    change = kplan.Planner("demo").roll_out([cron_job])
 
     assert change.steps == []
     assert [(each.code, each.object) for each in change.warnings] == [("NotStarted", "CronJob/shop/nightly")]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 from tests.workloads.test_manifests import job, load, names, workload
 
 Object = dict[str, Any]
@@ -40,7 +40,7 @@ def test_an_object_that_leaves_its_name_to_the_server_gets_none_that_is_written(
 
 
 def test_in_a_simulation_pods_of_a_job_have_other_names_than_those_of_a_stateful_set() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("a", cpu="32")]))
+    planner = planner_of(node("a", cpu="32"))
     once = job(parallelism=3)
     change = planner.roll_out([once, workload("StatefulSet", replicas=3)])
     pods = [step.pod for step in change.steps if step.event == "created"]

@@ -7,7 +7,7 @@ import pytest
 import kplan
 from kplan.admission.decoding import kind_named
 from kplan.admission.judge import judge
-from tests.objects import head
+from tests.objects import head, planner_of
 
 Object = dict[str, Any]
 
@@ -179,7 +179,7 @@ def test_priority_classes(name: str, value: int, expected: list[str]) -> None:
 
 def cluster() -> kplan.Planner:
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
-    return kplan.Planner(kplan.load_snapshot([node]))
+    return planner_of(node)
 
 
 def test_a_refused_object_is_told_and_not_applied() -> None:

@@ -159,4 +159,4 @@ def test_a_number_of_replicas_that_no_api_server_stores_is_refused(n: int, tmp_p
     path = written(tmp_path / "w.json", json.dumps(workload("Deployment", 3)))
     assert "replicas" in refused("place", path, "--snapshot", "demo", "--replicas", str(n))
     with pytest.raises(kplan.KplanError, match=f"{n} replicas|replicas: expected an integer from 0 up, got {n}"):
-        kplan.Planner(kplan.load_snapshot("demo")).ask(Place(manifests=(str(path),), replicas=n))
+        kplan.Planner("demo").ask(Place(manifests=(str(path),), replicas=n))

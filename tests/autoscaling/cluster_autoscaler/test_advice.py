@@ -7,7 +7,7 @@ import pytest
 import kplan
 from kplan.documents.nodes_report import NodesReport
 from tests import objects
-from tests.objects import head
+from tests.objects import head, planner_of
 
 NOW = "2026-06-01T12:00:00Z"
 WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -39,7 +39,7 @@ def group(name: str, *nodes: str, **more: Any) -> Object:
 
 def ask(groups: list[Object], *cluster: Object, usual: bool = False, **settings: Any) -> NodesReport:
     autoscaler = kplan.ClusterAutoscaler(node_groups=groups, **settings)
-    planner = kplan.Planner(kplan.load_snapshot(list(cluster)), autoscaler=autoscaler, now=NOW)
+    planner = planner_of(cluster, autoscaler=autoscaler, now=NOW)
     return planner.nodes(loops=None if usual else (0,))
 
 

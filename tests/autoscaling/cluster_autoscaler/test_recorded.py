@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.objects import planner_of
 from tests.recorded import read_lines
 
 HERE = Path(__file__).parent / "recorded"
@@ -36,7 +37,7 @@ def decide(case: dict[str, Any]) -> list[dict[str, Any]]:
     autoscaler = kplan.ClusterAutoscaler(
         node_groups=case["nodeGroups"], options=case.get("options") or {}, prices=case.get("prices")
     )
-    planner = kplan.Planner(kplan.load_snapshot(case["objects"]), autoscaler=autoscaler, now=case["now"])
+    planner = planner_of(case["objects"], autoscaler=autoscaler, now=case["now"])
     report = planner.nodes(full=True, loops=case.get("loops") or [0])
     loops: list[dict[str, Any]] = report.to_dict()["detail"]["loops"]
     return loops

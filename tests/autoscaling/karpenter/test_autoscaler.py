@@ -8,7 +8,7 @@ import kplan
 import kplan.documents.nodes
 from kplan.documents.nodes_report import NodesReport
 from kplan.report.new_nodes import stay_words
-from tests.objects import head, owned_by, template
+from tests.objects import head, owned_by, planner_of, template
 from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool
 
 SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
@@ -65,7 +65,7 @@ def report(*objects: dict[str, Any], types: Any = TYPES, **options: Any) -> Node
 
 
 def report_of(karpenter: kplan.Karpenter, *objects: dict[str, Any]) -> NodesReport:
-    return kplan.Planner(kplan.load_snapshot(list(objects)), autoscaler=karpenter, now=NOW).nodes()
+    return planner_of(objects, autoscaler=karpenter, now=NOW).nodes()
 
 
 def test_pods_that_fit_nowhere_get_the_cheapest_node() -> None:

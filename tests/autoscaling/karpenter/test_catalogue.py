@@ -19,7 +19,6 @@ TYPE: dict[str, Any] = {
     "offerings": [{"zone": "a", "capacityType": "spot", "price": 0.1}],
 }
 
-
 TWO_ZONES = {"zone": "b", "Requirements": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import kplan
 from kplan.api.quantity import parse
+from tests.objects import planner_of
 from tests.recorded import sample
 
 HERE = Path(__file__).parent
@@ -38,7 +39,7 @@ def decided(case: dict[str, Any]) -> dict[str, Any]:
     options = dict(case["options"])
     now = options.pop("now")
     karpenter = kplan.Karpenter(instance_types=case["instanceTypes"], options=options, version=case["version"])
-    planner = kplan.Planner(kplan.load_snapshot(case["objects"]), autoscaler=karpenter, now=now)
+    planner = planner_of(case["objects"], autoscaler=karpenter, now=now)
     detail = planner.nodes(full=True).to_dict()["detail"]
     assert isinstance(detail, dict)
     assert detail["version"] == case["version"]

@@ -3,11 +3,10 @@
 import msgspec
 import pytest
 
-import kplan
 from kplan.course import in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 from tests.preemption.scenes import planner
 
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
@@ -101,7 +100,7 @@ def test_where_a_pod_of_a_manifest_comes_from():
 
 def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> None:
     gated = pod("waits", schedulingGates=[{"name": "later"}])
-    cluster = kplan.Planner(kplan.load_snapshot([node("n")]))
+    cluster = planner_of(node("n"))
     stored = "Scheduling is blocked due to non-empty scheduling gates"
     placement = cluster.place(gated)
     assert (placement.message, placement.stored_message) == ("waiting for scheduling gates: [later]", stored)

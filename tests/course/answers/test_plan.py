@@ -1,12 +1,11 @@
 """Pods that cannot take each other's last node."""
 
-import kplan
 from kplan.course.answers.plan import is_roomy
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 
 
 def infos(*pods: dict) -> list:
-    planner = kplan.Planner(kplan.load_snapshot([node("n"), *pods]))
+    planner = planner_of(node("n"), *pods)
     return list(planner.session.cluster.pods.infos)
 
 

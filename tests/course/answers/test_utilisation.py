@@ -1,11 +1,11 @@
 """The map of a cluster agrees with the placements that it stands for."""
 
-import kplan
+from tests.objects import planner_of
 from tests.report.documents import node, pod
 
 
 def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2"), pod("old", node="n1")]))
+    planner = planner_of(node("n1"), node("n2"), pod("old", node="n1"))
     plan = planner.plan([pod("new", cpu="2")])
     found = plan.report(with_map=True).cluster
 
@@ -20,14 +20,14 @@ def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
 
 def test_evicted_pods_leave_and_their_successors_arrive() -> None:
     objects = [node("n1", cpu="2"), pod("low", cpu="2", node="n1", priority=0), pod("high", cpu="2", priority=100)]
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan_queue()
+    plan = planner_of(objects).plan_queue()
     found = plan.report(with_map=True).cluster
     assert found.nodes[0].leaving == ("default/low",)
     assert found.nodes[0].arriving == ("default/high",)
 
 
 def test_a_report_holds_no_map_unless_it_is_asked_for() -> None:
-    plan = kplan.Planner(kplan.load_snapshot([node("n1")])).plan([pod("new")])
+    plan = planner_of(node("n1")).plan([pod("new")])
     assert "cluster" not in plan.to_dict()
     assert "cluster" in plan.report(with_map=True).to_dict()
 
@@ -37,7 +37,7 @@ def test_of_many_resources_the_picture_has_those_that_most_nodes_offer() -> None
     for number in range(5):
         for one in nodes[: 1 + number % 2]:
             one["status"]["allocatable"][f"example.com/r{number}"] = "1"
-    found = kplan.Planner(kplan.load_snapshot(nodes)).plan([]).report(with_map=True).cluster
+    found = planner_of(nodes).plan([]).report(with_map=True).cluster
 
     rare = {f"example.com/r{number}" for number in (0, 2, 4)}
     assert len(found.resources) == 5

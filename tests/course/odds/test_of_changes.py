@@ -14,7 +14,7 @@ from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan
 from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
-from tests.objects import Object, budget, deployment, head, node, running, template
+from tests.objects import Object, budget, deployment, head, node, planner_of, running, template
 from tests.recorded import IS_WHOLE
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -22,7 +22,7 @@ NODES = ["n0", "n1", "n2", "n3"]
 
 def planner(*objects: Object, cpu: str = "8", **options: Any) -> kplan.Planner:
     nodes = [node(name, cpu, **{"topology.kubernetes.io/zone": f"z{name[1]}"}) for name in NODES]
-    return kplan.Planner(kplan.load_snapshot([*nodes, *objects]), **options)
+    return planner_of(*nodes, *objects, **options)
 
 
 def thin(name: str, cpu: str = "3") -> Object:
@@ -200,7 +200,7 @@ def test_cron_jobs_start_a_run_in_every_run_where_they_are_asked_to() -> None:
 
 
 def test_runs_end_the_same_whoever_carries_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = kplan.Planner(kplan.load_snapshot("demo"))
+    demo = kplan.Planner("demo")
     question_counts: list[int] = []
 
     def document(**options: Any) -> dict[str, Any]:

@@ -12,23 +12,18 @@ from kplan.course.odds.report import wilson
 from kplan.course.odds.runs import PENDING, Branch, BranchRandom
 from kplan.errors import UsageError
 from kplan.questions import Plan
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 from tests.scenarios import scenarios
 from tests.schemas import assert_keeps_to_its_schema
 
 AREAS = ("resources", "spread", "podaffinity", "mixed", "settle")
-
-
-def of(*objects: dict, **options: object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot(list(objects)), **options)
-
 
 TWO_NODES = (node("a"), node("b"), pod("first", cpu="3"), pod("second", cpu="3"), pod("third", cpu="3"))
 PODS = ["default/first", "default/second", "default/third"]
 
 
 def test_shares_add_up_and_what_is_certain_is_certain() -> None:
-    odds = of(*TWO_NODES).odds(PODS, runs=200)
+    odds = planner_of(*TWO_NODES).odds(PODS, runs=200)
     assert [sum(counts.values()) for counts in odds.counts.values()] == [200, 200, 200]
     assert set(odds.counts["default/first"]) == set(odds.counts["default/second"]) == {"a", "b"}
     assert odds.counts["default/third"] == {PENDING: 200}
@@ -38,14 +33,14 @@ def test_shares_add_up_and_what_is_certain_is_certain() -> None:
 
 
 def test_where_nothing_is_drawn_the_answer_is_certain() -> None:
-    odds = of(node("a"), *TWO_NODES[2:]).odds(PODS, runs=200)
+    odds = planner_of(node("a"), *TWO_NODES[2:]).odds(PODS, runs=200)
     assert odds.is_certain
     assert odds.branches == 1
     assert odds.to_dict()["summary"]["certain"] is True
 
 
 def test_equal_seeds_draw_alike_and_others_do_not() -> None:
-    planner = of(*(node(name) for name in "abcdefgh"), *TWO_NODES[2:])
+    planner = planner_of(*(node(name) for name in "abcdefgh"), *TWO_NODES[2:])
     assert planner.odds(PODS, runs=12, seed=3) == planner.odds(PODS, runs=12, seed=3)
     assert planner.odds(PODS, runs=12, seed=3) != planner.odds(PODS, runs=12, seed=4)
 
@@ -83,9 +78,12 @@ def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> Non
 
 
 def test_every_run_is_one_that_a_seed_could_give() -> None:
-    planner = of(*(node(name) for name in "abc"), *TWO_NODES[2:])
+    planner = planner_of(*(node(name) for name in "abc"), *TWO_NODES[2:])
     objects = (*(node(name) for name in "abc"), *TWO_NODES[2:])
-    plain = {tuple(placement.node for placement in of(*objects, seed=seed).plan(PODS).placements) for seed in range(60)}
+    plain = {
+        tuple(placement.node for placement in planner_of(*objects, seed=seed).plan(PODS).placements)
+        for seed in range(60)
+    }
     odds = planner.odds(PODS, runs=100)
     assert {tuple(outcome.placements[key] for key in PODS) for outcome in odds.outcomes} <= plain
     assert odds.branches == len(plain) == 6
@@ -111,7 +109,7 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
 @pytest.mark.parametrize("runs", [0, -1, 10**9])
 def test_a_number_of_runs_that_is_none_is_refused(runs: int) -> None:
     with pytest.raises(UsageError, match="runs"):
-        of(node("a"), pod("p", cpu="1")).odds(["default/p"], runs=runs)
+        planner_of(node("a"), pod("p", cpu="1")).odds(["default/p"], runs=runs)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,7 @@ def test_intervals_are_wilsons(hits: int, runs: int, low: float, high: float) ->
 
 
 def test_the_document_is_as_its_schema_says() -> None:
-    document = of(*TWO_NODES).odds(PODS, runs=100).to_dict()
+    document = planner_of(*TWO_NODES).odds(PODS, runs=100).to_dict()
     assert_keeps_to_its_schema(document)
     assert document["scheduler"]["ties"] == "even"
     assert document["verdict"]["because"] == ["default/third: Unschedulable in 100 of 100 runs"]

@@ -3,7 +3,7 @@ from typing import Any
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
-from tests.objects import Object, daemon_set, deployment, head, node, running, stateful_set, template
+from tests.objects import Object, daemon_set, deployment, head, node, planner_of, running, stateful_set, template
 
 NODES = ["n0", "n1", "n2"]
 
@@ -28,7 +28,7 @@ def replica_set(name: str, replicas: int, **labels: str) -> Object:
 
 
 def planner(*objects: Object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
+    return planner_of(*(node(name, "8") for name in NODES), *objects)
 
 
 def names(change: CarriedOut, *, new: bool | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from kplan.course.carry_out import drain_to_any
 from kplan.documents.drains import DrainOutcome
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn, drains
-from tests.objects import Object, budget, deployment, head, node, running, stateful_set
+from tests.objects import Object, budget, deployment, head, node, planner_of, running, stateful_set
 from tests.recorded import examples
 
 NAMES = [f"n{index}" for index in range(5)]
@@ -119,7 +119,7 @@ def test_drains_end_as_with_the_schedulers_own_nodes(counted: list[bool]) -> Non
 @settings(examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 @given(clusters(), st.integers(1, 40))
 def test_as_many_more_replicas_fit_whether_or_not_each_is_placed(objects: list[Object], limit: int) -> None:
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     for workload in own_workloads(planner):
         counts = [
             count_more(planner, workload=workload, running=0, limit=limit, only_outcomes=by) for by in (True, False)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.api.labels import ZONE
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
@@ -13,7 +12,7 @@ from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan import Plan
-from tests.objects import head, node
+from tests.objects import head, node, planner_of
 
 
 def _plan(policy: str, run: float, seconds: float = 3600.0, **spec: str) -> CarriedOut:
@@ -26,7 +25,7 @@ def _plan(policy: str, run: float, seconds: float = 3600.0, **spec: str) -> Carr
             "jobTemplate": {"spec": {"template": template}},
         }
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8", labels={ZONE: "z"}), cron]))
+    planner = planner_of(node("n1", "8", labels={ZONE: "z"}), cron)
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
     return carry_out(planner, Task(clock=clock))
 
@@ -70,7 +69,7 @@ def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
             "jobTemplate": {"spec": {"parallelism": 4, "completions": 4, "template": template}},
         }
     }
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *objects]), now="2026-01-15T12:30:00Z")
+    planner = planner_of(node("n1", "8"), *objects, now="2026-01-15T12:30:00Z")
     clock = Clock(run={"CronJob/default/tick": 60}, runs_for=2 * 3600)
     return Plan(manifests=(cron,), timeline=clock).answer(planner)
 

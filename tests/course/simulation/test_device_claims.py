@@ -1,6 +1,5 @@
-import kplan
 from kplan.documents.change import WorkloadState
-from tests.objects import Object, deployment, head, node
+from tests.objects import Object, deployment, head, node, planner_of
 
 DEVICES: list[Object] = [
     head("ResourceClaimTemplate", name="gpu", namespace="default")
@@ -27,14 +26,14 @@ def trained(replicas: int, image: str = "app:1") -> Object:
 
 
 def test_pods_get_claims_of_their_own_and_give_their_devices_back() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *DEVICES]))
+    planner = planner_of(node("n0", "8"), node("n1", "8"), *DEVICES)
     change = planner.roll_out([trained(2), trained(2, "app:2")])
     assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE] * len(change.workloads)
     assert [each.node for each in change.after] == ["n0", "n0"]
 
 
 def test_a_rollout_is_stuck_when_the_devices_are_taken() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8"), *DEVICES]))
+    planner = planner_of(node("n0", "8"), node("n1", "8"), *DEVICES)
     change = planner.roll_out([trained(3)])
     assert (change.workloads[0].state, change.workloads[0].ready) == (WorkloadState.STUCK, 2)
     assert "cannot allocate all claims" in change.workloads[0].because

@@ -8,7 +8,7 @@ import kplan
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import SEVERAL, VIOLATED, Disruptions, loosened
 from kplan.course.simulation.loop import start
-from tests.objects import Object, budget, deployment, head, node, running, template
+from tests.objects import Object, budget, deployment, head, node, planner_of, running, template
 
 NODES = ["n0", "n1"]
 
@@ -32,7 +32,7 @@ def owner(kind: str, name: str, **spec: Any) -> Object:
 
 
 def disruptions(*objects: Object) -> tuple[Disruptions, dict[str, ObservedPod]]:
-    base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
+    base = planner_of(*map(node, NODES), *objects)
     simulation = start(base.session_for(base.objects), base.objects)
     return simulation.disruptions, {each.name: each for each in simulation.pods.values()}
 

@@ -13,14 +13,14 @@ from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent
-from tests.objects import budget, deployment, node, running
+from tests.objects import budget, deployment, node, planner_of, running
 
 NODES = ["n0", "n1", "n2"]
 
 
 def _planner(replicas: int, **rule: Any) -> kplan.Planner:
     web = running(deployment("web", replicas), NODES)
-    return kplan.Planner(kplan.load_snapshot([*map(node, NODES), *web, budget("web", **rule)]))
+    return planner_of(*map(node, NODES), *web, budget("web", **rule))
 
 
 def _drain(planner: kplan.Planner, *nodes: str, **fields: Any) -> CarriedOut:
@@ -57,9 +57,7 @@ def test_an_eviction_that_ends_with_an_error_is_not_tried_again_and_the_next_nod
     twice["metadata"]["name"] = "again"
     web = running(deployment("web", 2), NODES[:2])
     other = running(deployment("other", 1), ["n1"])
-    planner = kplan.Planner(
-        kplan.load_snapshot([*map(node, NODES), *web, *other, budget("web", maxUnavailable=1), twice])
-    )
+    planner = planner_of(*map(node, NODES), *web, *other, budget("web", maxUnavailable=1), twice)
 
     plan = _drain(planner, "n0", "n1")
 
@@ -97,7 +95,7 @@ def test_further_nodes_are_drained_and_removed_when_the_others_are_back() -> Non
 
 
 def test_the_daemons_of_further_nodes_are_ready_after_their_node_and_not_before_the_change() -> None:
-    planner = kplan.Planner(kplan.load_snapshot("demo")).changed(add_nodes="1=general-a-1")
+    planner = kplan.Planner("demo").changed(add_nodes="1=general-a-1")
 
     plan = _drain(planner, "general-a-1", upgrade=Upgrade(surge=["general-a-1-more-1"], node_start=60.0))
 

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.scheduler import FailedShapes
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
-from tests.objects import Object, budget, deployment, node, running
+from tests.objects import Object, budget, deployment, node, planner_of, running
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -62,7 +61,7 @@ def test_every_pod_fares_as_if_it_had_been_tried(
     objects = [*(node(name, cpu) for name in NODES), budget("web", maxUnavailable=1)]
     for workload in before:
         objects += running(workload, NODES)
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
 
     def course() -> tuple[Any, ...]:
         if takes is None:
@@ -78,7 +77,7 @@ def test_every_pod_fares_as_if_it_had_been_tried(
 
 @pytest.mark.parametrize("replicas", [1, 40])
 def test_like_pods_that_fit_nowhere_cost_one_cycle(replicas: int) -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "2")]))
+    planner = planner_of(node("n0", "2"))
     workload = deployment("web", replicas)
     workload["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
 

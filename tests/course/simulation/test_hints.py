@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.course.simulation.queue import is_worth_retrying
 from kplan.framework.interface import Event, NodeChanged, NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
+from tests.objects import planner_of
 
 HOST = "kubernetes.io/hostname"
 NEAR = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
@@ -49,7 +49,7 @@ GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"
 UNCORDONED = NodeUncordoned(node())
 TAINT = {"key": "gpu", "effect": "NoSchedule"}
 CLEARED, TAINTED = NodeChanged(node(TAINT), node()), NodeChanged(node(), node(TAINT))
-SESSION = kplan.Planner(kplan.load_snapshot([{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}}])).session
+SESSION = planner_of({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}}).session
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ import copy
 
 import pytest
 
-import kplan
 from kplan.course.report import change_report
 from kplan.course.simulation import owners
 from kplan.documents.change import WorkloadState
-from tests.objects import Object, deployment, node, running, stateful_set, template
+from tests.objects import Object, deployment, node, planner_of, running, stateful_set, template
 
 MOST = 2**31 - 1
 NODES = [node("n0", "8", pods="6"), node("n1", "8", pods="6")]
@@ -41,7 +40,7 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
     standing, manifest = HUGE[name]
-    base = kplan.Planner(kplan.load_snapshot([*NODES, *standing]))
+    base = planner_of(*NODES, *standing)
     change = base.roll_out([manifest])
     report = change_report(change)
 
@@ -57,7 +56,7 @@ def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
 
 
 def test_a_set_in_order_waits_for_its_first_pod_without_room() -> None:
-    change = kplan.Planner(kplan.load_snapshot(NODES)).roll_out([stateful_set("db", MOST)])
+    change = planner_of(NODES).roll_out([stateful_set("db", MOST)])
     (found,) = change.workloads
     assert (found.desired, found.ready, found.pending) == (MOST, 12, 1)
 
@@ -65,13 +64,13 @@ def test_a_set_in_order_waits_for_its_first_pod_without_room() -> None:
 def test_no_more_are_made_than_somebody_would_wait_for_where_room_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "MAX_REPLICAS", 40)
     endless = [node("big", cpu="9000000000", pods="9000000000")]
-    change = kplan.Planner(kplan.load_snapshot(endless)).roll_out([deployment("web", MOST)])
+    change = planner_of(endless).roll_out([deployment("web", MOST)])
     assert len(change.after) == 40
     assert change.workloads[0].pending == MOST - 40
 
 
 def test_workloads_that_can_be_are_carried_out_to_the_last_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "MOST_WAITING", 5)
-    change = kplan.Planner(kplan.load_snapshot(NODES)).roll_out([copy.deepcopy(deployment("web", 30))])
+    change = planner_of(NODES).roll_out([copy.deepcopy(deployment("web", 30))])
     assert len(change.after) == 30
     assert change.workloads[0].pending == 18

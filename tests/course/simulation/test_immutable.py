@@ -55,7 +55,6 @@ MUTABLE: list[Spec] = [
     {"podReplacementPolicy": "Failed"},
 ]
 
-
 IMMUTABLE: list[Spec] = [
     {"completions": 3},
     {"selector": {"matchLabels": {"foo": "bar"}}},

@@ -10,7 +10,7 @@ import pytest
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
-from tests.objects import Object, head, node, template
+from tests.objects import Object, head, node, planner_of, template
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 FAIL_JOB = {**IGNORE, "action": "FailJob"}
@@ -58,7 +58,7 @@ def cluster(workload: Object, **of_node: Any) -> kplan.Planner:
     """Return a cluster in which two pods of a job run on n0, and one on n1."""
     first = node("n0", "8")
     first["spec"].update(of_node)
-    return kplan.Planner(kplan.load_snapshot([first, node("n1", "8"), workload, *pods_of(workload, "n0", "n0", "n1")]))
+    return planner_of(first, node("n1", "8"), workload, *pods_of(workload, "n0", "n0", "n1"))
 
 
 def drained(workload: Object, **options: Any) -> CarriedOut:
@@ -119,7 +119,7 @@ def test_a_rule_about_exit_codes_is_decided_by_an_assumption_that_is_told() -> N
 
 
 def test_a_job_succeeds_early_once_enough_indexes_have() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8")]))
+    planner = planner_of(node("n0", "8"))
 
     def succeeded(*rules: Object) -> list[str]:
         policies = {"successPolicy": {"rules": list(rules)}} if rules else {}
@@ -143,7 +143,7 @@ def _job(parallelism: int, completions: int, **spec: Any) -> Object:
 
 def _drained(job: Object) -> CarriedOut:
     """Apply a job, and drain one of its nodes ten seconds later."""
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), node("n1", "8")]))
+    planner = planner_of(node("n0", "8"), node("n1", "8"))
     changes = [{"at": 0, "apply": [job]}, {"at": 10, "drain": ["n0"]}]
     return planner.timeline(changes, start={"*": 4}, stop={"*": 3}, run={"*": 60})
 

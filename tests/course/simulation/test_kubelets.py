@@ -2,9 +2,8 @@
 
 import pytest
 
-import kplan
 from kplan.documents.change import StepEvent
-from tests.objects import daemon_set, head, node
+from tests.objects import daemon_set, head, node, planner_of
 
 
 def _daemons(*, surge: bool, image: str = "app:1") -> dict[str, object]:
@@ -30,7 +29,7 @@ def test_a_daemon_set_looks_a_second_late_at_a_new_pod_beside_an_old_one(
     surge: bool, least: float, most: float
 ) -> None:
     nodes = ["n0", "n1"]
-    planner = kplan.Planner(kplan.load_snapshot([*map(node, nodes), _daemons(surge=surge), *map(_pod, nodes)]))
+    planner = planner_of(*map(node, nodes), _daemons(surge=surge), *map(_pod, nodes))
     change = [{"at": 0, "apply": [_daemons(surge=surge, image="app:2")]}]
     steps = planner.timeline(change, start={"*": 9}, stop={"*": 8}).steps
 

@@ -12,7 +12,7 @@ import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.draining import NODE_NOT_REACHED
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
-from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import budget, daemon_set, deployment, node, planner_of, running, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -21,7 +21,7 @@ _amounts = st.one_of(st.integers(0, 3), st.sampled_from(["0%", "25%", "50%", "10
 
 
 def _planner(*objects: dict[str, Any], cpu: str = "64") -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name, cpu) for name in NODES), *objects]))
+    return planner_of(*(node(name, cpu) for name in NODES), *objects)
 
 
 def _share(amount: int | str, of: int, *, up: bool) -> int:

@@ -7,12 +7,11 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.owners import Owner
 from tests.course.simulation.test_adoption import orphan, replica_set
 from tests.course.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
-from tests.objects import Object, budget, daemon_set, deployment, head, node, running
+from tests.objects import Object, budget, daemon_set, deployment, head, node, planner_of, running
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -76,7 +75,7 @@ def new_versions(draw: st.DrawFn) -> list[Object]:
 
 
 def _changed(objects: list[Object], manifests: list[Object], how: str) -> CarriedOut:
-    planner = kplan.Planner(kplan.load_snapshot(copy.deepcopy(objects)))
+    planner = planner_of(copy.deepcopy(objects))
     if how == "apply":
         return planner.roll_out(copy.deepcopy(manifests))
     if how == "delete":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
-from tests.objects import budget, daemon_set, deployment, node, running, stateful_set
+from tests.objects import budget, daemon_set, deployment, node, planner_of, running, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -19,7 +19,7 @@ _KEY = "Deployment/default/web"
 
 
 def _planner(*objects: dict[str, Any], cpu: str = "64") -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name, cpu) for name in NODES), *objects]))
+    return planner_of(*(node(name, cpu) for name in NODES), *objects)
 
 
 @st.composite

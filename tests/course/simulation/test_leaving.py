@@ -4,8 +4,7 @@ import copy
 
 import pytest
 
-import kplan
-from tests.objects import Object, deployment, head, node, running, stateful_set
+from tests.objects import Object, deployment, head, node, planner_of, running, stateful_set
 
 NODES = ["n0", "n1"]
 
@@ -22,7 +21,7 @@ def cluster(cpu: str = "8") -> list[Object]:
 
 
 def test_scaled_on_paper_they_are_still_there() -> None:
-    base = kplan.Planner(kplan.load_snapshot(cluster())).changed(scale=["deployment/web=4"])
+    base = planner_of(cluster()).changed(scale=["deployment/web=4"])
     assert "default/web-h1-old" in base.objects.pod_by_key
     assert len(base.objects.pods) == 5
 
@@ -41,7 +40,7 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
         ],
     ) | {"spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"}, "status": {"phase": "Running"}}
     wanted["spec"]["podManagementPolicy"] = "Parallel"
-    base = kplan.Planner(kplan.load_snapshot([node("n0", "8"), wanted, pod])).changed(scale=["statefulset/db=3"])
+    base = planner_of(node("n0", "8"), wanted, pod).changed(scale=["statefulset/db=3"])
 
     assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
     assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"
@@ -52,7 +51,7 @@ def test_they_are_gone_when_they_have_stopped_or_their_grace_period_is_over(grac
     *_, pod = objects = running(deployment("web", 1), ["n0"])
     pod["metadata"]["deletionTimestamp"] = f"2026-01-01T00:{grace // 60:02}:{grace % 60:02}Z"
     pod["spec"]["terminationGracePeriodSeconds"] = grace
-    planner = kplan.Planner(kplan.load_snapshot([node("n0", "8"), *objects]))
+    planner = planner_of(node("n0", "8"), *objects)
     # In seconds from the present, which is later than when they were told to go.
     steps = planner.timeline([{"at": 0}], stop={"*": 9}).steps
     assert [step.at for step in steps if step.event == "gone"] == [pytest.approx(gone, abs=0.1)]

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-import kplan
-from tests.objects import Object, deployment, node, running, stateful_set
+from tests.objects import Object, deployment, node, planner_of, running, stateful_set
 
 THREE = ["n0", "n1", "n2"]
 START, STOP = 6.0, 2.0
@@ -32,7 +31,7 @@ def _db(name: str = "n0", **metadata: Any) -> list[Object]:
 
 
 def _course(objects: list[Object], *changes: Object, until: float = 1000.0) -> dict[str, Any]:
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     return planner.timeline(list(changes), start={"*": START}, stop={"*": STOP}, until=until).to_dict()
 
 

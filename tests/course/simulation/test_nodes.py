@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.autoscaling.seam import Patience, RemovalTimes
 from kplan.changes.timed import Timed
 from kplan.changes.values import Apply, Fail
@@ -15,13 +14,13 @@ from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import Departure, depart
 from kplan.course.task import Task, read_manifests
 from kplan.documents.change import StepEvent
-from tests.objects import Object, budget, daemon_set, deployment, node, running
+from tests.objects import Object, budget, daemon_set, deployment, node, planner_of, running
 
 NODES = ["n0", "n1"]
 
 
 def _simulation(*objects: Any, start_seconds: float = 6.0) -> Simulation:
-    planner = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *objects]))
+    planner = planner_of(*map(node, NODES), *objects)
     durations = Clock(start={"*": start_seconds}, stop={"*": 2.0}).durations(planner)
     return start(planner.session_for(planner.objects), planner.objects, durations)
 
@@ -90,7 +89,7 @@ def _node(name: str, zone: str = "a", machine: str = "") -> Object:
 
 
 def _lose(objects: list[Object], *nodes: str, until: float = 3600.0, **times: Any) -> CarriedOut:
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     clock = Clock(start={"*": times.get("start", 6.0)}, stop={"*": 2.0}, until=until)
     return carry_out(planner, Task((Timed(0.0, Fail(tuple(nodes or ("n0",)), machine_gone=True)),), clock))
 
@@ -117,7 +116,7 @@ def test_pods_stay_where_all_zones_are_lost() -> None:
 
 def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> None:
     pending = deployment("new", 3)
-    planner = kplan.Planner(kplan.load_snapshot([*map(_node, THREE)]))
+    planner = planner_of(*map(_node, THREE))
     clock = Clock(start={"*": 6.0}, stop={"*": 2.0}, until=3600.0)
     workloads, *_ = read_manifests(planner, [pending], None)
     steps = Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), workloads)

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-import kplan
-from tests.objects import daemon_set, deployment, node, stateful_set
+from tests.objects import daemon_set, deployment, node, planner_of, stateful_set
 
 Object = dict[str, Any]
 NODES = ["n1", "n2"]
@@ -35,7 +34,7 @@ def at_rest(workload: Object) -> list[Object]:
 
 
 def outcome(cluster: list[Object], wanted: Object) -> tuple[int, str, str]:
-    (workload,) = kplan.Planner(kplan.load_snapshot(cluster)).roll_out([wanted]).workloads
+    (workload,) = planner_of(cluster).roll_out([wanted]).workloads
     return workload.updated, workload.state, workload.because
 
 

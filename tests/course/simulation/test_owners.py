@@ -1,7 +1,7 @@
 import pytest
 
 import kplan
-from tests.objects import Object, deployment, head, node, running
+from tests.objects import Object, deployment, head, node, planner_of, running
 
 NODES = ["n0", "n1", "n2"]
 
@@ -14,7 +14,7 @@ def autoscaler(lowest: int | None, highest: int, name: str = "h", kind: str = "D
 
 
 def planner(*objects: Object) -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*(node(name, "8") for name in NODES), *objects]))
+    return planner_of(*(node(name, "8") for name in NODES), *objects)
 
 
 @pytest.mark.parametrize(("replicas", "ends_at"), [(1, 2), (2, 2), (5, 5), (9, 6), (0, 0)])

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-import kplan
 from kplan.course.simulation.queue import MAX_BACKOFF, RetryQueue
 from kplan.framework.interface import PodDeleted
 from kplan.rules.pod_info import PodInfo
-from tests.objects import head, node
+from tests.objects import head, node, planner_of
 
 FIT = frozenset({"NodeResourcesFit"})
 
@@ -24,7 +23,7 @@ def pod(name: str, priority: int, cpu: str = "1") -> dict[str, Any]:
 def queue_of(**pods: int) -> tuple[RetryQueue, dict[str, int], dict[str, PodInfo]]:
     """Return an empty queue, and rows and facts of pods with these priorities, each of another size."""
     objects = [pod(name, priority, f"{number}") for number, (name, priority) in enumerate(pods.items(), 1)]
-    session = kplan.Planner(kplan.load_snapshot([node("n1", "8"), *objects])).fork()
+    session = planner_of(node("n1", "8"), *objects).fork()
     rows = {name: session.pod_ids[f"default/{name}"] for name in pods}
     return RetryQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
 
@@ -48,7 +47,7 @@ def test_what_happens_in_a_fork_stays_there() -> None:
     queue, rows, infos = queue_of(active=1, waits=1)
     queue.add(rows["active"])
     queue.add_rejected(rows["waits"], FIT, -math.inf)
-    session = kplan.Planner(kplan.load_snapshot([node("n1", "8"), pod("active", 1, "1"), pod("waits", 1, "2")])).fork()
+    session = planner_of(node("n1", "8"), pod("active", 1, "1"), pod("waits", 1, "2")).fork()
 
     twin = queue.fork(session)
     twin.notice(PodDeleted(infos["waits"]), 0.0)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kplan
+from tests.objects import planner_of
 from tests.recorded import read_lines
 
 _FOLDER = Path(__file__).parent / "recorded"
@@ -42,7 +43,6 @@ OTHERWISE = {
 
 Row = tuple[str, bool, str, str]
 """Workload, is new, node, message."""
-
 
 CASES = {case["id"]: case for path in _FILES for case in read_lines(path)}
 
@@ -80,7 +80,7 @@ def _theirs(case: dict[str, Any]) -> list[Row]:
 
 
 def _ours(case: dict[str, Any]) -> tuple[list[Row], dict[str, str]]:
-    planner = kplan.Planner(kplan.load_snapshot(case["objects"]))
+    planner = planner_of(case["objects"])
     if case["kind"] == "drain":
         options = dict(case.get("opts") or {})
         lost = options.pop("lost", False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import kplan
+from tests.objects import planner_of
 from tests.recorded import read_lines
 
 _FILE = Path(__file__).parent / "recorded" / "node_failures.jsonl.gz"
@@ -64,7 +64,7 @@ def _ours(case: dict[str, Any]) -> Times:
         name: {key.replace("/", f"/{namespace}/"): seconds for key, seconds in case["durations"][name].items()}
         for name in ("start", "stop", "run")
     }
-    planner = kplan.Planner(kplan.load_snapshot(case["objects"]))
+    planner = planner_of(case["objects"])
     report = planner.timeline(case["change"], until=case["until"], **durations).to_dict()
     steps = [step for step in report["steps"] if step["pod"]]
     return _times(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import kplan
+from tests.objects import planner_of
 from tests.recorded import read_lines
 
 _FILE = Path(__file__).parent / "recorded" / "clock.jsonl.gz"
@@ -32,7 +32,6 @@ LOTS = {
 
 Events = list[tuple[float, str, str]]
 """Seconds, what happens, KIND/NAME of the workload."""
-
 
 CASES = {case["id"]: case for case in read_lines(_FILE) if not case["differs"] and case["id"] not in LOTS}
 
@@ -73,7 +72,7 @@ def _ours(case: dict[str, Any]) -> tuple[Events, dict[str, int], float]:
         }
         for name in ("start", "stop", "run")
     }
-    planner = kplan.Planner(kplan.load_snapshot(case["objects"]))
+    planner = planner_of(case["objects"])
     report = planner.timeline(case["change"], until=case["end"] + 60, **durations).to_dict()
 
     def short(workload: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
-from tests.objects import Object, deployment, head, node, running, stateful_set
+from tests.objects import Object, deployment, head, node, planner_of, running, stateful_set
 
 NODES = [node("n0", "8"), node("n1", "8")]
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
@@ -23,7 +23,7 @@ def with_pod(workload: Object, **fields: Any) -> Object:
 
 
 def roll_out(cluster: list[Object], *manifests: Object) -> CarriedOut:
-    return kplan.Planner(kplan.load_snapshot(cluster)).roll_out(list(manifests))
+    return planner_of(cluster).roll_out(list(manifests))
 
 
 def only(change: CarriedOut) -> WorkloadChange:
@@ -104,7 +104,7 @@ def test_quotas_count_replica_sets_that_deployments_make() -> None:
 def test_pods_that_are_forbidden_fail_the_verdict() -> None:
     from kplan.course.report import change_report
 
-    base = kplan.Planner(kplan.load_snapshot([*NODES, namespace(**BASELINE)]))
+    base = planner_of(*NODES, namespace(**BASELINE))
     change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
     report = change_report(change)
     assert report.verdict.exit_code == 1
@@ -138,7 +138,7 @@ def test_what_holds_a_workload_up_is_a_step_once() -> None:
 
 def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
     small = [node("n0", "1"), node("n1", "1")]
-    base = kplan.Planner(kplan.load_snapshot([*small, *running(deployment("web", 4), ["n0", "n1"])]))
+    base = planner_of(*small, *running(deployment("web", 4), ["n0", "n1"]))
 
     for change in (base.drain(["n0"]), base.drain(["n0"], lost=True), base.drain(["n0"], rolling=True)):
         stuck = [step.workload for step in change.steps if step.event is StepEvent.STUCK]

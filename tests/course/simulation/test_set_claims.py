@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.objects import Object, head, node, stateful_set
+from tests.objects import Object, head, node, planner_of, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -101,7 +101,7 @@ def standing(replicas: int, *further: Object, **settings: Any) -> kplan.Planner:
     for number in range(replicas):
         objects.append(volume(f"pv{number}", NODES[number % 3], bound_to=f"data-db-{number}"))
         objects.append(claim(f"data-db-{number}", f"pv{number}"))
-    return kplan.Planner(kplan.load_snapshot([*objects, *further]))
+    return planner_of(*objects, *further)
 
 
 def nodes_of(change: CarriedOut) -> dict[str, str | None]:
@@ -118,7 +118,7 @@ def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_cl
     first = pod_of(workload, 0, "n0")
     first["spec"]["volumes"] = []
     objects = [*(node(name, "8") for name in NODES), storage_class("local"), volume("spare", "n1"), workload, first]
-    change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2)])
+    change = planner_of(objects).roll_out([database(2)])
     assert nodes_of(change) == {"db-0": "n0"}
 
 
@@ -180,14 +180,14 @@ def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted
     pods = [pod_of(workload, number, NODES[number]) for number in range(3)]
     objects = [*(node(name, "8") for name in NODES), storage_class("local"), workload, *pods, *volumes, *claims]
 
-    change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([small])
+    change = planner_of(objects).roll_out([small])
 
     assert ("data-db-2" not in claims_of(change)) is is_deleted
 
 
 def test_a_class_that_binds_at_once_takes_a_volume_before_the_pod_has_a_node() -> None:
     objects = [*(node(name, "8") for name in NODES), storage_class("now", "Immediate"), volume("v", "n1", "now")]
-    change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(2, storage_class="now")])
+    change = planner_of(objects).roll_out([database(2, storage_class="now")])
     assert nodes_of(change) == {"db-0": "n1", "db-1": None}
     assert change.after[1].message.startswith("0/3 nodes are available: pod has unbound immediate")
 
@@ -199,7 +199,7 @@ def test_a_class_that_binds_at_once_prefers_few_access_modes_to_a_small_volume()
             written = volume(name, "n1", "now")
             written["spec"] |= {"capacity": {"storage": size}, "accessModes": modes}
             objects.append(written)
-        change = kplan.Planner(kplan.load_snapshot(objects)).roll_out([database(1, storage_class="now")])
+        change = planner_of(objects).roll_out([database(1, storage_class="now")])
         return claims_of(change)["data-db-0"]
 
     once, both = ["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"]
@@ -225,7 +225,7 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
             filler("n0"),
             database(1, storage_class="fast"),
         ]
-        cluster = kplan.Planner(kplan.load_snapshot([*objects, filler("n1"), filler("n2")]))
+        cluster = planner_of(*objects, filler("n1"), filler("n2"))
         change = cluster.roll_out([manifests[0]])
         assert nodes_of(change)["db-0"] == "n0"
         change = cluster.roll_out(manifests)

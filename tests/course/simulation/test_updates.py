@@ -8,7 +8,7 @@ import pytest
 
 import kplan
 from kplan.snapshot.own_file import save_snapshot
-from tests.objects import daemon_set, deployment, head, node, running, stateful_set, template
+from tests.objects import daemon_set, deployment, head, node, planner_of, running, stateful_set, template
 
 NODES = ["n1", "n2"]
 
@@ -25,7 +25,7 @@ def labels_of(change: Any) -> list[dict[str, str]]:
 
 
 def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8")]))
+    planner = planner_of(node("n1", "8"))
     own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
     assert labels_of(planner.roll_out([own])) == [{"app": "batch"}]
 
@@ -68,7 +68,7 @@ def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> No
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     first["spec"]["podManagementPolicy"] = second["spec"]["podManagementPolicy"] = "Parallel"
     second["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
-    planner = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8")]))
+    planner = planner_of(node("n1", "8"), node("n2", "8"))
 
     change = planner.roll_out([first, second, first])
 
@@ -90,7 +90,7 @@ def test_recreate_is_accepted_behind_its_gate_and_deletes_all_pods_first(
 ) -> None:
     first, second = stateful_set("db", 3), stateful_set("db", 3, "app:2")
     second["spec"]["updateStrategy"] = {"type": "Recreate"}
-    asked = kplan.Planner(kplan.load_snapshot([node("n1", "8")]), kubernetes=minor, feature_gates=gates)
+    asked = planner_of(node("n1", "8"), kubernetes=minor, feature_gates=gates)
     change = asked.roll_out([first, second])
     assert [str(step.event) for step in change.steps if step.event in ("deleted", "created")][3:] == events
     refused = [workload.refused for workload in change.workloads if workload.refused]
@@ -103,12 +103,10 @@ def test_a_controller_without_the_gate_takes_a_stored_recreate_for_a_rolling_upd
     wanted = stateful_set("db", 3, "app:2")
     wanted["spec"]["updateStrategy"] = {"type": "Recreate"}
     gates = {"StatefulSetRecreateStrategy": True}
-    stored = kplan.Planner(kplan.load_snapshot([node("n1", "8")]), kubernetes="1.37", feature_gates=gates).roll_out(
-        [live]
-    )
+    stored = planner_of(node("n1", "8"), kubernetes="1.37", feature_gates=gates).roll_out([live])
     assert not stored.workloads[0].refused
 
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live]), kubernetes="1.37").roll_out([wanted])
+    change = planner_of(node("n1", "8"), live, kubernetes="1.37").roll_out([wanted])
 
     assert not change.workloads[0].refused
 
@@ -117,7 +115,7 @@ def test_a_revision_that_no_pod_has_is_told_about() -> None:
     wanted = stateful("app:2")
     wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
+    change = planner_of(node("n1", "8"), live).roll_out([wanted])
     assert [each.code for each in change.warnings] == ["UnknownRevision"]
     assert len(change.after) == 3
 
@@ -130,7 +128,7 @@ def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
     claim = head("PersistentVolumeClaim", name="data", namespace="default") | {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
-    base = kplan.Planner(kplan.load_snapshot([node("n1", "8"), quota(persistentvolumeclaims="0")]))
+    base = planner_of(node("n1", "8"), quota(persistentvolumeclaims="0"))
     change = base.roll_out([claim, deployment("web", 1)])
     assert [(each.code, each.object) for each in change.warnings] == [("Refused", "PersistentVolumeClaim/default/data")]
     assert [each.node for each in change.after] == ["n1"]
@@ -139,7 +137,7 @@ def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
 def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
     wanted = deployment("web", 1)
     wanted["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "at-all"}
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), node("n2", "8")])).roll_out([wanted])
+    change = planner_of(node("n1", "8"), node("n2", "8")).roll_out([wanted])
     (pod,) = change.after
 
     found = change.placement(f"{pod.namespace}/{pod.name}").to_dict()
@@ -162,7 +160,7 @@ def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind:
         "DaemonSet": daemon_set("web"),
         "Job": {**job(parallelism=2, completions=2), "metadata": {"name": "web", "namespace": "default"}},
     }[kind]
-    base = kplan.Planner(kplan.load_snapshot([*map(node, NODES), *pods]))
+    base = planner_of(*map(node, NODES), *pods)
 
     change = base.roll_out([made])
 
@@ -186,7 +184,7 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
     plain, spelt = stateful_set("db", 2), stateful_set("db", 3)
     spelt["spec"][field] = default
     live, wanted = (spelt, plain) if is_live else (plain, spelt)
-    change = kplan.Planner(kplan.load_snapshot([node("n1", "8"), live])).roll_out([wanted])
+    change = planner_of(node("n1", "8"), live).roll_out([wanted])
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
 
 

@@ -5,14 +5,14 @@ from kplan.changes.values import DrainOptions
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.draining import NODE_NOT_REACHED
 from kplan.documents.change import StepEvent
-from tests.objects import Object, budget, deployment, head, node, running
+from tests.objects import Object, budget, deployment, head, node, planner_of, running
 
 NODES = ["n0", "n1", "n2"]
 
 
 def planner(*objects: Object, cpu: str = "8") -> kplan.Planner:
     found = [*(node(name, cpu) for name in NODES), *running(deployment("web", 3), NODES), *objects]
-    return kplan.Planner(kplan.load_snapshot(found))
+    return planner_of(found)
 
 
 def single(name: str, **spec: object) -> Object:

@@ -31,7 +31,7 @@ from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
 from tests import objects
 from tests.cli.commands import invoke, refused, written
-from tests.objects import budget, deployment, head, quota, running
+from tests.objects import budget, deployment, head, planner_of, quota, running
 from tests.objects import pod as waiting
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -61,7 +61,7 @@ def scaler(name: str, most: int) -> Object:
 
 
 def outcome(check: Check, *objects: Object) -> tuple[str, list[str]]:
-    found = outcome_of(check, kplan.Planner(kplan.load_snapshot(objects)))
+    found = outcome_of(check, planner_of(objects))
     return found.state, [finding.name for finding in found.findings]
 
 
@@ -71,7 +71,6 @@ def standard(part: str) -> Check:
 
 
 TWO = [node("n1"), node("n2", zone="z2")]
-
 
 WEB = workload("web", ["n1", "n2"])
 
@@ -102,7 +101,7 @@ def test_a_cluster_without_zones_is_not_asked_about_them() -> None:
 def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
     objects = [*TWO, *workload("a", ["n1"]), *workload("b", ["n2"]), scaler("a", 5), scaler("b", 4)]
     assert outcome(standard("maximum alone"), *objects) == ("passed", [])
-    together = outcome_of(standard("maximum together"), kplan.Planner(kplan.load_snapshot(objects)))
+    together = outcome_of(standard("maximum together"), planner_of(objects))
     [finding] = together.findings  # eight cpu, and nine pods of one
     assert (together.state, finding.message) == ("failed", "Both nodes lack cpu (requests 1, none free)")
     assert outcome(standard("maximum alone"), *objects, *workload("c", ["n1"]), scaler("c", 9))[0] == "failed"
@@ -118,7 +117,7 @@ def test_a_workload_at_its_maximum_whose_pods_wait_does_not_fit() -> None:
 @pytest.mark.parametrize("most", range(3, 8))
 def test_the_maximum_together_is_the_same_whether_or_not_nodes_are_chosen(most: int) -> None:
     objects = [*TWO, *workload("web", ["n1"]), *workload("db", ["n2"], "500m"), scaler("web", most), scaler("db", most)]
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     quick = outcome_of(standard("maximum together"), planner)
     summary = AtMaximum(how="together").answer(planner).summary
     assert (quick.of, len(quick.findings) + quick.more) == (summary.pods, summary.pods - summary.scheduled)
@@ -137,17 +136,17 @@ def test_a_quota_keeps_autoscalers_from_their_maximum_together() -> None:
 def test_nodes_that_an_autoscaler_adds_count(part: str) -> None:
     objects = [*TWO, *workload("a", ["n1", "n2"], cpu="3"), scaler("a", 3)]
     assert outcome(standard(part), *objects)[0] == "failed"
-    growing = kplan.Planner(kplan.load_snapshot(objects), autoscaler=kplan.ClusterAutoscaler())
+    growing = planner_of(objects, autoscaler=kplan.ClusterAutoscaler())
     assert outcome_of(standard(part), growing).state == "passed"
 
 
 def test_a_cluster_without_autoscalers_is_not_asked_about_their_maximum() -> None:
-    answer = outcome_of(standard("maximum together"), kplan.Planner(kplan.load_snapshot(TWO)))
+    answer = outcome_of(standard("maximum together"), planner_of(TWO))
     assert (answer.state, answer.error) == ("unasked", "the cluster has no HorizontalPodAutoscaler")
 
 
 def test_a_pending_pod_that_one_change_would_place_is_told_with_it() -> None:
-    planner = kplan.Planner(kplan.load_snapshot([*TWO, waiting("p", cpu="6")]))
+    planner = planner_of(*TWO, waiting("p", cpu="6"))
     [finding] = outcome_of(standard("one change"), planner).findings
     assert isinstance(finding.remedy, AddNodes)
 
@@ -165,7 +164,7 @@ def test_a_pool_keeps_room_for_its_largest_pod_whatever_else_binds_that_pod() ->
 
 def test_the_questions_of_promises_have_documents_that_match_their_schemas() -> None:
     objects = [*TWO, *workload("web", ["n1", "n2"]), budget("web", minAvailable=1), scaler("web", 4)]
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     for question in (Surge(), AtMaximum(), AtMaximum(how="together"), Budgets(), PoolRoom(), Checks()):
         document = planner.ask(question).to_dict()
         assert_keeps_to_its_schema(document)
@@ -204,7 +203,7 @@ def test_expectations_bound_what_an_answer_may_say() -> None:
 def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
     question: Question, objects: list[Object], field: str, number: int
 ) -> None:
-    planner = kplan.Planner(kplan.load_snapshot(objects))
+    planner = planner_of(objects)
     assert outcome_of(Check("a", question, Expect(**{field: number})), planner).state == "passed"
     failed = outcome_of(Check("a", question, Expect(**{field: number - 1})), planner)
     assert failed.state == "failed"

@@ -26,9 +26,8 @@ from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from kplan.rules.pod_info import PodInfo
-from kplan.snapshot import load_snapshot
 from tests.course.test_what_if import SET, node, pod, replica_set, some_cluster
-from tests.objects import deployment
+from tests.objects import deployment, planner_of
 
 
 def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedAnswer:
@@ -41,7 +40,7 @@ def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_answer_does_not_differ_from_itself(seed: int) -> None:
-    planner = Planner(load_snapshot(some_cluster(seed)))
+    planner = planner_of(some_cluster(seed))
     pods = [pod("x"), pod("y", cpu="3"), pod("z", cpu="64")]
     found = compared(planner, planner, pods, fail_on=("regression",))
     assert found.pods == found.victims_added == found.victims_removed == found.utilisation == found.capacity == ()
@@ -51,7 +50,7 @@ def test_an_answer_does_not_differ_from_itself(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
-    planner = Planner(load_snapshot(some_cluster(seed)))
+    planner = planner_of(some_cluster(seed))
     other = planner.changed(cordon=["n1", "n2", "n3", "n4", "n5"])
     pods = [pod(name, cpu="1500m") for name in "uvwxyz"]
     opposite = {
@@ -73,7 +72,7 @@ def test_the_other_way_round_everything_is_the_opposite(seed: int) -> None:
 
 
 def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
-    planner = Planner(load_snapshot([node("n1", cpu="8"), node("n2")]))
+    planner = planner_of(node("n1", cpu="8"), node("n2"))
     [found] = compared(planner, planner.changed(cordon=["n1"]), [pod("x")]).pods
     assert (found.difference, found.before.node, found.after.node) == (Difference.MOVED, "n1", "n2")
     [cause] = found.why
@@ -82,7 +81,7 @@ def test_a_pod_moves_since_its_node_takes_no_more_pods() -> None:
 
 
 def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
-    planner = Planner(load_snapshot([node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b")]))
+    planner = planner_of(node("n1"), node("n2"), pod("other", "n2", cpu="1", app="b"))
     fuller = [pod(f"more-{index}", "n1", cpu="1", app="b") for index in range(3)]
     [found] = compared(planner, planner.changed(with_=fuller), [pod("x")]).pods
     assert (found.before.node, found.after.node) == ("n1", "n2")
@@ -92,7 +91,7 @@ def test_a_pod_moves_since_a_plugin_scores_the_nodes_otherwise() -> None:
 
 
 def test_a_newly_pending_pod_is_a_regression_and_a_newly_placed_one_is_none() -> None:
-    planner = Planner(load_snapshot([node("n1")]))
+    planner = planner_of(node("n1"))
     other = planner.changed(cordon=["n1"])
 
     worse = compared(planner, other, [pod("x")], fail_on=("regression",))
@@ -109,7 +108,7 @@ def test_new_victims_are_told_and_count() -> None:
     low["spec"]["priority"] = 0
     high = pod("high", cpu="3")
     high["spec"]["priority"] = 10
-    planner = Planner(load_snapshot([node("n1"), node("n2"), low]))
+    planner = planner_of(node("n1"), node("n2"), low)
 
     found = compared(planner, planner.changed(without=["node/n2"]), [high], fail_on=("regression",))
 
@@ -120,7 +119,7 @@ def test_new_victims_are_told_and_count() -> None:
 
 
 def test_queues_are_compared_with_their_utilisation() -> None:
-    planner = Planner(load_snapshot([node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m")]))
+    planner = planner_of(node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m"))
     other = planner.changed(add_nodes=["3=n1"])
     sides = [ComparedAnswer(str(index), asking.plan_queue().report()) for index, asking in enumerate((planner, other))]
     found = diff_report(*sides)
@@ -129,7 +128,7 @@ def test_queues_are_compared_with_their_utilisation() -> None:
 
 
 def demo(**options: Any) -> Planner:
-    return Planner(load_snapshot("demo"), **options)
+    return Planner("demo", **options)
 
 
 def odds(planner: Planner, seed: int = 7) -> Report:
@@ -213,7 +212,7 @@ def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set
 
 
 def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
-    planner = Planner(load_snapshot([node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web")]))
+    planner = planner_of(node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web"))
     bare = planner.changed(with_=[pod("alone", "n2")])
     found = diff_report(
         ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
@@ -226,19 +225,19 @@ def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> Non
     first = pod("urgent")
     first["spec"]["priority"] = 5
     objects = [node("n1"), pod("a"), pod("b"), pod("c")]
-    short, long = (Planner(load_snapshot(held)) for held in (objects, [*objects, first]))
+    short, long = (planner_of(held) for held in (objects, [*objects, first]))
     found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
     assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
 
 
 def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
     objects = [node("n1"), node("n2"), pod("a")]
-    planner = Planner(load_snapshot(objects))
+    planner = planner_of(objects)
     one, other = (planner.odds(["default/a"], runs=100, seed=seed).report() for seed in (1, 2))
 
     assert one.pods != other.pods
     assert diff_report(ComparedAnswer("one", one), ComparedAnswer("other", other)).facts == ()
-    alone = Planner(load_snapshot(objects[1:])).odds(["default/a"], runs=100).report()
+    alone = planner_of(objects[1:]).odds(["default/a"], runs=100).report()
     facts = diff_report(ComparedAnswer("one", one), ComparedAnswer("alone", alone)).facts
     assert {(fact.about, fact.fact) for fact in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
 
@@ -254,7 +253,7 @@ def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
 
 
 def test_a_difference_and_answers_to_different_questions_cannot_be_compared() -> None:
-    planner = Planner(load_snapshot([node("n1")]))
+    planner = planner_of(node("n1"))
     drawn = ComparedAnswer("odds.json", planner.odds([pod("x")], runs=1).report(fail_on=()))
     plain = answer(planner, [pod("x")], "place.json")
 

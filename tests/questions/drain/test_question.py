@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import kplan
 from kplan.changes.values import Upgrade
 from kplan.course.clock import Clock
 from kplan.questions import Drain
-from tests.objects import node
+from tests.objects import node, planner_of
 
 NODES = tuple(f"n{number:02}" for number in range(21))
 OBJECTS = [node(name, labels={"topology.kubernetes.io/zone": "abc"[int(name[1:]) % 3]}) for name in NODES]
@@ -43,7 +42,7 @@ def test_an_upgrade_is_that_of_its_profile_unless_something_else_is_asked_for(
     asked: dict[str, Any], n_surge: int, upgrade: Upgrade
 ) -> None:
     question = Drain(**{"nodes": NODES, "how": "replace", "timeline": Clock(), **asked})
-    base, course = question.drawn(SimpleNamespace(base=kplan.Planner(kplan.load_snapshot(OBJECTS))))
+    base, course = question.drawn(SimpleNamespace(base=planner_of(OBJECTS)))
     (step,) = course.keywords["task"].steps
     assert replace(step.change.upgrade, surge=()) == upgrade
     assert step.change.timeout == upgrade.timeout

@@ -5,17 +5,16 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-import kplan
 from kplan.documents.odds import OddsReport
 from kplan.questions import Drain
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 
 
 def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:
     replicas = [pod(f"web-{i}", cpu="3", owner="ReplicaSet/owner") for i in range(3)]
-    planner = kplan.Planner(kplan.load_snapshot([*(node(f"n{i}") for i in range(n_nodes)), *replicas]))
+    planner = planner_of(*(node(f"n{i}") for i in range(n_nodes)), *replicas)
     return planner.odds([f"default/web-{i}" for i in range(3)], runs=runs).report()
 
 
@@ -88,6 +87,6 @@ def test_names_are_a_line_for_each_end_of_each_pod() -> None:
 
 @pytest.mark.parametrize("output", FORMATS)
 def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
-    planner = kplan.Planner(kplan.load_snapshot([node("n0"), node("n1"), pod("alone", cpu="1", on="n0")]))
+    planner = planner_of(node("n0"), node("n1"), pod("alone", cpu="1", on="n0"))
     report = planner.odds(Drain(nodes=("n0",)), runs=5).report()
     assert_tells(render(report, output, ReportOptions()), output, "default/alone", "blocked")

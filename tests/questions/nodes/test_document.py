@@ -13,7 +13,7 @@ from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster
 from kplan.documents.nodes import AutoscalerName
 from kplan.questions.nodes import Nodes
 from kplan.snapshot import Snapshot
-from tests.objects import node, pod
+from tests.objects import node, planner_of, pod
 from tests.schemas import assert_keeps_to_its_schema
 
 
@@ -83,7 +83,7 @@ def test_a_changed_planner_follows_the_same_autoscaler_at_the_same_moment(planne
 
 def test_without_an_autoscaler_there_is_nobody_to_ask() -> None:
     with pytest.raises(kplan.UsageError, match="no autoscaler"):
-        kplan.Planner(kplan.load_snapshot([node("n1")])).nodes()
+        planner_of(node("n1")).nodes()
 
 
 @pytest.mark.parametrize("loops", [[], [-1], [10, 0], [float("nan")], [float("inf")]])
@@ -94,7 +94,7 @@ def test_loops_are_times_in_ascending_order(planner: kplan.Planner, loops: list[
 
 def test_the_moment_of_a_question_is_a_time() -> None:
     with pytest.raises(kplan.UsageError, match="not a time"):
-        kplan.Planner(kplan.load_snapshot([node("n1")]), now="tomorrow")
+        planner_of(node("n1"), now="tomorrow")
 
 
 def made_anew() -> kplan.Planner:

@@ -4,7 +4,6 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-import kplan
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.placement import Origin, PodRef
 from kplan.facts import InputWarning
@@ -13,6 +12,7 @@ from kplan.questions.place import Place
 from kplan.questions.place.view import representatives, workload_groups
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.registry import render
+from tests.objects import planner_of
 from tests.report.documents import coming_from, node, placed, pod
 
 
@@ -142,9 +142,7 @@ def test_replicas_that_the_api_server_refuses_alike_are_told_once() -> None:
     template = {"metadata": {"labels": {"app": "w"}}, "spec": {"containers": [container]}}
     spec = {"replicas": 3, "selector": {"matchLabels": {"app": "w"}}, "template": template}
     small = {"limits": [{"type": "Container", "default": {"memory": "512Mi"}}]}
-    planner = kplan.Planner(
-        kplan.load_snapshot([node("n1"), {"apiVersion": "v1", "kind": "LimitRange", "metadata": name, "spec": small}])
-    )
+    planner = planner_of(node("n1"), {"apiVersion": "v1", "kind": "LimitRange", "metadata": name, "spec": small})
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": name, "spec": spec}
     report = Place(manifests=(workload,)).answer(planner)
     text = render(report, "table", ReportOptions(width=300))

@@ -2,7 +2,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-import kplan
 from kplan.course.asking import Showing
 from kplan.course.clock import Clock
 from kplan.diagnosis.explanation import Shown
@@ -12,12 +11,12 @@ from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
-from tests.objects import deployment
+from tests.objects import deployment, planner_of
 from tests.report.documents import node, pod
 
 
 def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
-    return Plan().answer(kplan.Planner(kplan.load_snapshot(objects)), Showing(nodes=Shown() if in_full else UNSET))
+    return Plan().answer(planner_of(objects), Showing(nodes=Shown() if in_full else UNSET))
 
 
 def text(report: PlanReport, **options: Any) -> str:
@@ -46,7 +45,7 @@ def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
     shown = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
     assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in shown
     assert "default/web-2: fits nowhere" in shown
-    stuck = Plan(manifests=(deployment("web", 9),)).answer(kplan.Planner(kplan.load_snapshot([node("n", cpu="4")])))
+    stuck = Plan(manifests=(deployment("web", 9),)).answer(planner_of(node("n", cpu="4")))
     assert '<span class="bad">stuck</span>' in render(stuck, "html", ReportOptions())
 
 
@@ -105,5 +104,5 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
 
 
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:
-    report = kplan.Planner(kplan.load_snapshot([node("n")])).ask(Plan(timeline=Clock()))
+    report = planner_of(node("n")).ask(Plan(timeline=Clock()))
     assert text(report).startswith("Nothing to do: no pod is pending, and every workload has what it wants\n")

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-import kplan
 from kplan.questions.preempt.document import preemption_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import head
+from tests.objects import head, planner_of
 from tests.report.documents import demo_document, node, pod
 
 
 def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str:
-    plan = kplan.Planner(kplan.load_snapshot(objects)).plan(pods, settle_preemption=settle)
+    plan = planner_of(objects).plan(pods, settle_preemption=settle)
     return render(preemption_report(plan, plan.placements), "table", ReportOptions())
 
 

@@ -14,6 +14,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool
 from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
+from tests.objects import planner_of
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
@@ -24,15 +25,13 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def with_karpenter(*objects: Object | list[Object]) -> kplan.Planner:
-    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
     karpenter = kplan.Karpenter(instance_types=TYPES)
-    return kplan.Planner(kplan.load_snapshot(listed), autoscaler=karpenter, now=NOW)
+    return planner_of(*objects, autoscaler=karpenter, now=NOW)
 
 
 def with_groups(groups: list[Object], *objects: Object | list[Object]) -> kplan.Planner:
-    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
     autoscaler = kplan.ClusterAutoscaler(node_groups=groups)
-    return kplan.Planner(kplan.load_snapshot(listed), autoscaler=autoscaler, now=NOW)
+    return planner_of(*objects, autoscaler=autoscaler, now=NOW)
 
 
 def remedy(planner: kplan.Planner, *only: Any) -> d.RemedyReport:

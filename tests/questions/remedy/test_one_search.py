@@ -12,7 +12,8 @@ from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Scal
 from kplan.questions.remedy import Remedy
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Playing
-from tests.questions.remedy.test_report import clusters, planner_of
+from tests.objects import planner_of
+from tests.questions.remedy.test_report import clusters
 from tests.questions.remedy.test_stories import STORIES
 from tests.recorded import examples, sample
 from tests.remedies.everyday import STORIES as EVERYDAY
@@ -90,7 +91,7 @@ def test_what_explain_names_is_tried_by_remedy_for_replicas(story: str) -> None:
 
 
 def test_what_explain_names_is_tried_by_remedy_in_the_demo() -> None:
-    assert_one_search(kplan.Planner(kplan.load_snapshot("demo")))
+    assert_one_search(kplan.Planner("demo"))
 
 
 @examples(30)

@@ -21,7 +21,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests import objects
 from tests.cli.commands import invoke
-from tests.objects import budget, head, running
+from tests.objects import budget, head, planner_of, running
 from tests.questions.remedy.replay import replayed
 from tests.recorded import examples
 from tests.schemas import assert_keeps_to_its_schema
@@ -50,11 +50,6 @@ def deployment(
     for pod in made[2:]:
         pod["spec"]["priority"] = priority
     return made
-
-
-def planner_of(*objects: Object | list[Object]) -> kplan.Planner:
-    listed = [obj for part in objects for obj in (part if isinstance(part, list) else [part])]
-    return kplan.Planner(kplan.load_snapshot(listed))
 
 
 def remedy(
@@ -177,10 +172,7 @@ def test_nodes_that_an_autoscaler_would_add_are_not_counted_on_and_that_is_told(
     objects = [node("n1"), *deployment("web", "3", ("n1", ""))]
     status = head("ConfigMap", name="cluster-autoscaler-status", namespace="kube-system")
 
-    alone, followed = (
-        kplan.Planner(kplan.load_snapshot(these)).ask(Remedy(only=("nodes",)))
-        for these in (objects, [*objects, status])
-    )
+    alone, followed = (planner_of(these).ask(Remedy(only=("nodes",))) for these in (objects, [*objects, status]))
 
     assert alone.warnings == ()
     assert [(warning.code, warning.object) for warning in followed.warnings] == [

@@ -8,10 +8,10 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, budget, head, quota
+from tests.objects import adding, budget, head, planner_of, quota
 from tests.objects import pod as owned
 from tests.questions.remedy.replay import replayed
-from tests.questions.remedy.test_report import deployment, node, planner_of
+from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
@@ -116,7 +116,6 @@ def big_template(app: str) -> Object:
 
 ML = {"pool": "ml"}
 TOLERATION = '{"key":"dedicated","operator":"Equal","value":"ml","effect":"NoSchedule"}'
-
 
 STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a budget leaves one of two pods to move": (

@@ -14,8 +14,8 @@ from kplan.planner.planner import Planner
 from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, budget, head
-from tests.questions.remedy.test_report import deployment, node, planner_of
+from tests.objects import adding, budget, head, planner_of
+from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
 Object = dict[str, Any]
