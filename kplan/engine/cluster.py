@@ -14,7 +14,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import PodMatch, TermIndex
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, PodTable
+from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, START, PodTable
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo
 from kplan.rules.resources import PODS
 
@@ -147,7 +147,7 @@ class Cluster:
         self.node_of = node_of
         self._node_rows = np.asarray([*node_of, *[NOWHERE] * _FIRST_CAPACITY], np.intp)
         running = np.flatnonzero(self.node_rows != NOWHERE)
-        requested = {name for name in self.pods.resource_names if self.pods.requests(name).any()}
+        requested = {name for name in self.pods.resource_names if self.pods.derived(name).any()}
         for key in (POD_COUNT, NONZERO_CPU, NONZERO_MEMORY, *requested):
             np.add.at(self.requested(key), self.node_rows[running], self.pods.derived(key)[running])
         order = np.argsort(self.node_rows, kind="stable")
@@ -156,7 +156,7 @@ class Cluster:
         self._node_pods = NodePods([on[first:end] for first, end in itertools.pairwise(bounds)])
         self.pods_on = self._node_pods.lists
         self.pods.term_codes  # noqa: B018 - makes the table compile equal terms once, and cache them
-        for pod in running[(self.pods.with_ports | self.pods.with_affinity)[running]].tolist():
+        for pod in running[self.pods.with_ports_or_affinity[running]].tolist():
             info, row = self.pods.infos[pod], node_of[pod]
             if info.host_ports:
                 self.used_ports.setdefault(row, set()).update(info.host_ports)
@@ -202,9 +202,8 @@ class Cluster:
     def derive_pod_columns(self) -> None:
         """Build the pod columns that preemption and selectors read, so that later copies of this cluster share them."""
         self.pods.sort_by_labels()
-        for resource in list(self._requested):
-            self.pods.requests(resource)
-        self.pods.start_micros  # noqa: B018 - the table caches it
+        for key in (*self._requested, START):
+            self.pods.derived(key)
 
     def __len__(self) -> int:
         return self._n_nodes
@@ -239,21 +238,23 @@ class Cluster:
         return self.nodes.allowed_pods if key == POD_COUNT else self.nodes.allocatable(key)
 
     def add_pod(self, info: PodInfo) -> int:
-        self.node_of.append(NOWHERE)
-        if len(self.node_of) > len(self._node_rows):
-            self._node_rows = np.concatenate((self._node_rows, np.full(len(self._node_rows), NOWHERE, np.intp)))
+        self._set_rows([NOWHERE])
         return self.pods.add(info)
+
+    def _set_rows(self, rows: list[int]) -> None:
+        """Set the nodes of the next pods that are added."""
+        first, end = len(self.node_of), len(self.node_of) + len(rows)
+        self.node_of += rows
+        if end > len(self._node_rows):
+            unused = np.full(max(len(rows), len(self._node_rows)), NOWHERE, np.intp)
+            self._node_rows = np.concatenate((self._node_rows, unused))
+        self._node_rows[first:end] = rows
 
     def add_replicas(self, info: PodInfo, rows: RowArray) -> None:
         """Add a replica of a pod to each of some distinct nodes, in their order."""
         replica_rows = rows.tolist()
+        self._set_rows(replica_rows)
         first = self.pods.add(info, len(replica_rows))
-        self.node_of += replica_rows
-        missing = len(self.node_of) - len(self._node_rows)
-        if missing > 0:
-            unused = np.full(max(missing, len(self._node_rows)), NOWHERE, np.intp)
-            self._node_rows = np.concatenate((self._node_rows, unused))
-        self._node_rows[first : len(self.node_of)] = rows
         for key, amount in _amounts(info):
             if amount:
                 self.requested(key)[rows] += amount

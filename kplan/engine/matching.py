@@ -16,7 +16,7 @@ Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and h
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -273,10 +273,6 @@ def is_hard(taint: Taint) -> bool:
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
-def is_soft(taint: Taint) -> bool:
-    return taint.effect == PREFER_NO_SCHEDULE
-
-
 def untolerated_hard_taints(
     nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> BoolArray:
@@ -284,8 +280,10 @@ def untolerated_hard_taints(
 
     `compares` as in `kplan.api.affinity.tolerates`, here and in the functions below.
     """
-    key = ("hard taints", tuple(tolerations), compares)
-    return nodes.derived(key, lambda: _count_taints(nodes, tolerations, is_hard, compares=compares) > 0)
+    return nodes.derived(
+        ("hard taints", tuple(tolerations), compares),
+        lambda: first_untolerated_hard_taints(nodes, tolerations, compares=compares)[0] >= 0,
+    )
 
 
 def first_untolerated_hard_taints(
@@ -314,17 +312,15 @@ def count_untolerated_soft_taints(
     nodes: NodeTable, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> Int64Array:
     """Return how many PreferNoSchedule taints of each node are not tolerated, int64 of shape (n_nodes,)."""
-    key = ("soft taints", tuple(tolerations), compares)
-    return nodes.derived(key, lambda: _count_taints(nodes, tolerations, is_soft, compares=compares))
 
+    def counts() -> Int64Array:
+        own = Tolerations(tuple(tolerations), compares=compares)
+        soft = ([taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE] for taints in nodes.taint_sets)
+        per_set = [sum(not own.tolerate(taint) for taint in taints) for taints in soft]
+        counted: Int64Array = np.asarray(per_set, np.int64)[nodes.taint_codes]
+        return counted
 
-def _count_taints(
-    nodes: NodeTable, tolerations: Sequence[Toleration], counts: Callable[[Taint], bool], *, compares: bool
-) -> Int64Array:
-    own = Tolerations(tuple(tolerations), compares=compares)
-    per_set = [sum(counts(taint) and not own.tolerate(taint) for taint in taints) for taints in nodes.taint_sets]
-    counted: Int64Array = np.asarray(per_set, np.int64)[nodes.taint_codes]
-    return counted
+    return nodes.derived(("soft taints", tuple(tolerations), compares), counts)
 
 
 def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, UNSCHEDULABLE, ZONE
 from kplan.api.meta import QuantityLike
 from kplan.api.quantity import milli_value, value
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
-from kplan.engine.mappings import Recent
+from kplan.engine.mappings import Built, Recent
 from kplan.rules.resources import CPU, PODS, is_counted
 
 T = TypeVar("T")
@@ -72,8 +73,8 @@ class NodeTable:
         self.row_of = {name: row for row, name in enumerate(self.names)}  #: name -> row
         self._labels: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, Int64Array] = {}
-        self._least_allocatable: dict[str, int] = {}
-        self._orders: dict[str, RowArray] = {}  # shared with tables in which other nodes are cordoned or absent
+        #: resource -> the smallest allocatable amount of it on any node; 0 without nodes
+        self.least_allocatable = Built[str, int](lambda key: min(self.allocatable(key).tolist(), default=0))
         self._derived: Recent[Any] = Recent(MAX_DERIVED)
 
         taint_code: dict[tuple[Taint, ...], int] = {}
@@ -171,13 +172,6 @@ class NodeTable:
             self._allocatable[resource] = column
         return column
 
-    def least_allocatable(self, resource: str) -> int:
-        """Return the smallest allocatable amount of a resource on any node; 0 without nodes."""
-        least = self._least_allocatable.get(resource)
-        if least is None:
-            least = self._least_allocatable[resource] = min(self.allocatable(resource).tolist(), default=0)
-        return least
-
     def forget_derived(self) -> None:
         self._derived = Recent(MAX_DERIVED)
 
@@ -203,26 +197,20 @@ class NodeTable:
         that join later are the last of their zones.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
-        if "zone order" not in self._orders:
-            self._orders["zone order"] = self._zone_order()
-        return self._orders["zone order"]
 
-    def _zone_order(self) -> RowArray:
-        zones: dict[str, list[int]] = {}
-        for row, node in enumerate(self.nodes):
-            zones.setdefault(zone_key(node.metadata.labels), []).append(row)
-        lists = list(zones.values())
-        longest = max((len(rows) for rows in lists), default=0)
-        return np.asarray([rows[i] for i in range(longest) for rows in lists if i < len(rows)], np.intp)
+        def order() -> RowArray:
+            zones: dict[str, list[int]] = {}
+            for row, node in enumerate(self.nodes):
+                zones.setdefault(zone_key(node.metadata.labels), []).append(row)
+            turns = zip_longest(*zones.values())
+            return np.asarray([row for turn in turns for row in turn if row is not None], np.intp)
+
+        return self.derived("zone order", order)
 
     @property
     def zone_places(self) -> RowArray:
         """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
-        if "zone places" not in self._orders:
-            places = np.empty(len(self.nodes), np.intp)
-            places[self.zone_order] = np.arange(len(self.nodes))
-            self._orders["zone places"] = places
-        return self._orders["zone places"]
+        return self.derived("zone places", lambda: np.argsort(self.zone_order))
 
 
 def _amounts(nodes: Sequence[Node], resource: str, read: Callable[[QuantityLike], int]) -> Int64Array:

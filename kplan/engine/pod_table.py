@@ -239,26 +239,22 @@ class PodTable:
         """Return a table of other pods, with the row of each in this table, or a negative number for a new pod."""
         places, new = rows.copy(), np.flatnonzero(rows < 0)
         places[new] = np.arange(len(new)) + len(self)
-        known = self.copy()
+        known: PodTable = self.copy()
         more = [infos[place] for place in new.tolist()]
         known.extend(more)
         for name in {name for info in more for name in info.resources.requests}:
-            known.requests(name)
-        return known.rearranged(places, infos)
-
-    def rearranged(self, rows: RowArray, infos: list[PodInfo]) -> PodTable:
-        """Return a table of the pods in some rows, in the order of `rows`; `infos` are these pods."""
-        rearranged = PodTable()
-        rearranged.infos = infos
+            known.derived(name)
+        picked = PodTable()
+        picked.infos = infos
         for name in _COLUMNS:
-            setattr(rearranged, name, np.append(getattr(self, name)[rows], getattr(rearranged, name)))
-        rearranged._requests = {key: self.derived(key)[rows] for key in self._requests}
-        rearranged._has_terminating = self._has_terminating
-        rearranged._share_codes(self)
-        uncoded = np.zeros(len(self), np.bool_)
-        uncoded[self._without_term_code] = True
-        rearranged._without_term_code = np.flatnonzero(uncoded[rows]).tolist()
-        return rearranged
+            setattr(picked, name, np.append(getattr(known, name)[places], getattr(picked, name)))
+        picked._requests = {key: known.derived(key)[places] for key in known._requests}
+        picked._has_terminating = known._has_terminating
+        picked._share_codes(known)
+        uncoded = np.zeros(len(known), np.bool_)
+        uncoded[known._without_term_code] = True
+        picked._without_term_code = np.flatnonzero(uncoded[places]).tolist()
+        return picked
 
     def label_values(self, key: str) -> list[str]:
         return self._label_sets.values(key)
@@ -279,8 +275,7 @@ class PodTable:
 
     def extend(self, infos: Sequence[PodInfo]) -> None:
         first, end = len(self.infos), len(self.infos) + len(infos)
-        while end > len(self._priorities):
-            self._grow()
+        self._grow(end)
         # Fields are read off the objects, as a property takes longer, and all pods of a cluster come through here.
         metadata, specs = [info.pod.metadata for info in infos], [info.pod.spec for info in infos]
         codes, code_of_labels = self._namespace_code_of, self._label_sets.code
@@ -301,8 +296,7 @@ class PodTable:
     def add(self, info: PodInfo, n: int = 1) -> int:
         """Add a pod, or replicas of it, and return the row of the first."""
         first, end, spec = len(self.infos), len(self.infos) + n, info.pod.spec
-        while end > len(self._priorities):
-            self._grow()
+        self._grow(end)
         namespace = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
         self._namespace_codes[first:end] = namespace
         self._label_codes[first:end] = self._label_sets.code(info.labels)
@@ -336,47 +330,30 @@ class PodTable:
                 changed[row] = read_column(key, [info])[0]
                 self._requests[key] = changed
 
-    def _grow(self) -> None:
-        for name in _COLUMNS:
-            column = getattr(self, name)
-            setattr(self, name, np.concatenate((column, np.zeros_like(column))))
+    def _grow(self, n_pods: int) -> None:
+        while n_pods > len(self._priorities):
+            for name in _COLUMNS:
+                column = getattr(self, name)
+                setattr(self, name, np.concatenate((column, np.zeros_like(column))))
 
     @property
     def priorities(self) -> Int64Array:
         return self._priorities[: len(self.infos)]
 
     @property
-    def start_micros(self) -> Int64Array:
-        return self.derived(START)
-
-    def requests(self, resource: str) -> Int64Array:
-        """Return each pod's request for a resource, int64 of shape (n_pods,), in the scheduler's units."""
-        return self.derived(resource)
-
-    @property
     def resource_names(self) -> list[str]:
         return [key for key in self._requests if key not in _READERS]
 
     @property
-    def n_host_ports(self) -> Int64Array:
-        return self.derived(HOST_PORTS)
-
-    @property
-    def n_storage_volumes(self) -> Int64Array:
-        return self.derived(STORAGE)
-
-    @property
-    def with_affinity(self) -> BoolArray:
-        """Which pods have `spec.affinity`, bool of shape (n_pods,)."""
-        return self._with_affinity[: len(self.infos)]
-
-    @property
-    def with_ports(self) -> BoolArray:
-        """Which pods list ports, host ports or not, bool of shape (n_pods,)."""
-        return self._with_ports[: len(self.infos)]
+    def with_ports_or_affinity(self) -> BoolArray:
+        """Which pods list ports, host ports or not, or have `spec.affinity`; bool of shape (n_pods,)."""
+        return (self._with_ports | self._with_affinity)[: len(self.infos)]
 
     def derived(self, key: str) -> Int64Array:
-        """Return a column by its key (see `pod_columns`), int64 of shape (n_pods,); built when first used."""
+        """Return a column by its key, or each pod's request for a resource in the scheduler's units.
+
+        int64 of shape (n_pods,), built when first used.
+        """
         column = self._requests.get(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
@@ -400,9 +377,6 @@ class PodTable:
 
     def mask(self, match: PodMatch) -> PodMask:
         return self._masks.get(match, lambda: PodMask(self, match))
-
-    def in_namespaces(self, namespaces: Iterable[str]) -> BoolArray:
-        return self._in_namespaces(namespaces, self._namespace_codes[: len(self.infos)])
 
     def rows_matching(self, match: PodMatch) -> RowArray:
         """Return the matching pods, intp of shape (n_matching,), in no particular order."""
@@ -464,9 +438,11 @@ class PodTable:
 
     def _only_in(self, namespaces: Iterable[str] | None, rows: RowArray) -> RowArray:
         """Return those of some pods that are in one of the namespaces; None stands for all namespaces."""
-        return rows if namespaces is None else rows[self._in_namespaces(namespaces, self._namespace_codes[rows])]
+        return rows if namespaces is None else rows[self.in_namespaces(namespaces, rows)]
 
-    def _in_namespaces(self, namespaces: Iterable[str], codes: CodeArray) -> BoolArray:
+    def in_namespaces(self, namespaces: Iterable[str], rows: RowArray) -> BoolArray:
+        """Return which of some pods are in one of the namespaces, bool of the shape of `rows`."""
+        codes = self._namespace_codes[rows]
         wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
         if len(wanted) == 1:
             is_in_namespace: BoolArray = codes == wanted[0]
@@ -478,7 +454,7 @@ class PodTable:
     def _matches_clause(self, clause: tuple[frozenset[str] | None, Selector], rows: RowArray) -> BoolArray:
         namespaces, selector = clause
         matches: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
-        return matches if namespaces is None else matches & self._in_namespaces(namespaces, self._namespace_codes[rows])
+        return matches if namespaces is None else matches & self.in_namespaces(namespaces, rows)
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
         """Return which of some pods match, bool of the shape of `rows`."""

@@ -196,16 +196,12 @@ class ChangingView(NodeView):
             self._current = self._own if self.extra is None else self._own.joined(self.extra)
         return self._current if len(self._current.pods) else None
 
-    def restore(self, changes: RowArray) -> None:
-        """Put removed pods back on their nodes: indices into `pods`, at most one per position."""
-        self.is_removed[changes] = False
-        self._change(changes, 1)
+    def change(self, changes: RowArray, sign: int) -> None:
+        """Put removed pods back on their nodes (+1), or remove them again (-1).
 
-    def remove_again(self, changes: RowArray) -> None:
-        self.is_removed[changes] = True
-        self._change(changes, -1)
-
-    def _change(self, changes: RowArray, sign: int) -> None:
+        They are indices into `pods`, at most one per position.
+        """
+        self.is_removed[changes] = sign < 0
         if len(changes) == 0:
             return
         self._steps.append((changes, sign))

@@ -15,7 +15,7 @@ from kplan.engine.arrays import BoolArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, TakenHostPort
 from kplan.engine.mappings import Recent
-from kplan.engine.pod_table import PodTable
+from kplan.engine.pod_table import HOST_PORTS, PodTable
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
@@ -49,7 +49,7 @@ class _PodsByPort:
 
     def update(self, pods: PodTable) -> None:
         known, self._n_pods = self._n_pods, len(pods)
-        for pod in (np.flatnonzero(pods.n_host_ports[known:]) + known).tolist():
+        for pod in (np.flatnonzero(pods.derived(HOST_PORTS)[known:]) + known).tolist():
             for port in pods.infos[pod].host_ports:
                 self.pods_of.setdefault(port, []).append(pod)
 

@@ -111,7 +111,7 @@ class NodeResourcesFit:
                 continue
             delegated = table.allocatable(resource) <= 0 if resource in self._classes else None
             requests.append(_Request(resource, amount, delegated))
-            if amount > table.least_allocatable(resource):
+            if amount > table.least_allocatable[resource]:
                 exceeds = amount > table.allocatable(resource)
                 too_large = too_large | (exceeds if delegated is None else exceeds & ~delegated)
         cycle.write(_PreFilterState(tuple(requests), too_large))

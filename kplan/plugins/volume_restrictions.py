@@ -17,6 +17,7 @@ from kplan.api.core import Pod
 from kplan.engine.arrays import Int64Array
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import ClaimInUse, Detail, MountedDisk
+from kplan.engine.pod_table import STORAGE
 from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
@@ -224,7 +225,7 @@ class VolumeUses:
     def _index_pods(self) -> None:
         """Index new pods, running or not, by the claims that they name and the disks that they mount."""
         pods = self.cluster.pods
-        fresh = np.flatnonzero(pods.n_storage_volumes[self._n_indexed :]) + self._n_indexed
+        fresh = np.flatnonzero(pods.derived(STORAGE)[self._n_indexed :]) + self._n_indexed
         for pod in fresh.tolist():
             for name in named_claims(pods.infos[pod].pod):
                 self._naming.setdefault(name, []).append(pod)

@@ -21,6 +21,7 @@ from kplan.api.scheduling import PodGroup
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.engine.pod_table import START
 from kplan.engine.verdicts import Code
 from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome, fit_error
@@ -54,7 +55,7 @@ class Unit(msgspec.Struct):
 def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
     """Return all running pods as the units in which they leave, node by node."""
     units: dict[Key | int, Unit] = {}
-    infos, starts = cluster.pods.infos, cluster.pods.start_micros
+    infos, starts = cluster.pods.infos, cluster.pods.derived(START)
     for row in range(len(cluster)):
         for pod in cluster.pods_on[row]:
             info = infos[pod]

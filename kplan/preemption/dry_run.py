@@ -26,7 +26,7 @@ from kplan.api.workloads import PodDisruptionBudget
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
-from kplan.engine.pod_table import PodTable
+from kplan.engine.pod_table import START, PodTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import ChangingView
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
@@ -102,16 +102,11 @@ class Trials:
             passes[self._nominated_positions] &= self._pass(self._nominated, self._plugins)
         return passes
 
-    def restore(self, changes: RowArray) -> None:
-        """Put removed pods back (ascending indices into the view's pods, at most one per position)."""
-        self.view.restore(changes)
+    def change(self, changes: RowArray, sign: int) -> None:
+        """Put removed pods back (+1), or remove them again (-1): ascending indices, as for a ChangingView."""
+        self.view.change(changes, sign)
         if self._nominated is not None:
-            self._nominated.restore(self._shared(changes))
-
-    def remove_again(self, changes: RowArray) -> None:
-        self.view.remove_again(changes)
-        if self._nominated is not None:
-            self._nominated.remove_again(self._shared(changes))
+            self._nominated.change(self._shared(changes), sign)
 
     def narrow(self, remaining: BoolArray) -> None:
         nominated = None
@@ -189,8 +184,8 @@ class Budgets:
         for budget in self._budgets:
             indices = indices_of.get(budget.namespace)
             if indices is None:
-                in_namespace = pods.in_namespaces((budget.namespace,))
-                indices = indices_of[budget.namespace] = np.flatnonzero(in_namespace[victims])
+                in_namespace = pods.in_namespaces((budget.namespace,), victims)
+                indices = indices_of[budget.namespace] = np.flatnonzero(in_namespace)
             covered = indices[pods.matching_rows(budget.match, victims[indices])]
             if budget.disrupted or budget.matches_unlabelled:
                 is_covered = [budget.covers(pods.infos[pod]) for pod in victims[covered].tolist()]
@@ -400,7 +395,7 @@ def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tupl
 
 
 def _importance_order(cluster: Cluster, positions: RowArray, pods: RowArray) -> RowArray:
-    return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.start_micros[pods])
+    return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.derived(START)[pods])
 
 
 def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
@@ -428,9 +423,9 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
             trials.narrow(has_more)
             continue
         tried = bounds[:-1][has_more] + step
-        trials.restore(tried)
+        trials.change(tried, 1)
         fits = trials.passes()[has_more]
-        trials.remove_again(tried[~fits])
+        trials.change(tried[~fits], -1)
         reprieved[origin[tried]] = fits
         step += 1
     return Reprieve(rows, positions, pods, violating, reprieved)

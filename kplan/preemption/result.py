@@ -21,7 +21,7 @@ from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import PodTable
+from kplan.engine.pod_table import START, PodTable
 from kplan.engine.verdicts import Code
 from kplan.framework import results
 from kplan.preemption.dry_run import Budgets, DryRun
@@ -89,7 +89,7 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         """Earliest start of each candidate's victims of the highest priority; NO_START_TIME when none has started."""
         highest = np.maximum.reduceat(self._priorities, self.bounds[:-1])
         is_highest = self._priorities == np.repeat(highest, np.diff(self.bounds))
-        starts = np.where(is_highest, self.table.start_micros[self.pods], NO_START_TIME)
+        starts = np.where(is_highest, self.table.derived(START)[self.pods], NO_START_TIME)
         return np.minimum.reduceat(starts, self.bounds[:-1])
 
 

@@ -12,7 +12,7 @@ from kplan.api.labels import selector_from_map
 from kplan.cluster.base import cluster_of
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
-from kplan.engine.pod_table import NONZERO_CPU
+from kplan.engine.pod_table import HOST_PORTS, NONZERO_CPU, START, STORAGE
 from kplan.snapshot.model import Snapshot
 from tests.engine.crowds import APPS, POD_POOL, RESOURCES, match_counts, matching, read
 from tests.recorded import examples
@@ -63,10 +63,8 @@ def seen(cluster: Cluster) -> dict[str, Any]:
         "ports": cluster.used_ports,
         "log": cluster.log,
         "pods": [(info.key, info.pod) for info in pods.infos],
-        "columns": [
-            getattr(pods, name).tolist() for name in ("priorities", "start_micros", "n_host_ports", "n_storage_volumes")
-        ],
-        "per pod": [pods.derived(NONZERO_CPU).tolist(), *(pods.requests(name).tolist() for name in RESOURCES)],
+        "priorities": pods.priorities.tolist(),
+        "per pod": [pods.derived(key).tolist() for key in (START, HOST_PORTS, STORAGE, NONZERO_CPU, *RESOURCES)],
         "held terms": [pods.term_sets[code] for code in pods.term_codes.tolist()],
         "matching": [matching(pods, PodMatch(((named, selector),))) for selector in selectors],
         "counts": [

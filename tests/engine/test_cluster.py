@@ -13,6 +13,7 @@ from kplan.engine import cluster as cluster_module
 from kplan.engine.cluster import NOWHERE, Cluster, DomainCounts, NodePods
 from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
+from kplan.engine.pod_table import HOST_PORTS, START
 from kplan.rules.pod_info import PodInfo
 from tests import objects
 from tests.engine.crowds import (
@@ -189,11 +190,11 @@ def test_building_at_once_is_binding_one_by_one(placed, match):
     assert cluster.used_ports == plain.used_ports
     assert cluster.log == []
     assert matching(cluster.pods, match) == matching(plain.pods, match)
-    for column in ("priorities", "start_micros", "n_host_ports"):
-        assert getattr(cluster.pods, column).tolist() == getattr(plain.pods, column).tolist()
-    assert cluster.pods.requests("cpu").tolist() == plain.pods.requests("cpu").tolist()
+    assert cluster.pods.priorities.tolist() == plain.pods.priorities.tolist()
+    for key in (START, HOST_PORTS, "cpu"):
+        assert cluster.pods.derived(key).tolist() == plain.pods.derived(key).tolist()
     cluster.add_pod(infos[0] if infos else PodInfo(Pod()))
-    assert len(cluster.pods.requests("cpu")) == len(infos) + 1
+    assert len(cluster.pods.derived("cpu")) == len(infos) + 1
 
 
 @examples(60)

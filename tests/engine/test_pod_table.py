@@ -12,7 +12,7 @@ from kplan.api.time import to_micros
 from kplan.engine import matching as matching_module
 from kplan.engine import pod_table
 from kplan.engine.matching import LabelSets, PodMatch
-from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, PodTable
+from kplan.engine.pod_table import HOST_PORTS, NONZERO_CPU, NONZERO_MEMORY, START, PodTable
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodInfo
 from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant, matching
 from tests.objects import pod
@@ -33,10 +33,10 @@ def columns(table):
     return {
         "priority": table.priorities.tolist(),
         "terminating": [not stays for stays in matching(table, PodMatch((), skip_terminating=True))],
-        "start": table.start_micros.tolist(),
-        "requests": {name: table.requests(name).tolist() for name in RESOURCES},
+        "start": table.derived(START).tolist(),
+        "requests": {name: table.derived(name).tolist() for name in RESOURCES},
         "nonzero": [table.derived(key).tolist() for key in (NONZERO_CPU, NONZERO_MEMORY)],
-        "ports": table.n_host_ports.tolist(),
+        "ports": table.derived(HOST_PORTS).tolist(),
         "terms": [table.term_sets[code] for code in table.term_codes.tolist()],
     }
 
@@ -88,7 +88,7 @@ def test_matching_equals_asking_pod_by_pod(infos, more, match):
 @examples(60)
 @given(CROWD, st.frozensets(st.sampled_from([*NAMESPACES, "nobody"])))
 def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
-    found = table_of(infos).in_namespaces(namespaces)
+    found = table_of(infos).in_namespaces(namespaces, np.arange(len(infos)))
     assert found.tolist() == [info.namespace in namespaces for info in infos]
 
 

@@ -99,10 +99,10 @@ def test_sums_of_a_changing_view_equal_those_of_really_changed_clusters(data, ma
     for index in data.draw(st.lists(st.sampled_from(range(len(leaving))), max_size=6)) if leaving else []:
         position, pod, _ = leaving[index]
         if view.is_removed[index]:
-            view.restore(np.asarray([index]))
+            view.change(np.asarray([index]), 1)
             away[position][0].discard(pod)
         else:
-            view.remove_again(np.asarray([index]))
+            view.change(np.asarray([index]), -1)
             away[position][0].add(pod)
 
     assert answers(view, matches) == really(cluster, rows, away, matches)
@@ -195,7 +195,7 @@ def test_a_narrowed_view_answers_as_the_whole_one_does_there(data, match):
     )
     for index in range(len(leaving)):
         if data.draw(st.booleans()):
-            view.restore(np.asarray([index], np.intp))
+            view.change(np.asarray([index], np.intp), 1)
     if data.draw(st.booleans()):
         answers(view, [match])
     keep = np.asarray(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)
