@@ -371,7 +371,7 @@ def _snapshot_after(
             pods.append(pod)
     pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
     after = dataclasses.replace(snapshot, pods=tuple(pods))
-    return with_objects(after, session.reserved_objects())
+    return with_objects(after, session.reserved_objects().objects)
 
 
 def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | None) -> Pod:

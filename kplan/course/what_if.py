@@ -33,7 +33,6 @@ from kplan.course.watching import add_bounds, begin
 from kplan.documents.change import StepEvent
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
-from kplan.framework.interface import ReservedObjects, ReservedObjectsPlugin
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import (
@@ -165,7 +164,7 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
     claims = snapshot.persistent_volume_claims
     volume_of = {(claim.metadata.namespace, claim.metadata.name): claim.spec.volume_name for claim in claims}
     infos = simulation.session.cluster.pods.infos
-    unnamed = frozenset().union(*(reserved.unnamed for reserved in _reserved_objects(simulation)))
+    unnamed = simulation.session.reserved_objects().unnamed
     for row, observed in simulation.pods.items():
         pod = infos[row].pod
         if not observed.node or pod.spec.node_name:
@@ -180,17 +179,9 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)
 
 
-def _reserved_objects(simulation: Simulation) -> Iterator[ReservedObjects]:
-    """Yield the objects in which plugins reserve claims, volumes and devices for pods."""
-    for framework in simulation.session.frameworks.values():
-        for plugin in framework.reserve_plugins:
-            if isinstance(plugin, ReservedObjectsPlugin):
-                yield plugin.reserved_objects()
-
-
 def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     """Return the snapshot with the claims and volumes that plugins reserved; unchanged objects keep their place."""
-    newer = by_kind_and_name(obj for reserved in _reserved_objects(simulation) for obj in reserved.objects)
+    newer = by_kind_and_name(simulation.session.reserved_objects().objects)
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
         snapshot = with_updated(snapshot, attribute, objects.values())

@@ -75,16 +75,13 @@ def best_placement(session: Session, key: Key, placements: Sequence[Placement], 
     """
     n_scheduled = len(session.pod_groups.scheduled(key))
     counts = [n_scheduled + len(pods) for pods in proposed]
-    framework = session.framework_for(session.cluster.pods.infos[proposed[0][0]])
-    args = None if framework is None else framework.profile.args.get(_FIT)
+    framework = session.frameworks[session.cluster.pods.infos[proposed[0][0]].pod.spec.scheduler_name]
+    args, weight = framework.profile.args.get(_FIT), framework.weights.get(_FIT, 0)
     resources = args.scoring_strategy.resources if isinstance(args, NodeResourcesFitArgs) else ()
-    weights = {} if framework is None else framework.weights
     totals = []
     for placement, pods, count in zip(placements, proposed, counts, strict=True):
         total = MAX_NODE_SCORE * count // max(counts)
-        if _FIT in weights:
-            total += weights[_FIT] * _fullness(session, placement, pods, resources)
-        totals.append(total)
+        totals.append(total + weight * _fullness(session, placement, pods, resources))
     best = [index for index, total in enumerate(totals) if total == max(totals)]
     return best[0] if session.random is None else session.random.choice(best)
 

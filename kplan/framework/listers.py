@@ -19,7 +19,7 @@ from kplan.api.core import Namespace, Node, PersistentVolume, PersistentVolumeCl
 from kplan.api.kinds import by_kind_and_name
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX, DeviceClass, ResourceClaim
 from kplan.api.scheduling import PodGroup
-from kplan.api.storage import CSIDriver, CSINode, StorageClass, VolumeAttachment
+from kplan.api.storage import CSIDriver, CSINode, StorageClass
 from kplan.api.time import to_micros
 from kplan.api.workloads import PodDisruptionBudget, ReplicaSet, StatefulSet
 from kplan.engine.cluster import NOWHERE, Cluster
@@ -36,8 +36,12 @@ def by_name(objects: Iterable[T]) -> dict[str, T]:
     return {obj.metadata.name: obj for obj in objects}
 
 
+def key_of(obj: Any) -> Key:
+    return obj.metadata.namespace, obj.metadata.name
+
+
 def by_key(objects: Iterable[T]) -> dict[Key, T]:
-    return {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
+    return {key_of(obj): obj for obj in objects}
 
 
 class Listers:
@@ -70,7 +74,7 @@ class Listers:
         for attribute in ("persistent_volumes", "resource_claims", "resource_slices", "csi_nodes"):
             own = newer.get(attribute, {})
             there: tuple[Any, ...] = getattr(self.snapshot, attribute)
-            names = [(obj.metadata.namespace, obj.metadata.name) for obj in there]
+            names = list(map(key_of, there))
             fresh = (obj for name, obj in own.items() if name not in set(names))
             if own:
                 held = (*(own.get(name, obj) for name, obj in zip(names, there, strict=True)), *fresh)
@@ -145,17 +149,8 @@ class Listers:
         return by_name(self.snapshot.csi_drivers)
 
     @cached_property
-    def volume_attachments(self) -> tuple[VolumeAttachment, ...]:
-        return self.snapshot.volume_attachments
-
-    @cached_property
     def pod_disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        return tuple(
-            sorted(
-                self.snapshot.pod_disruption_budgets,
-                key=lambda budget: (budget.metadata.namespace, budget.metadata.name),
-            )
-        )
+        return tuple(sorted(self.snapshot.pod_disruption_budgets, key=key_of))
 
     @cached_property
     def extended_resource_classes(self) -> dict[str, DeviceClass]:
@@ -215,9 +210,7 @@ class PodGroups:
     def __init__(self, cluster: Cluster, listers: Listers) -> None:
         self._cluster = cluster
         #: the groups that exist, by (namespace, name)
-        self.groups: dict[Key, PodGroup] = {
-            (group.metadata.namespace, group.metadata.name): group for group in listers.snapshot.pod_groups
-        }
+        self.groups: dict[Key, PodGroup] = by_key(listers.snapshot.pod_groups)
         self.cycle: GroupCycle | None = None  #: the cycle that runs now
         self._members: dict[Key, dict[int, None]] = {}
         self._n_read = 0  # pods are read when somebody asks: most sessions have no groups

@@ -224,7 +224,6 @@ class PluginCache:
         filters: Sequence[fwk.FilterPlugin],
         pre_scores: Sequence[fwk.PreScorePlugin],
         scores: Sequence[fwk.ScorePlugin],
-        normalizers: Mapping[str, fwk.NormalizeScorePlugin],
     ) -> None:
         self._cluster = cluster
         self._pre_filters = pre_filters
@@ -242,6 +241,7 @@ class PluginCache:
         self._with_pre_score = frozenset(plugin.name for plugin in pre_scores)
         self._common_filters = [plugin for plugin in filters if plugin.name in self._lasting]
         self._own_filters = [plugin for plugin in filters if plugin.name not in self._lasting and _is_cached(plugin)]
+        normalizers = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.NormalizeScorePlugin, scores)}
         constants = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.ConstantScorePlugin, scores)}
         finals = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.FinalScorePlugin, scores)}
         self.scorers = [
@@ -266,7 +266,7 @@ class PluginCache:
         """Return the cache entry of a pod's shape.
 
         Filling a cache for a shape costs as much as answering. So where it shares all that lasts with shapes before it,
-        its first pod gets an entry that caches nothing, unless it is known that more `recurs`.
+        its first pod gets an entry that caches nothing, unless it is known that it `recurs` again and again.
         """
         shape = pod.shape
         entry = self._shapes.find(shape)

@@ -91,13 +91,6 @@ class PluginError(Exception):
     def in_score(plugin: str, text: str) -> PluginError:
         return PluginError(f'running Score plugins: plugin "{plugin}" failed with: {text}')
 
-    @staticmethod
-    def invalid_score(plugin: str, score: int) -> PluginError:
-        text = (
-            f'plugin "{plugin}" returns an invalid score {score}, it should in the range of [0, 100] after normalizing'
-        )
-        return PluginError(f"applying score defaultWeights on Score plugins: {text}")
-
 
 class PreFilterOutcome(msgspec.Struct, frozen=True):
     """The combined result of all PreFilter plugins."""

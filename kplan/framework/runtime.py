@@ -54,7 +54,8 @@ class Framework:
             for name, plugin in plugins.items()
             if plugin.scope is fwk.Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
         }
-        self._out_of_tree = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
+        #: the names of out-of-tree plugins
+        self.foreign_plugins = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
         self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use: it stays empty
         self._cache = PluginCache(
             self.cluster,
@@ -63,10 +64,8 @@ class Framework:
             filters=self.filter_plugins,
             pre_scores=self.pre_score_plugins,
             scores=self.score_plugins,
-            normalizers={
-                plugin.name: plugin for plugin in fwk.plugins_with(fwk.NormalizeScorePlugin, plugins.values())
-            },
         )
+        self.shape, self.forget_shapes = self._cache.entry, self._cache.forget
 
     def ignores_pods(self, name: str) -> bool:
         return name in self._pod_blind
@@ -77,17 +76,6 @@ class Framework:
             if not status.is_success:
                 return status.by(plugin.name)
         return fwk.SUCCESS
-
-    def forget_shapes(self) -> None:
-        self._cache.forget()
-
-    @property
-    def has_foreign_plugins(self) -> bool:
-        return bool(self._out_of_tree)
-
-    def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
-        """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
-        return self._cache.entry(pod, recurs=recurs)
 
     def run_pre_filter(self, cycle: fwk.CycleState, entry: ShapeEntry) -> PreFilterOutcome:
         """Run all PreFilter plugins; raises PluginError when one of them fails."""
@@ -234,7 +222,7 @@ class Framework:
             else:
                 outcome.parts.append(constant[0])
                 outcome.total = outcome.total + scorer.weight * constant[1]
-        if self._out_of_tree:
+        if self.foreign_plugins:
             self._check_scores(outcome)
         return outcome
 
@@ -253,12 +241,13 @@ class Framework:
     def _check_scores(self, outcome: ScoreOutcome) -> None:
         """Raise PluginError for a score below 0 or above 100; plugins of kplan have none."""
         for part in outcome.parts:
-            if part.name not in self._out_of_tree:
+            if part.name not in self.foreign_plugins:
                 continue
             scores = part.scores[outcome.rows] if part.is_full else part.scores
             wrong = scores[(scores < 0) | (scores > MAX_NODE_SCORE)]
             if len(wrong):
-                raise PluginError.invalid_score(part.name, int(wrong[0]))
+                text = f'plugin "{part.name}" returns an invalid score {wrong[0]}, it should in the range of [0, 100]'
+                raise PluginError(f"applying score defaultWeights on Score plugins: {text} after normalizing")
 
     def run_post_filter(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> fwk.PostFilterResult:
         """Run PostFilter plugins until one succeeds, fails or finds the pod unresolvable."""

@@ -221,17 +221,15 @@ class Session:
             cordoned=self.cordoned.copy(),
         )
 
-    @property
-    def _reserved(self) -> list[fwk.ReservedObjects]:
-        return [plugin.reserved_objects() for plugin in self._reserving(fwk.ReservedObjectsPlugin)]
-
     def _reserving(self, point: Callable[..., P]) -> list[P]:
         plugins = (framework.reserve_plugins for framework in self.frameworks.values())
         return [plugin for of_profile in plugins for plugin in fwk.plugins_with(point, of_profile)]
 
-    def reserved_objects(self) -> list[msgspec.Struct]:
+    def reserved_objects(self) -> fwk.ReservedObjects:
         """Return the claims and volumes that plugins have reserved, as they are once everything reserved is bound."""
-        return [obj for reserved in self._reserved for obj in reserved.objects]
+        reserved = [plugin.reserved_objects() for plugin in self._reserving(fwk.ReservedObjectsPlugin)]
+        objects = chain.from_iterable(of_plugin.objects for of_plugin in reserved)
+        return fwk.ReservedObjects(tuple(objects), frozenset().union(*(of_plugin.unnamed for of_plugin in reserved)))
 
     def grow(self, nodes: Sequence[Node], objects: Iterable[msgspec.Struct] = ()) -> frozenset[str]:
         """Add nodes, on which no pod runs yet, with the ResourceSlices and CSINodes among some objects.
@@ -239,13 +237,13 @@ class Session:
         What plugins have reserved is written to the listers, as the API server would have it by then, and all plugins
         start anew. Returns the identities of pods whose reservation no object records; it is forgotten.
         """
-        reserved = self._reserved
-        self.listers.store([*self.reserved_objects(), *objects])
+        reserved = self.reserved_objects()
+        self.listers.store([*reserved.objects, *objects])
         self.earlier += self.cluster.log
         self.cluster = self.cluster.grown(self.cluster.nodes.grown(nodes))
         self.n_joined += len(nodes)
         self._frameworks = None
-        return frozenset().union(*(objects.unnamed for objects in reserved))
+        return reserved.unnamed
 
     @property
     def pod_groups(self) -> PodGroups:
@@ -348,7 +346,7 @@ def place_replicas(session: Session, info: PodInfo, limit: int | None) -> list[i
     is_few = limit is not None and limit < FEW
     if framework is None or draws or is_few or info.affinity_error or info.affinity or not len(session.cluster):
         return None
-    if framework.has_foreign_plugins or not framework.score_plugins:
+    if framework.foreign_plugins or not framework.score_plugins:
         return None
     try:
         rows = _course(session.fork(), info, limit) if framework.run_pre_enqueue(info).is_success else None
@@ -376,8 +374,7 @@ def local_filters(framework: Framework, cycle: CycleState) -> frozenset[str] | N
 
 
 def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | None:
-    framework = session.framework_for(info)
-    assert framework is not None  # noqa: S101 - the caller has asked
+    framework = session.frameworks[info.pod.spec.scheduler_name]
     cycle = CycleState(info, len(session.cluster.pods), session.cluster)
     skipped = local_filters(framework, cycle)
     if skipped is None:
@@ -389,11 +386,11 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
         return []
     looking_beyond = framework.plugins_scoring_every_cycle(cycle, entry, feasible)
     if not looking_beyond:
-        return _Course(session, cycle, skipped).run(limit)
+        return _Course(session, framework, cycle).run(limit)
     groups = looking_beyond[0].score_groups(cycle) if isinstance(looking_beyond[0], fwk.GroupScorePlugin) else None
     if groups is None or len(looking_beyond) > 1:
         return None
-    return _Course(session, cycle, skipped, groups, framework.weights[looking_beyond[0].name]).run(limit)
+    return _Course(session, framework, cycle, groups, framework.weights[looking_beyond[0].name]).run(limit)
 
 
 class _Course:
@@ -407,19 +404,16 @@ class _Course:
     def __init__(
         self,
         session: Session,
+        framework: Framework,
         cycle: CycleState,
-        skipped: frozenset[str],
         groups: fwk.ScoreGroups | None = None,
         group_weight: int = 1,
     ) -> None:
         n_nodes = len(session.cluster)
-        framework = session.framework_for(cycle.pod)
-        assert framework is not None  # noqa: S101 - the caller has asked
         self._session = session
         self._start = session.sampling.start_index
         self._framework = framework
         self._cycle = cycle
-        self._skipped = skipped
         self._entry = framework.shape(cycle.pod, recurs=True)
         self._groups, self._group_weight = groups, group_weight
         feasible, scores = self._ahead()
@@ -437,7 +431,7 @@ class _Course:
 
     def _ahead(self) -> tuple[BoolArray, Int64Array]:
         """Return which nodes of the session have room for a replica, and their scores with it; do not write to them."""
-        passes = self._framework.filter_all(self._cycle, self._entry, self._skipped)[1]
+        passes = self._framework.filter_all(self._cycle, self._entry, self._cycle.skipped_filters)[1]
         return passes, self._framework.lasting_scores(self._cycle, self._entry)
 
     def run(self, limit: int | None) -> list[int] | None:

@@ -253,7 +253,7 @@ class AttachedVolumes:
         self._numbers: Int64Array = np.zeros(0, np.int64)
         self._is_unresolved: Int64Array = np.zeros(0, np.int64)
         # Of VolumeAttachments, unknown volumes and those without CSI do not count.
-        for attachment in listers.volume_attachments:
+        for attachment in listers.snapshot.volume_attachments:
             spec = attachment.spec
             volume = listers.persistent_volumes.get(spec.source.persistent_volume_name or "")
             at = cluster.nodes.row_of.get(spec.node_name)

@@ -241,7 +241,7 @@ class Trials:
         """Return a fork of the session with a change, and the rows of the pending pods in it."""
         live = self.live
         listers = None
-        objects = [*live.reserved_objects(), *trial.objects]
+        objects = [*live.reserved_objects().objects, *trial.objects]
         if objects or live.listers.device_claims or trial.like is not None:
             listers = live.listers.fork()
             listers.device_claims = list(live.listers.device_claims)

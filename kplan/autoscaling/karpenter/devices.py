@@ -32,6 +32,7 @@ from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.autoscaling.seam import slices_of
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
+from kplan.framework.listers import key_of
 from kplan.plugins.dynamic_resources.allocator import Picks
 from kplan.plugins.dynamic_resources.claims import AllocatedState, DeviceResult
 from kplan.plugins.dynamic_resources.inventory import (
@@ -44,7 +45,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     SliceInfo,
     pool_of,
 )
-from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, key_of, new_constraint
+from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, new_constraint
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 

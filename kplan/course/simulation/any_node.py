@@ -107,7 +107,7 @@ class AnyNode:
 
     def _fitting(self, pod: PodInfo) -> BoolArray | None:
         session, framework = self._session, self._session.framework_for(pod)
-        if framework is None or framework.has_foreign_plugins or session.extenders or session.nominator:
+        if framework is None or framework.foreign_plugins or session.extenders or session.nominator:
             return None
         if pod.is_terminating or pod.affinity_error or not framework.run_pre_enqueue(pod).is_success:
             return None

@@ -58,7 +58,7 @@ def _is_decided_by_shape(session: Session, pod: int, info: PodInfo) -> bool:
     framework = session.framework_for(info)
     return not (
         framework is None
-        or framework.has_foreign_plugins
+        or framework.foreign_plugins
         or session.extenders
         or info.is_terminating
         or is_unique(info.pod)

@@ -25,10 +25,9 @@ from kplan.api.meta import controller_of
 from kplan.api.quantity import Quantity
 from kplan.api.scheduling import PodGroup
 from kplan.framework.interface import PostFilterResult, Status
-from kplan.framework.listers import PodGroups, group_of
+from kplan.framework.listers import Key, PodGroups, by_key, group_of
 from kplan.plugins.dynamic_resources.inventory import AllocationError, Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.requests import (
-    ClaimKey,
     ClaimProblem,
     ClaimSpec,
     RequestSpec,
@@ -37,7 +36,6 @@ from kplan.plugins.dynamic_resources.requests import (
     consumer_of,
     is_for_extended_resources,
     is_reserved_for,
-    key_of,
 )
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import nano
@@ -90,17 +88,17 @@ class ClaimTracker:
 
     def __init__(self, claims: Iterable[dra.ResourceClaim]) -> None:
         #: the claims in their current state
-        self.claims: dict[ClaimKey, dra.ResourceClaim] = {key_of(claim): claim for claim in claims}
+        self.claims: dict[Key, dra.ResourceClaim] = by_key(claims)
         self._first = self.claims.copy()
         self.allocated = AllocatedState()  #: the allocated devices
         #: claims created for pods that left, which stand for those created for their successors
-        self.inherited: set[ClaimKey] = set()
+        self.inherited: set[Key] = set()
         self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
         #: devices whose state changed, in order; a reader remembers up to where it has read
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, dra.AllocationResult] = {}
-        self._before: dict[str, dict[ClaimKey, dra.ResourceClaim]] = {}
-        self._reserved: defaultdict[str, set[ClaimKey]] = defaultdict(set)
+        self._before: dict[str, dict[Key, dra.ResourceClaim]] = {}
+        self._reserved: defaultdict[str, set[Key]] = defaultdict(set)
         for key, claim in self.claims.items():
             if claim.status.allocation is not None:
                 self.allocated.change(claim.status.allocation, 1)
@@ -122,7 +120,7 @@ class ClaimTracker:
         return [self.claims[key] for key in self._for_extended_resources]
 
     def assign(
-        self, pod: Pod, key: ClaimKey, allocation: dra.AllocationResult | None, group: PodGroup | None = None
+        self, pod: Pod, key: Key, allocation: dra.AllocationResult | None, group: PodGroup | None = None
     ) -> None:
         claim = self.claims[key]
         self._before.setdefault(pod.metadata.identity, {}).setdefault(key, claim)
@@ -136,7 +134,7 @@ class ClaimTracker:
         self.claims[key] = replace(claim, status=status)
         self._reserved[me.uid].add(key)
 
-    def unreserve_group(self, key: ClaimKey, uid: str) -> None:
+    def unreserve_group(self, key: Key, uid: str) -> None:
         self.claims[key] = _without(self.claims[key], uid)
         self._reserved[uid].discard(key)
 
@@ -145,7 +143,7 @@ class ClaimTracker:
         self._unnamed[pod.metadata.identity] = allocation
         self._note(allocation, 1)
 
-    def deallocate(self, key: ClaimKey) -> None:
+    def deallocate(self, key: Key) -> None:
         """Deallocate a claim; a claim that was created for extended resources is deleted."""
         claim = self.claims[key]
         for consumer in claim.status.reserved_for:

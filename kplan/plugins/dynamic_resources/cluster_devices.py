@@ -34,7 +34,7 @@ from kplan.engine.details import MissingDevices
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import match_node_selector
 from kplan.engine.node_table import NodeTable
-from kplan.framework.listers import Listers, by_name
+from kplan.framework.listers import Listers, by_name, key_of
 from kplan.plugins.dynamic_resources.allocator import Positions, Search, Solution, TimedOutError, positions, transferred
 from kplan.plugins.dynamic_resources.claims import ClaimTracker, rank
 from kplan.plugins.dynamic_resources.inventory import (
@@ -51,7 +51,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     prevents_allocation,
     with_rules,
 )
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions, key_of
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
 
 RULES_GATE = "DRADeviceTaintRules"
 """The feature gate with which DeviceTaintRules taint devices."""

@@ -26,7 +26,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of
+from kplan.framework.listers import CLAIMS_GATE, PodGroups, group_of, key_of
 from kplan.framework.results import PluginError
 from kplan.plugins.dynamic_resources.allocator import with_claim_names
 from kplan.plugins.dynamic_resources.claims import (
@@ -55,7 +55,6 @@ from kplan.plugins.dynamic_resources.requests import (
     extended_claim_spec,
     is_broken,
     is_reserved_for,
-    key_of,
     rejection_of,
     requested_resources,
     user_claims,

@@ -24,7 +24,7 @@ from kplan.api.quantity import parse
 from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
 from kplan.framework.interface import Status
-from kplan.framework.listers import group_of
+from kplan.framework.listers import Key, group_of, key_of
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import NANO, is_extended, nano, pod_requests, rounded_requests
@@ -226,16 +226,9 @@ def _lacking(
 _SCHEDULING = "scheduling.k8s.io"
 _GROUPS = "podgroups"
 
-#: (namespace, name)
-ClaimKey = tuple[str, str]
-
 
 class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an error
     """A pod has to wait for one of its claims; the message is upstream's."""
-
-
-def key_of(claim: dra.ResourceClaim) -> ClaimKey:
-    return claim.metadata.namespace, claim.metadata.name
 
 
 def is_for_extended_resources(claim: dra.ResourceClaim) -> bool:
@@ -244,8 +237,8 @@ def is_for_extended_resources(claim: dra.ResourceClaim) -> bool:
 
 def user_claims(
     pod: Pod,
-    claims: Mapping[ClaimKey, dra.ResourceClaim],
-    inherited: Collection[ClaimKey] = (),
+    claims: Mapping[Key, dra.ResourceClaim],
+    inherited: Collection[Key] = (),
     *,
     of_groups: bool = False,
 ) -> list[dra.ResourceClaim]:
