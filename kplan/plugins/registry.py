@@ -11,7 +11,8 @@ Upstream: pkg/scheduler/framework/runtime/registry.go.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
@@ -57,8 +58,7 @@ def guarded(plugin: PluginLike) -> PluginLike:
     """
     if not isinstance(plugin, type):
         return plugin
-    name = getattr(plugin, "name", plugin.__name__)
-    methods = {method: _guard(name, method, getattr(plugin, method)) for method in _METHODS if hasattr(plugin, method)}
+    methods = {method: _guard(plugin, method) for method in _METHODS if hasattr(plugin, method)}
     if _depth(plugin, "final_score") > min(_depth(plugin, "score"), _depth(plugin, "normalize_score")) >= 0:
         methods["final_score"] = _score_in_two_steps  # the inherited one knows nothing of the plugin's own scores
     return cast("PluginLike", type(plugin.__name__, (plugin,), {**methods, "is_out_of_tree": True}))
@@ -73,7 +73,9 @@ def _score_in_two_steps(plugin: Any, cycle: CycleState, nodes: NodeView) -> Any:
     return plugin.normalize_score(cycle, plugin.score(cycle, nodes))
 
 
-def _guard(plugin: str, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(plugin: type, method: str) -> Any:
+    name, function = getattr(plugin, "name", plugin.__name__), getattr(plugin, method)
+
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
@@ -83,14 +85,14 @@ def _guard(plugin: str, method: str, function: Callable[..., Any]) -> Callable[.
         except Exception as error:
             cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise KplanError(
-                f"plugin {plugin} failed in {method}: {cause}",
+                f"plugin {name} failed in {method}: {cause}",
                 hint="this is the plugin's own error; in Python, its traceback appears above this one",
             ) from error
         if problem := _problem(method, result, args):
-            raise KplanError(f"plugin {plugin}: {method} returned {problem}", hint="docs/plugins.md has the rules")
+            raise KplanError(f"plugin {name}: {method} returned {problem}", hint="docs/plugins.md has the rules")
         return result
 
-    return call
+    return staticmethod(call) if isinstance(inspect.getattr_static(plugin, method), staticmethod) else call
 
 
 def _problem(method: str, result: Any, args: tuple[Any, ...]) -> str:

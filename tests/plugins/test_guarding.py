@@ -9,6 +9,7 @@ import kplan
 from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError
 from kplan.framework.interface import CycleState, Handle, Scope
+from kplan.plugins.taint_toleration import TaintToleration
 from tests.plugins.test_registry import configuration, planner, pod
 
 
@@ -29,6 +30,13 @@ class Scoring:
 def asked(answer: Any, base: type = Scoring) -> kplan.Placement:
     plugin = type("Scoring", (base,), {"answer": staticmethod(answer) if callable(answer) else answer})
     return planner(configuration("Scoring"), plugin).place(pod("red"))
+
+
+def test_a_plugin_may_inherit_from_one_of_kplan() -> None:
+    class Mine(TaintToleration):
+        name: ClassVar[str] = "Mine"
+
+    assert planner(configuration("Mine"), Mine).place(pod("red")).outcome == "Scheduled"
 
 
 def test_an_exception_names_the_plugin_and_its_method_and_keeps_its_cause() -> None:
