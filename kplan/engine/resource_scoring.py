@@ -182,7 +182,6 @@ class ResourceScoring:
         self._weights = tuple(resource.weight for resource in resources)
         self._use_requested = use_requested
         self._device_resources = device_resources
-        self._last: tuple[NodeTable, tuple[str, ...], Capacities] | None = None
         self._are_all_counted = all(is_counted(name) and not is_scalar(name) for name in self.names)
 
     def request_for(self, nodes: NodeTable, amounts: Mapping[str, int]) -> ScoredRequest:
@@ -196,11 +195,7 @@ class ResourceScoring:
             ]
             names = tuple(name for name, _ in counted)
             weights = tuple(weight for _, weight in counted)
-        if self._last is None or self._last[0] is not nodes or self._last[1] != names:
-            capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
-            self._last = nodes, names, capacities
-        else:
-            capacities = self._last[2]
+        capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
         wanted = tuple([amounts.get(name, 0) for name in names])
         devices: tuple[int, ...] = ()
         if self._device_resources:

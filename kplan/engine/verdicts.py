@@ -78,7 +78,7 @@ class Verdicts(msgspec.Struct, frozen=True):
     @staticmethod
     def by_index(indices: RowArray, reasons: Sequence[Reason]) -> Verdicts:
         """Return verdicts with at most one reason per node: its index into `reasons`, or -1."""
-        bit_of = np.asarray([0, *(1 << k for k in range(len(reasons)))], _wide_enough(len(reasons)))
+        bit_of = np.asarray([0, *(1 << k for k in range(len(reasons)))], bit_type(len(reasons)))
         return Verdicts(bit_of[indices + 1], tuple(reasons))
 
     @staticmethod
@@ -92,14 +92,14 @@ class Verdicts(msgspec.Struct, frozen=True):
     @staticmethod
     def all_of(*failures: tuple[BoolArray, Reason]) -> Verdicts:
         """Return verdicts in which a node has every reason that holds."""
-        bits: BitArray = np.zeros(len(failures[0][0]), _wide_enough(len(failures)))
+        bits: BitArray = np.zeros(len(failures[0][0]), bit_type(len(failures)))
         for position, (rejected, _) in enumerate(failures):
             bits[rejected] += bits.dtype.type(1 << position) if bits.dtype != np.object_ else 1 << position
         return Verdicts(bits, tuple(reason for _, reason in failures))
 
     def then(self, others: Verdicts) -> Verdicts:
         n_own = len(self.reasons)
-        wide = _wide_enough(n_own + len(others.reasons))
+        wide = bit_type(n_own + len(others.reasons))
         own: BitArray = self.bits.astype(wide)
         later: BitArray = others.bits.astype(wide) << n_own
         unresolvable = None if self.unresolvable is None else self.unresolvable & (self.bits != 0)
@@ -137,8 +137,10 @@ class Verdicts(msgspec.Struct, frozen=True):
         return codes
 
 
-def _wide_enough(n_reasons: int) -> Any:
+def bit_type(n_reasons: int) -> Any:
     """Return the type of the integers that hold a bit for each of some reasons."""
+    if n_reasons <= 8:
+        return np.uint8
     return np.uint32 if n_reasons <= 32 else np.uint64 if n_reasons <= 64 else np.object_
 
 

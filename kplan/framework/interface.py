@@ -218,6 +218,11 @@ class QueueingHintPlugin(Plugin, Protocol):
         """Return whether an event may make a pod schedulable that this plugin rejected."""
 
 
+def no_event_helps(_pod: PodInfo, _event: Event) -> bool:
+    """Return false: the queueing hint of a plugin that waits for what no event brings."""
+    return False
+
+
 class ReservedObjects(NamedTuple):
     """The objects that change once a plugin's reservations are written to the API server."""
 
@@ -495,5 +500,6 @@ __all__ = [
     "ScorePlugin",
     "Status",
     "StatusCode",
+    "no_event_helps",
     "plugins_with",
 ]

@@ -55,11 +55,11 @@ class ImageLocality:
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         index = ImageIndex.of(cycle.cluster.nodes)
         images = pod_images(cycle.pod.pod, with_volumes=self._with_volumes)
-        present = [image for image in dict.fromkeys(images) if row in index.rows(image)]
         return [
             f"image {image} is on the node ({index.size(image) // _MEGABYTE} MiB,"
             f" on {len(index.rows(image))} nodes in all)"
-            for image in present
+            for image in dict.fromkeys(images)
+            if row in index.rows(image)
         ]
 
 
@@ -69,12 +69,7 @@ def pod_images(pod: Pod, *, with_volumes: bool) -> list[str]:
     images = [container.image for container in (*spec.init_containers, *spec.containers)]
     if with_volumes:
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
-    return [with_tag(image) for image in images]
-
-
-def with_tag(image: str) -> str:
-    """Return the name under which a node lists an image: ``latest`` where it has no tag."""
-    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+    return [image if image.rfind(":") > image.rfind("/") else f"{image}:latest" for image in images]
 
 
 def scaled_sizes(nodes: NodeTable, image: str) -> Int64Array:

@@ -62,6 +62,7 @@ class NodeAffinity:
 
     name: ClassVar[str] = "NodeAffinity"
     scope: ClassVar[fwk.Scope] = fwk.Scope.NODE_OBJECT
+    queueing_hint = staticmethod(fwk.no_event_helps)  # it waits for nodes with other labels
 
     def __init__(self, args: NodeAffinityArgs, handle: fwk.Handle) -> None:
         added = args.added_affinity
@@ -75,10 +76,6 @@ class NodeAffinity:
         spec = pod.pod.spec
         node_affinity = None if spec.affinity is None else spec.affinity.node_affinity
         return _encoder.encode((spec.node_selector, node_affinity)) if spec.node_selector or node_affinity else None
-
-    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
-        """Wait for nodes with other labels, which no event brings."""
-        return False
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Skip pods without required affinity; return the node names where every term names some."""

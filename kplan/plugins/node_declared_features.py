@@ -17,7 +17,7 @@ from kplan.engine.details import Detail, UndeclaredFeature
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP_SHAPE, CycleState, Event, Handle, PreFilterResult, Scope
+from kplan.framework.interface import SKIP_SHAPE, CycleState, Handle, PreFilterResult, Scope, no_event_helps
 from kplan.rules.pod_info import PodInfo
 
 REASON_UNDECLARED = "node(s) didn't match Pod's required features"
@@ -48,16 +48,13 @@ class NodeDeclaredFeatures:
 
     name: ClassVar[str] = "NodeDeclaredFeatures"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    queueing_hint = staticmethod(no_event_helps)  # it waits for nodes that declare more
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass
 
     def reads(self, pod: PodInfo) -> Hashable:
         return needed_features(pod.pod)
-
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for nodes that declare more, which no event brings."""
-        return False
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         features = needed_features(cycle.pod.pod)

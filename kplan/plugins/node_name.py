@@ -13,7 +13,7 @@ import numpy as np
 from kplan.engine.details import Detail, OtherNodeName
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Event, Handle, Scope
+from kplan.framework.interface import CycleState, Handle, Scope, no_event_helps
 from kplan.rules.pod_info import PodInfo
 
 REASON_NOT_REQUESTED = "node(s) didn't match the requested node name"
@@ -24,16 +24,13 @@ class NodeName:
 
     name: ClassVar[str] = "NodeName"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    queueing_hint = staticmethod(no_event_helps)  # it waits for the node of that name
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass
 
     def reads(self, pod: PodInfo) -> Hashable:
         return pod.pod.spec.node_name
-
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for the node of that name, which no event brings."""
-        return False
 
     def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
         requested = cycle.pod.pod.spec.node_name

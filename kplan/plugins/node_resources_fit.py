@@ -37,7 +37,7 @@ from kplan.engine.resource_scoring import (
     ScoredRequest,
     utilization_table,
 )
-from kplan.engine.verdicts import Code, Reason, Verdicts
+from kplan.engine.verdicts import Code, Reason, Verdicts, bit_type
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Event, Handle, PodDeleted, PreFilterResult, Scope
 from kplan.health.nodes import unusable_resources
@@ -200,18 +200,12 @@ def least_allocated_score(requested: Int64Array, capacities: Capacities) -> Int6
     that truncates, after multiplication; a resource that would be exceeded scores 0, and one that the node does not
     have does not count. Upstream: leastResourceScorer.
     """
-    unused = capacities.allocatable - requested
-    percent = _float_percent(unused, capacities)
-    if percent is not None:  # and so nothing is exceeded
-        return _average_of_percentages(percent, capacities)
-    np.maximum(unused, 0, out=unused)
-    return _average(unused, capacities)
+    return _average(np.maximum(capacities.allocatable - requested, 0), capacities)
 
 
 def most_allocated_score(requested: Int64Array, capacities: Capacities) -> Int64Array:
     """Return scores by the used share, 0 (empty) to 100 (full or exceeded). Upstream: mostResourceScorer."""
-    used = np.minimum(requested, capacities.allocatable)
-    return _average(used, capacities)
+    return _average(np.minimum(requested, capacities.allocatable), capacities)
 
 
 def requested_to_capacity_ratio_score(
@@ -222,8 +216,7 @@ def requested_to_capacity_ratio_score(
     `by_utilization` is int64 of shape (101,). The utilization is truncated to a whole number, the average rounded,
     halves away from zero. Upstream: buildRequestedToCapacityRatioScorerFunction.
     """
-    used = np.minimum(requested, capacities.allocatable)
-    scores = by_utilization[_to_percent(used, capacities)]
+    scores = by_utilization[_to_percent(np.minimum(requested, capacities.allocatable), capacities)]
     weights = np.where(scores > 0, capacities.weights, 0)
     weight_sum = weights.sum(axis=0)
     total = (scores * weights).sum(axis=0)
@@ -301,7 +294,7 @@ def _fits_everywhere(state: _PreFilterState, cluster: Cluster) -> bool:
 
 def _bits_of_all(state: _PreFilterState, nodes: NodeView) -> BitArray:
     is_full: BoolArray = nodes.pod_count >= nodes.take(nodes.cluster.nodes.allowed_pods)
-    bits = is_full.astype(_bit_type(state))
+    bits = is_full.astype(bit_type(len(state.requests) + 1))
     for k, request in enumerate(state.requests, start=1):
         insufficient = request.amount > nodes.allocatable(request.resource) - nodes.requested(request.resource)
         if request.delegated is not None:
@@ -319,14 +312,7 @@ def _bits_of_row(state: _PreFilterState, nodes: NodeView, row: int) -> BitArray:
             return _bits_of_all(state, nodes)  # int64 columns wrap around
         if request.amount > free and (request.delegated is None or not request.delegated[row]):
             bits |= 1 << k
-    return np.asarray([bits], _bit_type(state))
-
-
-def _bit_type(state: _PreFilterState) -> type[np.generic]:
-    n_reasons = len(state.requests) + 1
-    if n_reasons <= 8:
-        return np.uint8
-    return np.uint32 if n_reasons <= 32 else np.uint64 if n_reasons <= 64 else np.object_
+    return np.asarray([bits], bit_type(len(state.requests) + 1))
 
 
 def _pod_details(nodes: NodeView, position: int) -> list[Detail]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.storage import Volume, VolumeSources
-from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.node_table import NodeTable
@@ -394,8 +394,6 @@ REASON_NOT_INSTALLED = "{} CSI driver is not installed on the node"
 SCALING_GATE = "VolumeLimitScaling"
 """The feature gate with which CSIDriver objects may keep pods off nodes that lack the driver."""
 
-_WORD_BITS = 64
-
 
 class _PreFilterState(msgspec.Struct, frozen=True):
     """The volumes of the incoming pod, by number and by driver."""
@@ -411,6 +409,11 @@ class _Counts(NamedTuple):
     used: Int64Array
     new: Int64Array
     is_over: BoolArray
+
+
+def _not_installed(driver: str) -> Reason:
+    detail = MissingDriver(driver=driver)
+    return Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, lambda _position: [detail])
 
 
 class NodeVolumeLimits:
@@ -467,9 +470,7 @@ class NodeVolumeLimits:
         for driver in state.by_driver if self._checks_drivers else ():
             rows = self.catalogue.missing(driver, is_own=driver in state.resolved.own_drivers)
             if rows is not None and rows.any():
-                details = [MissingDriver(driver=driver)]
-                reason = Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, partial(_same, details))
-                missing.append((nodes.take(rows), reason))
+                missing.append((nodes.take(rows), _not_installed(driver)))
         return Verdicts.first_of(*missing).then(verdicts) if missing else verdicts
 
     def _limit_verdicts(self, state: _PreFilterState, nodes: NodeView) -> Verdicts:
@@ -487,8 +488,12 @@ class NodeVolumeLimits:
             exceeded |= count.is_over
         details = partial(self._details, state, counts, nodes)
         reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
-        pod_problems = self._pod_problems(nodes)
-        return _with_errors(exceeded, reason, pod_problems) if pod_problems else Verdicts.where(exceeded, reason)
+        problems = self._pod_problems(nodes)
+        texts = list(dict.fromkeys(problems.values()))
+        indices: RowArray = np.where(exceeded, 0, -1)
+        for position, text in problems.items():  # an error replaces the reason
+            indices[position] = 1 + texts.index(text)
+        return Verdicts.by_index(indices, [reason, *(Reason(text, Code.ERROR) for text in texts)])
 
     def _counts(self, driver: str, numbers: list[int], nodes: NodeView, delta: _AttachedDelta) -> _Counts:
         """Count a driver's volumes on each node.
@@ -527,12 +532,12 @@ class NodeVolumeLimits:
         if nodes.delta is not None:
             positions.update(nodes.delta.positions.tolist())
         is_limited = nodes.take(self.catalogue.is_limited)
-        problems = {
-            position: next(filter(None, (running(infos[pod]).problem for pod in nodes.pods_at(position))), "")
+        return {
+            position: problem
             for position in sorted(positions)
             if is_limited[position]
+            and (problem := next(filter(None, (running(infos[pod]).problem for pod in nodes.pods_at(position))), ""))
         }
-        return {position: problem for position, problem in problems.items() if problem}
 
     def _details(
         self, state: _PreFilterState, counts: dict[str, _Counts], nodes: NodeView, position: int
@@ -558,16 +563,3 @@ class NodeVolumeLimits:
             attached.volumes[number].driver == driver and row not in attached.holders[number]
             for number in attached.attached_to.get(row, ())
         )
-
-
-def _same(details: list[MissingDriver], _position: int) -> list[MissingDriver]:
-    return details
-
-
-def _with_errors(exceeded: BoolArray, reason: Reason, pod_problems: dict[int, str]) -> Verdicts:
-    """Return verdicts in which errors replace the reason; each distinct text has a bit, in integers of enough bits."""
-    texts = list(dict.fromkeys(pod_problems.values()))
-    bits: BitArray = exceeded.astype(np.uint64 if len(texts) < _WORD_BITS else object)
-    for position, text in pod_problems.items():
-        bits[position] = 1 << (1 + texts.index(text))
-    return Verdicts(bits, (reason, *(Reason(text, Code.ERROR) for text in texts)))

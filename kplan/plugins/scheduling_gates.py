@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kplan.framework.interface import SUCCESS, Event, Handle, Scope, Status
+from kplan.framework.interface import SUCCESS, Handle, Scope, Status, no_event_helps
 from kplan.rules.pod_info import PodInfo
 
 
@@ -16,13 +16,10 @@ class SchedulingGates:
 
     name: ClassVar[str] = "SchedulingGates"
     scope: ClassVar[Scope] = Scope.NODE_OBJECT
+    queueing_hint = staticmethod(no_event_helps)  # it waits for the gates to be removed
 
     def __init__(self, args: None, handle: Handle) -> None:
         pass
-
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for the gates to be removed, which no event brings."""
-        return False
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Reject a pod with gates; the message lists them all, in their order."""

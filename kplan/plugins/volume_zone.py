@@ -18,8 +18,17 @@ from kplan.engine.matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import SKIP, SKIP_SHAPE, CycleState, Event, Handle, PreFilterResult, Scope, Status
-from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
+from kplan.framework.interface import (
+    SKIP,
+    SKIP_SHAPE,
+    CycleState,
+    Handle,
+    PreFilterResult,
+    Scope,
+    Status,
+    no_event_helps,
+)
+from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found
 
 REASON_CONFLICT = "node(s) had no available volume zone"
@@ -50,14 +59,11 @@ class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     scope: ClassVar[Scope] = Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
+    queueing_hint = staticmethod(no_event_helps)  # it waits for volumes or nodes in other zones
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: None, handle: Handle) -> None:
         self.listers = handle.listers
-
-    def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        """Wait for volumes or nodes in other zones, which no event brings."""
-        return False
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""

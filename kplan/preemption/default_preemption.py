@@ -373,12 +373,9 @@ class _PreemptionError(Exception):
 
 def _is_being_preempted(info: PodInfo) -> bool:
     """Whether a pod is terminating because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
-    if not info.is_terminating:
-        return False
-    for condition in info.pod.status.conditions:
-        if condition.type == "DisruptionTarget":
-            return (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
-    return False
+    conditions = info.pod.status.conditions if info.is_terminating else ()
+    first = next((condition for condition in conditions if condition.type == "DisruptionTarget"), None)
+    return first is not None and (first.status, first.reason) == ("True", "PreemptionByScheduler")
 
 
 def _raise_errors(run: DryRun) -> None:

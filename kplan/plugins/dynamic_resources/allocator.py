@@ -40,7 +40,6 @@ from kplan.plugins.dynamic_resources.inventory import (
     NodePools,
     Pool,
     Selection,
-    device_matches,
     prevents_allocation,
 )
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions, new_constraint
@@ -438,7 +437,7 @@ class Search:
             is_selectable = wanted.selectable[device.index] = (
                 self._selects(wanted.class_expressions, f"class {wanted.spec.class_name}", device)
                 and self._selects(wanted.spec.expressions, f"claim {_NAMED.format(wanted.claim)}", device)
-                and (not device.slice.is_per_device or device_matches(device, self._node))
+                and device.is_on(self._node)
             )
         return is_selectable
 

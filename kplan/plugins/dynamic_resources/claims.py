@@ -34,7 +34,6 @@ from kplan.plugins.dynamic_resources.requests import (
     claim_spec,
     claims_of_group,
     consumer_of,
-    is_for_extended_resources,
     is_reserved_for,
 )
 from kplan.rules.pod_info import PodInfo
@@ -93,7 +92,11 @@ class ClaimTracker:
         self.allocated = AllocatedState()  #: the allocated devices
         #: claims created for pods that left, which stand for those created for their successors
         self.inherited: set[Key] = set()
-        self._for_extended_resources = [key for key, claim in self.claims.items() if is_for_extended_resources(claim)]
+        self._for_extended_resources = [
+            key
+            for key, claim in self.claims.items()
+            if claim.metadata.annotations.get(dra.EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
+        ]
         #: devices whose state changed, in order; a reader remembers up to where it has read
         self.log: list[DeviceId] = []
         self._unnamed: dict[str, dra.AllocationResult] = {}

@@ -46,7 +46,6 @@ from kplan.plugins.dynamic_resources.inventory import (
     PoolId,
     Selection,
     SliceInfo,
-    device_matches,
     gather_pools,
     prevents_allocation,
     with_rules,
@@ -136,19 +135,17 @@ class Catalogue:
         """Return the pools that a node can reach; raises AllocationError if a slice cannot be used."""
         cached = self._pools.get(node.metadata.name)
         if cached is None or cached[0] is not node:
-            cached = self._pools[node.metadata.name] = node, self._gather(node)
+            try:
+                cached = node, gather_pools(self.inventory, node)
+            except AllocationError as error:
+                cached = node, error
+            else:
+                for pool in cached[1].pools:
+                    self._nodes_of_pool[pool.id].add(node.metadata.name)
+            self._pools[node.metadata.name] = cached
         if isinstance(cached[1], AllocationError):
             raise cached[1]
         return cached[1]
-
-    def _gather(self, node: Node) -> NodePools | AllocationError:
-        try:
-            pools = gather_pools(self.inventory, node)
-        except AllocationError as error:
-            return error
-        for pool in pools.pools:
-            self._nodes_of_pool[pool.id].add(node.metadata.name)
-        return pools
 
     def gather_all_pools(self, nodes: NodeTable) -> None:
         if nodes not in self._gathered:
@@ -175,8 +172,7 @@ class Catalogue:
             return tuple(
                 device
                 for _, device in self.pools(node).candidates
-                if (not device.slice.is_per_device or device_matches(device, node))
-                and all(result.matches(device) for result in results)
+                if device.is_on(node) and all(result.matches(device) for result in results)
             )
         except (AllocationError, CelCompileError, CelError, CostLimitError):
             return ()

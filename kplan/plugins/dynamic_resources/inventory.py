@@ -82,6 +82,10 @@ class DeviceInfo:
         #: whether requests for some capacity are rounded or limited
         self.has_policies = any(capacity.request_policy is not None for capacity in device.capacity.values())
 
+    def is_on(self, node: Node) -> bool:
+        """Whether the device is on a node that reaches its slice; raises AllocationError."""
+        return not self.slice.is_per_device or _is_on(node, self.device)
+
     def as_unshared(self) -> DeviceInfo:
         return DeviceInfo(replace(self.device, allow_multiple_allocations=None), self.slice, self.index)
 
@@ -251,11 +255,6 @@ def _is_on(node: Node, place: dra.Device | dra.ResourceSliceSpec) -> bool:
     return compiled.matches(node.metadata.labels, node.metadata.name)
 
 
-def device_matches(device: DeviceInfo, node: Node) -> bool:
-    """Whether a device of a slice with per-device node selection is on a node; raises AllocationError."""
-    return _is_on(node, device.device)
-
-
 def gather_pools(inventory: Inventory, node: Node) -> NodePools:
     """Return the pools that a node can reach, by driver and name, those with binding conditions last.
 
@@ -278,7 +277,7 @@ def _is_relevant(slice_: SliceInfo, node: Node) -> bool:
             return True
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
             return _is_on(node, spec)
-        return slice_.is_per_device and any(device_matches(device, node) for device in slice_.devices)
+        return slice_.is_per_device and any(device.is_on(node) for device in slice_.devices)
     except AllocationError as error:
         text = f"gather pool information: failed to perform node selection for slice {slice_.name}: {error}"
         raise AllocationError(text) from None

@@ -231,10 +231,6 @@ class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an e
     """A pod has to wait for one of its claims; the message is upstream's."""
 
 
-def is_for_extended_resources(claim: dra.ResourceClaim) -> bool:
-    return claim.metadata.annotations.get(dra.EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
-
-
 def user_claims(
     pod: Pod,
     claims: Mapping[Key, dra.ResourceClaim],

@@ -294,7 +294,6 @@ class InterPodAffinity:
         self._required: Recent[RequiredTerms] = Recent(MAX_CACHED)
         self._preferred: Recent[list[TermCounts]] = Recent(MAX_CACHED)
         self._running: Recent[RunningTerms] = Recent(MAX_CACHED)
-        self._last_running: tuple[PodInfo, RunningTerms] | None = None
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for pods that the pod wants to be near, and for those to leave that keep it off or that it keeps off."""
@@ -379,15 +378,11 @@ class InterPodAffinity:
         return lines
 
     def _running_terms(self, pod: PodInfo) -> RunningTerms:
-        if self._last_running is None or self._last_running[0] is not pod:
-            running = self._running.get(
-                (pod.namespace, frozenset(pod.labels.items())),
-                lambda: RunningTerms(
-                    self._cluster, pod, self._listers.namespace_labels(pod.namespace), self._hard_affinity_weight
-                ),
-            )
-            self._last_running = pod, running
-        running = self._last_running[1]
+        def read() -> RunningTerms:
+            labels = self._listers.namespace_labels(pod.namespace)
+            return RunningTerms(self._cluster, pod, labels, self._hard_affinity_weight)
+
+        running = self._running.get((pod.namespace, frozenset(pod.labels.items())), read)
         running.refresh()
         return running
 

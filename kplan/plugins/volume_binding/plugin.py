@@ -43,7 +43,7 @@ from kplan.plugins.volume_binding.finding import (
     storage_scores,
 )
 from kplan.rules import volumes as volume_rules
-from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
+from kplan.rules.pod_info import read_by_volume_plugins
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -74,6 +74,7 @@ class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
+    queueing_hint = staticmethod(fwk.no_event_helps)  # it waits for other volumes, classes or nodes
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: fwk.Handle) -> None:
@@ -87,10 +88,6 @@ class VolumeBinding:
         if handle.release.is_on(STORAGE_SCORING_GATE):
             shape = (args or VolumeBindingArgs()).defaulted(handle.release).shape
             self._by_utilization = utilization_table(shape or ())
-
-    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
-        """Wait for other volumes, classes or nodes, which no event brings."""
-        return False
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""
