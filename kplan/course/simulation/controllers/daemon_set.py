@@ -16,7 +16,7 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
-from kplan.api.workloads import DaemonSet
+from kplan.api.workloads import DaemonSet, RollingUpdate
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
 
 ON_DELETE = "OnDelete"
@@ -37,20 +37,13 @@ class WantedDaemonSet(msgspec.Struct, frozen=True):
     @staticmethod
     def of(obj: DaemonSet, revision: str) -> WantedDaemonSet:
         strategy = obj.spec.update_strategy
-        rolling = strategy.rolling_update
-        surge = rolling.max_surge if rolling is not None else None
-        unavailable = rolling.max_unavailable if rolling is not None else None
+        rolling = strategy.rolling_update or RollingUpdate()
         return WantedDaemonSet(
             revision,
             strategy.type or ROLLING_UPDATE,
-            0 if surge is None else surge,
-            1 if unavailable is None else unavailable,
+            rolling.max_surge or 0,
+            1 if rolling.max_unavailable is None else rolling.max_unavailable,
         )
-
-    @property
-    def allows_surge(self) -> bool:
-        """Whether a node may have an old and a new pod for a while."""
-        return self.strategy == ROLLING_UPDATE and self.max_surge not in (0, "0%")
 
 
 class Eligibility(msgspec.Struct, frozen=True):
@@ -77,7 +70,8 @@ def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequ
     actions: list[Action] = [Delete(pod, f"it has ended ({pod.phase})") for pod in ended]
     running = [pod for pod in staying if pod not in ended]
     running.sort(key=lambda pod: (not pod.node, pod.created, pod.name))
-    if not wanted.allows_surge:
+    may_surge = wanted.strategy == ROLLING_UPDATE and wanted.max_surge not in (0, "0%")
+    if not may_surge:
         return actions + [Delete(pod, "one pod a node") for pod in running[1:]]
     if not running:
         return [*actions, Create("the node has none", wanted.revision, node=node)] if eligible.should_run else actions
@@ -116,25 +110,17 @@ class NodeProgress(msgspec.Struct, frozen=True):
     is_available: bool = False  #: the old pod is ready, or the new one where there is no old one
 
 
-def _split(
-    wanted: WantedDaemonSet, pods: Collection[ObservedPod]
-) -> tuple[ObservedPod | None, ObservedPod | None] | None:
-    """Return a node's new and its old pod; None where it has several of either. Upstream: findUpdatedPodsOnNode."""
+def node_progress(
+    wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
+) -> NodeProgress:
+    """Return how a rollout stands on a node with these pods. Upstream: findUpdatedPodsOnNode."""
     staying = [pod for pod in pods if not pod.is_terminating]
     new = [pod for pod in staying if pod.revision == wanted.revision]
     old = [pod for pod in staying if pod.revision != wanted.revision]
     if len(new) > 1 or len(old) > 1:
-        return None
-    return next(iter(new), None), next(iter(old), None)
-
-
-def node_progress(
-    wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
-) -> NodeProgress:
-    split = _split(wanted, pods)
-    if split is None:
         return NodeProgress(Role.WAITING)
-    return _surging(eligible, *split) if surges else _replacing(*split)
+    only_new, only_old = next(iter(new), None), next(iter(old), None)
+    return _surging(eligible, only_new, only_old) if surges else _replacing(only_new, only_old)
 
 
 def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
@@ -193,11 +179,8 @@ class DaemonLedger:
         self._n_available = 0
         self._candidates: list[tuple[int, str]] = []  # a heap, with stale entries
         self._in_heap: set[tuple[int, str]] = set()
-        for node, theirs in pods.items():
-            self.note(node, theirs)
-        for node in nodes:
-            if node not in pods:
-                self.note(node, ())
+        for node in dict.fromkeys((*pods, *nodes)):
+            self.note(node, pods.get(node, ()))
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
         eligible = self.nodes.get(node)
@@ -208,14 +191,23 @@ class DaemonLedger:
         else:
             due = manage(self.wanted, node, eligible, pods)
         self._set_due(node, due)
-        self._forget_progress(node)
+        former = self._progress.pop(node, None)
+        if former is not None:
+            del self._by_role[former.role][node]
+            self._n_available -= former.is_available
         if not pods:
             self._added.pop(node, None)
             return
         if node not in self._added:
             self._n_added += 1
             self._added[node] = self._n_added
-        self._set_progress(node, node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0))
+        now = node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0)
+        self._progress[node] = self._by_role[now.role][node] = now
+        self._n_available += now.is_available
+        entry = (self._added[node], node)
+        if now.role is Role.CANDIDATE and entry not in self._in_heap:
+            heapq.heappush(self._candidates, entry)
+            self._in_heap.add(entry)
 
     def _set_due(self, node: str, due: list[Action]) -> None:
         place = self._order.get(node)
@@ -235,22 +227,8 @@ class DaemonLedger:
             heapq.heappush(self._due_here, (place, node))
             self._in_due_heap.add(node)
 
-    def _forget_progress(self, node: str) -> None:
-        known = self._progress.pop(node, None)
-        if known is not None:
-            del self._by_role[known.role][node]
-            self._n_available -= known.is_available
-
-    def _set_progress(self, node: str, now: NodeProgress) -> None:
-        self._progress[node] = self._by_role[now.role][node] = now
-        self._n_available += now.is_available
-        entry = (self._added[node], node)
-        if now.role is Role.CANDIDATE and entry not in self._in_heap:
-            heapq.heappush(self._candidates, entry)
-            self._in_heap.add(entry)
-
     def actions(self, draws: Random | None = None) -> list[Action]:
-        """Return which pods to create or delete next; a further call goes on from there.
+        """Return which pods to create, then which to delete, in one sync; a further call goes on from there.
 
         The controller walks through a Go map of nodes: `draws` decides which of them come first, else their order does.
         """
@@ -259,7 +237,9 @@ class DaemonLedger:
         actions += [action for node in gone for action in self._due[node]]
         if not actions and self.wanted.strategy != ON_DELETE:
             actions = self._roll_surging(draws) if self._surge else self._roll_replacing(draws)
-        return _in_one_go(actions)
+        creations = [action for action in actions if isinstance(action, Create)]
+        deletions = [action for action in actions if isinstance(action, Delete)]
+        return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]
 
     def _first_due_here(self) -> list[Action]:
         """Return what is due on nodes of the cluster, in their order: at least as much as one sync carries out."""
@@ -323,10 +303,3 @@ def _some(nodes: Sequence[str], n: int, draws: Random | None) -> list[str]:
         return list(nodes[: max(n, 0)])
     left = list(nodes)
     return [left.pop(draws.randrange(len(left))) for _ in range(n)]
-
-
-def _in_one_go(wanted: Sequence[Action]) -> list[Action]:
-    """Return the first actions, creations before deletions, as many as the controller carries out in one sync."""
-    creations = [action for action in wanted if isinstance(action, Create)]
-    deletions = [action for action in wanted if isinstance(action, Delete)]
-    return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kplan.api.meta import IntOrString
-from kplan.api.workloads import Deployment
+from kplan.api.workloads import Deployment, RollingUpdate
 from kplan.course.simulation.controllers.observed import count, scaled
 
 RECREATE = "Recreate"
@@ -32,14 +32,12 @@ class WantedDeployment(msgspec.Struct, frozen=True):
     @staticmethod
     def of(obj: Deployment) -> WantedDeployment:
         strategy = obj.spec.strategy
-        rolling = strategy.rolling_update
-        surge = rolling.max_surge if rolling is not None else None
-        unavailable = rolling.max_unavailable if rolling is not None else None
+        rolling = strategy.rolling_update or RollingUpdate()
         return WantedDeployment(
             count(obj.spec.replicas),
             RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
-            DEFAULT_SHARE if surge is None else surge,
-            DEFAULT_SHARE if unavailable is None else unavailable,
+            DEFAULT_SHARE if rolling.max_surge is None else rolling.max_surge,
+            DEFAULT_SHARE if rolling.max_unavailable is None else rolling.max_unavailable,
             obj.spec.paused,
         )
 
@@ -87,55 +85,35 @@ def actions(wanted: WantedDeployment, observed: Iterable[ObservedReplicaSet]) ->
     sets = sorted(observed, key=lambda replica_set: replica_set.age)
     new = next((replica_set for replica_set in sets if replica_set.is_new), None)
     old = [replica_set for replica_set in sets if replica_set is not new]
-    if wanted.paused or _is_scaling(wanted, sets):
+    # Whether the deployment's replicas have changed since its sets were last scaled.
+    is_scaled = any(one.replicas > 0 and one.desired not in (None, wanted.replicas) for one in sets)
+    if wanted.paused or is_scaled:
         return _scale(wanted, new, old)
     if wanted.strategy == RECREATE:
         return _recreate(wanted, new, old)
     return _roll(wanted, new, old)
 
 
-def _is_scaling(wanted: WantedDeployment, sets: Iterable[ObservedReplicaSet]) -> bool:
-    """Tell whether the deployment's replicas have changed since its sets were last scaled."""
-    return any(replica_set.replicas > 0 and replica_set.desired not in (None, wanted.replicas) for replica_set in sets)
-
-
 def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> list[Scale]:
+    """Scale the sets in proportion; a set that is annotated with other numbers is scaled for its annotations alone."""
     because = f"scaled to {wanted.replicas}"
-    only = _active_or_latest(new, old)
-    if only is not None:
-        is_settled = only.replicas == wanted.replicas
-        return [] if is_settled else [Scale(only.name, wanted.replicas, because)]
-    if new is not None and _is_saturated(wanted, new):
+    sets = [*old, *([] if new is None else [new])]
+    active = [replica_set for replica_set in sets if replica_set.replicas > 0]
+    if len(active) <= 1:
+        # The only set with pods, or the newest where none has any. Upstream: FindActiveOrLatest.
+        chosen = active or sets[-1:]
+        return [Scale(one.name, wanted.replicas, because) for one in chosen if one.replicas != wanted.replicas]
+    if new is not None and new.replicas == wanted.replicas == new.desired == new.available:
         return [Scale(replica_set.name, 0, because) for replica_set in old if replica_set.replicas > 0]
-    active = [replica_set for replica_set in (*old, *([] if new is None else [new])) if replica_set.replicas > 0]
-    if wanted.strategy != ROLLING_UPDATE or not active:
+    if wanted.strategy != ROLLING_UPDATE:
         return []
-    sizes = _proportions(wanted, active)
+    sizes, annotated = _proportions(wanted, active), (wanted.replicas, wanted.max_pods)
     return [
         Scale(replica_set.name, sizes[replica_set.name], because)
         for replica_set in active
-        if sizes[replica_set.name] != replica_set.replicas or _needs_note(wanted, replica_set)
+        if sizes[replica_set.name] != replica_set.replicas
+        or (replica_set.desired, replica_set.max_replicas) != annotated
     ]
-
-
-def _active_or_latest(new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet]) -> ObservedReplicaSet | None:
-    """Return the only set with pods, or the newest where none has any; None where several have."""
-    if new is None and not old:
-        return None
-    active = [
-        replica_set for replica_set in (*reversed(old), *([] if new is None else [new])) if replica_set.replicas > 0
-    ]
-    if not active:
-        return new if new is not None else old[-1]
-    return active[0] if len(active) == 1 else None
-
-
-def _is_saturated(wanted: WantedDeployment, new: ObservedReplicaSet) -> bool:
-    return new.replicas == wanted.replicas == new.desired == new.available
-
-
-def _needs_note(wanted: WantedDeployment, replica_set: ObservedReplicaSet) -> bool:
-    return replica_set.desired != wanted.replicas or replica_set.max_replicas != wanted.max_pods
 
 
 def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet]) -> dict[str, int]:

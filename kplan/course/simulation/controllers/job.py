@@ -15,7 +15,7 @@ from random import Random
 
 import msgspec
 
-from kplan.api.workloads import Job, OnExitCodes, PodFailurePolicy, PodFailurePolicyRule
+from kplan.api.workloads import Job, OnExitCodes, PodFailurePolicy
 from kplan.course.simulation.controllers.observed import (
     PHASES,
     Action,
@@ -156,28 +156,22 @@ def actions(
     """
     if wanted.is_over:
         return []
-    why = wanted.why_ended
-    if why:
+    if why := wanted.why_ended or ("suspended" if wanted.is_suspended else ""):
         return [Delete(pod, why) for pod in pods]
-    if wanted.is_suspended:
-        return [Delete(pod, "suspended") for pod in pods]
-    active = _wanted_active(wanted, len(pods))
+    if wanted.completions is None:
+        active = len(pods) if wanted.succeeded else wanted.parallelism
+    else:
+        active = max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
+    because = f"{active} wanted at a time"
     leaving = _surplus(wanted, pods, max(len(pods) - active, 0), draws)
     if leaving:
-        return [Delete(pod, f"{active} wanted at a time") for pod in leaving[:MAX_AT_A_TIME]]
+        return [Delete(pod, because) for pod in leaving[:MAX_AT_A_TIME]]
     missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
-    because = f"{active} wanted at a time"
     if not wanted.is_indexed:
         return [Create(because)] * max(missing, 0)
     used = {pod.index for pod in pods} | wanted.completed_indexes | wanted.failed_indexes
     free = (index for index in range(wanted.completions or 0) if index not in used)
     return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
-
-
-def _wanted_active(wanted: WantedJob, n_active: int) -> int:
-    if wanted.completions is None:
-        return n_active if wanted.succeeded else wanted.parallelism
-    return max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
 
 
 def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Random | None) -> list[ObservedPod]:
@@ -250,7 +244,7 @@ def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tu
             if not container:
                 continue
             how = f"Container {container} for pod {pod.key} failed with exit code {EXIT_CODE}"
-        elif _is_about_disruption(rule) and not pod.is_deleted:
+        elif not pod.is_deleted and _CONDITION in [(one.type, one.status) for one in rule.on_pod_conditions]:
             how = f"Pod {pod.key} has condition {_CONDITION[0]}"
         else:
             continue
@@ -262,10 +256,6 @@ def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tu
             is_assumed=bool(container),
         )
     return Failure()
-
-
-def _is_about_disruption(rule: PodFailurePolicyRule) -> bool:
-    return any((pattern.type, pattern.status) == _CONDITION for pattern in rule.on_pod_conditions)
 
 
 def _container(wanted: OnExitCodes | None, containers: tuple[str, ...]) -> str:

@@ -82,18 +82,28 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
     condemned = sorted(
         (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
     )
-    misfits = (ordinal for ordinal, pod in by_ordinal.items() if ordinal in ordinals and _is_misfit(pod))
-    misfit = min(misfits, default=None)
-    if misfit is not None:
-        # The controller fails to update it, sync after sync, and comes no further.
-        return _live(wanted, ordinals[: _batch_end(wanted, misfit - wanted.start)], by_ordinal)
+    misfits = [
+        ordinal - wanted.start
+        for ordinal, pod in by_ordinal.items()
+        if ordinal in ordinals and pod.is_misfit and not pod.is_terminating and pod.phase not in ENDED
+    ]
+    if misfits:
+        # The controller fails to update it, sync after sync, and comes no further: than to it, or to the end of its
+        # batch (slowStartBatch).
+        end = min(misfits) if wanted.is_ordered else 2 ** (min(misfits) + 1).bit_length() - 1
+        return _live(wanted, ordinals[:end], by_ordinal)
     actions = _live(wanted, ordinals, by_ordinal)
+    because = f"{wanted.replicas} wanted"
     if not wanted.is_ordered:
-        surplus = [Delete(pod, _surplus(wanted)) for pod in condemned if not pod.is_terminating]
+        surplus = [Delete(pod, because) for pod in condemned if not pod.is_terminating]
         return [*actions, *surplus, *_update(wanted, ordinals, by_ordinal)]
     if actions or not all(_is_available(by_ordinal.get(ordinal)) for ordinal in ordinals):
         return actions
-    return _shrink(wanted, condemned) if condemned else _update(wanted, ordinals, by_ordinal)
+    if not condemned:
+        return _update(wanted, ordinals, by_ordinal)
+    first, *lower = condemned  # a lower surplus pod may have to become available first
+    may_go = not first.is_terminating and (first.is_available or all(map(_is_available, lower)))
+    return [Delete(first, because)] if may_go else []
 
 
 def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
@@ -112,29 +122,8 @@ def _live(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[
     return actions
 
 
-def _is_misfit(pod: ObservedPod) -> bool:
-    return pod.is_misfit and not pod.is_terminating and pod.phase not in ENDED
-
-
-def _batch_end(wanted: WantedStatefulSet, place: int) -> int:
-    """Return up to where a sync goes that fails at a pod: to this one, or to the end of its batch (slowStartBatch)."""
-    return place if wanted.is_ordered else 2 ** (place + 1).bit_length() - 1
-
-
-def _surplus(wanted: WantedStatefulSet) -> str:
-    return f"{wanted.replicas} wanted"
-
-
 def _is_available(pod: ObservedPod | None) -> bool:
     return pod is not None and pod.is_available and pod.phase not in ENDED
-
-
-def _shrink(wanted: WantedStatefulSet, condemned: Sequence[ObservedPod]) -> list[Action]:
-    """Delete the surplus pod with the highest ordinal, unless a lower surplus pod has to become available first."""
-    first, *rest = condemned
-    if first.is_terminating or (not first.is_available and not all(map(_is_available, rest))):
-        return []
-    return [Delete(first, _surplus(wanted))]
 
 
 def _recreate(wanted: WantedStatefulSet, stale: Sequence[ObservedPod]) -> list[Action]:
