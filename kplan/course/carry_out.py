@@ -132,7 +132,7 @@ class Opening:
         if self.additions:
             add_bounds(simulation, self.autoscalers, self.additions)
         if draws is not None and draws_turns:
-            simulation.draw_turns(draws)
+            simulation.controllers.draws = simulation.queue.draws = draws
             if self.base.options.sample and len(simulation.session.cluster):
                 simulation.session.sampling.start_index = draws.randrange(len(simulation.session.cluster))
         return simulation

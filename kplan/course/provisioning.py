@@ -255,9 +255,9 @@ class Growing:
             departure = Departure(simulation, name, growth.autoscaler.removal, removal.reason, departed)
             simulation.timers.post(simulation.now + ready_at, departure.begin)
 
-    def _departed(self, simulation: Simulation, name: str, *, is_gone: bool) -> None:
+    def _departed(self, simulation: Simulation, name: str, *, is_done: bool) -> None:
         self._leaving.discard(name)
-        if not is_gone and self._watch is not None:
+        if not is_done and self._watch is not None:
             self._watch.keep(name, self._micros(simulation))
         self._unneeded -= {name}
         self._again_at = min(self._again_at, simulation.now)

@@ -88,7 +88,7 @@ class Replacements:
             if one.added is not None or one.pod not in change.blocked  # else it is still there
         ]
         if change.simulation.circle:
-            unreplaced = {pod.key for pod in change.simulation.life.unreplaced}
+            unreplaced = {pod.key for lost in change.simulation.lost.values() for pod in lost}
             self.all = [
                 structs.replace(one, is_circling=one.added is None and one.pod in unreplaced) for one in self.all
             ]

@@ -25,7 +25,7 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, selector_of_controller
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, bounds_of
-from kplan.course.simulation.syncs import offer_pod, offer_set
+from kplan.course.simulation.syncs import offer
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.framework.cycle import schedule_pod, stored_message_of
@@ -181,7 +181,7 @@ class Applying:
                 return self._workloads.add_replication_controller(obj), None
             added = self._workloads.add_replica_set(obj)
             if not added.is_controlled:
-                offer_set(self._simulation, added)
+                offer(self._simulation, DeploymentState, obj.metadata.namespace, added.labels)
             return added, None
         before, state.replicas = state.replicas, count(obj.spec.replicas)
         state.because, state.min_ready = "", obj.spec.min_ready_seconds
@@ -248,7 +248,8 @@ class Applying:
         whole = WholeTemplate(decode_object(dict(update.content), _POD).content)
         row, refusal = self._simulation.life.create_pod(update.obj, whole)
         if row is not None:
-            offer_pod(self._simulation, row)
+            info = self._simulation.infos[row]
+            offer(self._simulation, Owner, info.namespace, info.labels)
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 
@@ -260,27 +261,23 @@ def _is_settled(owner: Owner | DeploymentState) -> bool:
 
 def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
     """Return every pod that has not ended, by namespace and name."""
-    messages = simulation.messages
-    pods = []
-    for row, pod in simulation.pods.items():
-        pods.append(
-            PodAtRest(
-                namespace=pod.namespace,
-                name=pod.name,
-                workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
-                new=pod.is_new,
-                node=pod.node or None,
-                message=messages.get(row, ""),
-            )
+    pods = (
+        PodAtRest(
+            namespace=pod.namespace,
+            name=pod.name,
+            workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
+            new=pod.is_new,
+            node=pod.node or None,
+            message=simulation.messages.get(row, ""),
         )
+        for row, pod in simulation.pods.items()
+    )
     return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
 
 
 def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tuple[WorkloadChange, ...]:
     """Return the workloads whose manifests were applied, in that order, then those whose pods moved."""
-    changes: dict[str, WorkloadChange] = {}
-    for entry in applied:
-        changes[entry.update.key] = workload_change(simulation, entry)
+    changes = {entry.update.key: workload_change(simulation, entry) for entry in applied}
     moved = {step.workload for step in simulation.log.steps if step.pod}
     for key in sorted(moved - changes.keys()):
         owner = simulation.workloads.find(key)
@@ -350,7 +347,7 @@ def _describe(
         current = len(pods)
     else:
         pods = [pod for theirs in owners for pod in theirs.pods.values()]
-        current = sum(theirs.n_current for theirs in owners)
+        current = sum(theirs.is_current(pod) for theirs in owners for pod in theirs.pods.values())
     down = simulation.node_lifecycle.down
     if down or owner is None:
         ready = sum(pod.is_ready and pod.row not in down for pod in pods)

@@ -69,10 +69,6 @@ class ReplicaSetState(Owner):
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - all its pods are
         return self.parent is None or self.template == self.parent.template
 
-    @property
-    def n_current(self) -> int:
-        return len(self.pods) if self.parent is None or self.template == self.parent.template else 0
-
     def _count(self, pod: ObservedPod, sign: int) -> None:
         super()._count(pod, sign)
         if pod.node:

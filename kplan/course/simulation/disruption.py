@@ -267,9 +267,7 @@ def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
     if selector.is_nothing:
         return None
     metadata, spec = budget.metadata, budget.spec
-    has_failed = any(
-        condition.reason == SYNC_FAILED and condition.status == "False" for condition in budget.status.conditions
-    )
+    has_failed = any((one.reason, one.status) == (SYNC_FAILED, "False") for one in budget.status.conditions)
     return BudgetState(
         metadata.namespace,
         metadata.name,

@@ -54,10 +54,17 @@ def is_cordoned(simulation: Simulation, name: str) -> bool:
 
 
 class OnEnd(Protocol):
-    """Listens for the end of a node's drain."""
+    """Listens for the end of a node's drain, or of its removal."""
 
-    def __call__(self, name: str, *, is_empty: bool) -> None:
-        """Receive the name of a node, and whether it is empty."""
+    def __call__(self, name: str, *, is_done: bool) -> None:
+        """Receive the name of a node, and whether it is empty, or gone."""
+
+
+def _in_order(pods: Iterable[ObservedPod], nodes: Sequence[str]) -> list[ObservedPod]:
+    """Return the pods that are on some nodes, in the order of these, then by name."""
+    order = {node: index for index, node in enumerate(nodes)}
+    there = (pod for pod in pods if pod.node in order)
+    return sorted(there, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
 
 
 class Drain:
@@ -109,31 +116,25 @@ class Drain:
 
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
-        order = {node: index for index, node in enumerate(nodes)}
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
-        rows = [row for node in order for row in cluster.pods_on[cluster.nodes.row_of[node]]]
-        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in order]
+        rows = [row for node in dict.fromkeys(nodes) for row in cluster.pods_on[cluster.nodes.row_of[node]]]
+        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in nodes]
         evictable = [
             pod
             for pod in map(pods.__getitem__, rows)
             if not isinstance(self._simulation.owner(pod.row), DaemonSetState)
             and self._pod(pod).metadata.annotations.mirror is None
         ]
-        return sorted(evictable, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+        return _in_order(evictable, nodes)
 
     def _pod(self, pod: ObservedPod) -> Pod:
         return self._simulation.infos[pod.row].pod
 
     def obstacle(self, pod: ObservedPod) -> str:
         """Return why kubectl does not delete a pod, or the API does not evict it; empty where nothing prevents it."""
-        words = self._words_of_kubectl(pod)
-        return words or ("" if self._options.disable_eviction else self._simulation.disruptions.refusal(pod))
-
-    def _words_of_kubectl(self, pod: ObservedPod) -> str:
-        """Return why kubectl does not even try; empty where it does."""
         missing = self._missing_flags(pod)
         if not missing:
-            return ""
+            return "" if self._options.disable_eviction else self._simulation.disruptions.refusal(pod)
         owner = self._simulation.owner(pod.row)
         if owner is not None and FORCE in missing:
             return f'cannot delete daemonsets.apps "{owner.ref.name}" not found'
@@ -163,11 +164,9 @@ class Drain:
             there = [pod for pod in pods if pod.node == node]
             culprits = [pod for pod in there if missing[pod.row]]
             self.note_blocked(culprits)
-            flags = {flag for pod in culprits for flag in missing[pod.row]}
+            flags = tuple(sorted({flag for pod in culprits for flag in missing[pod.row]}, reverse=True))
             names = tuple(pod.key for pod in culprits)
-            self.refused.append(
-                RefusedNode(node=node, pods=names, stays=len(there), flags=tuple(sorted(flags, reverse=True)))
-            )
+            self.refused.append(RefusedNode(node=node, pods=names, stays=len(there), flags=flags))
         return [pod for pod in pods if pod.node not in refused]
 
     def is_skipped(self, pod: ObservedPod) -> bool:
@@ -216,9 +215,7 @@ class Drain:
 
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
-        order = {node: index for index, node in enumerate(nodes)}
-        pods = [pod for pod in self._simulation.pods.values() if pod.node in order]
-        return sorted(pods, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+        return _in_order(self._simulation.pods.values(), nodes)
 
     def tell_to_go(self, pod: ObservedPod) -> None:
         """Evict a pod, or delete it where the options say so; one that goes already is only hurried."""
@@ -311,11 +308,15 @@ class Drain:
             simulation.log.note_change()
         is_first = not self._waiting[row]
         self._waiting[row] = words
-        if words != VIOLATED:
-            self._fail(row)
-        else:
+        if words == VIOLATED:
             seconds = self._patience.retry + (self._patience.refusal if is_first else 0.0)
             self._try_again(row, partial(self._evict, row), seconds, is_idle=self._evicts_until == math.inf)
+            return
+        # The API server answers with an error, after which kubectl does not try again.
+        self._given_up[row] = self._waiting.pop(row)
+        self._is_node_failed = True
+        if not self._waiting:
+            simulation.later(0.0, lambda: self._end_node(is_empty=not self._is_node_failed))
 
     def _try_again(self, row: int, act: Act, seconds: float, *, is_idle: bool) -> None:
         """Try something again later, unless nothing has happened since the last try, and nothing will.
@@ -342,13 +343,6 @@ class Drain:
         if self._waiting.pop(row, None) is not None and not self._waiting:
             self._end_node(is_empty=not self._is_node_failed)
 
-    def _fail(self, row: int) -> None:
-        """Note that the API server answers an eviction with an error, after which it is not tried again."""
-        self._given_up[row] = self._waiting.pop(row)
-        self._is_node_failed = True
-        if not self._waiting:
-            self._simulation.later(0.0, lambda: self._end_node(is_empty=not self._is_node_failed))
-
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
         if is_empty:
@@ -357,7 +351,7 @@ class Drain:
             self._simulation.log.note_change()
         self._is_node_failed = False
         if self._on_end is not None:
-            self._on_end(self._node, is_empty=is_empty)
+            self._on_end(self._node, is_done=is_empty)
         self._simulation.later(0.0, self._next_node)
 
     def _give_up(self) -> None:
@@ -418,29 +412,28 @@ def drain_warnings(
 
     `lost`: nodes that have failed. `is_over`: nothing happens any more, so that pods that nobody has told to go stay.
     """
-    given_up = [InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()]
-    of_drains = [*_not_reached(drains), *_hanging(drains), *_not_ready(simulation, drains), *given_up]
-    return [*of_drains, *_left_on_lost(simulation, lost, is_over=is_over)]
+    not_reached = [(work, name) for work in drains for name in work.not_reached]
+    return [
+        *(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why_not_reached(work, name)) for work, name in not_reached),
+        *_hanging(drains),
+        *_not_ready(simulation, drains),
+        *(InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()),
+        *_left_on_lost(simulation, lost, is_over=is_over),
+    ]
 
 
 def timed_out(drains: Iterable[Drain]) -> dict[str, str]:
     """Return the nodes that kubectl drain gives up although their pods will be gone, unless some never are, and why."""
     left = {name: n for work in drains for name, n in work.timed_out.items() if n}
     hanging = {obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends}
-    return {
-        name: _GIVEN_UP.format("1 pod is" if n == 1 else f"{n} pods are")
-        for name, n in left.items()
-        if name not in hanging
-    }
+    return {name: _GIVEN_UP.format(_pods(n, "is", "are")) for name, n in left.items() if name not in hanging}
 
 
-def _not_reached(drains: Iterable[Drain]) -> list[InputWarning]:
-    return [
-        InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why(work, name)) for work in drains for name in work.not_reached
-    ]
+def _pods(n: int, verb: str, plural_verb: str) -> str:
+    return f"1 pod {verb}" if n == 1 else f"{n} pods {plural_verb}"
 
 
-def _why(work: Drain, name: str) -> str:
+def _why_not_reached(work: Drain, name: str) -> str:
     if not work.waits_at:
         return "is not drained, because a node before it cannot be emptied"
     pods = work.leaving([name])
@@ -461,7 +454,7 @@ def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
         InputWarning(
             "DrainHangs",
             f"Node/{name}",
-            _HANGING.format(_GIVES_UP if name in given_up else _WAITS, "1 pod stays" if n == 1 else f"{n} pods stay"),
+            _HANGING.format(_GIVES_UP if name in given_up else _WAITS, _pods(n, "stays", "stay")),
         )
         for name, n in sorted(left.items())
     ]
@@ -488,7 +481,7 @@ def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [
-        InputWarning(code, f"Node/{name}", message.format("1 pod there stays" if n == 1 else f"{n} pods there stay"))
+        InputWarning(code, f"Node/{name}", message.format(_pods(n, "there stays", "there stay")))
         for (code, name, message), n in sorted(left.items())
         if n
     ]

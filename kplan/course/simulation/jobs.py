@@ -188,7 +188,8 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     n_left = len(state.pods) + len(actions) - 2 * len(gone)
     n_leaving = len(state.terminating) + sum(bool(pod.node) for pod in gone)
     is_ended = bool(wanted.why_ended)
-    is_done = is_ended or (n_left == 0 and _is_complete(wanted))
+    is_complete = wanted.succeeded >= (1 if wanted.completions is None else wanted.completions)
+    is_done = is_ended or (n_left == 0 and is_complete)
     if is_ended:
         wanted = replace(wanted, is_stopped=True)
     has_ended = sum(not ended.is_terminating for ended in state.uncounted.values() if not ended.is_success)
@@ -215,29 +216,23 @@ def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord
         for row, ended in state.uncounted.items()
         if ended.is_success or not ended.is_terminating or state.counts_leaving
     }
-    index_failures, out = _index_failures(state, counted)
-    delayed = _delayed(state, counted, out)
+    index_failures, failed_indexes = _index_failures(state, counted)
+    delayed = _delayed(state, counted, failed_indexes)
     counted = {row: ended for row, ended in counted.items() if row not in delayed}
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
-    record = state.record.with_ended(succeeded, failed)
-    return counted, _wanted(state, succeeded, failed, out), record, index_failures
-
-
-def _wanted(state: JobState, succeeded: list[Ended], failed: list[Ended], failed_indexes: frozenset[int]) -> WantedJob:
-    """Return what the job wants once these pods are counted."""
-    wanted = state.wanted
-    indexes = wanted.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
-    n_succeeded = len(indexes) if wanted.is_indexed else wanted.succeeded + len(succeeded)
-    return replace(
-        wanted,
-        succeeded=n_succeeded,
-        failed=wanted.failed + sum(pod.failure.is_counted for pod in failed),
+    before = state.wanted
+    indexes = before.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
+    policies = (pod.failure.fails_job for pod in failed if pod.failure.fails_job)
+    wanted = replace(
+        before,
+        succeeded=len(indexes) if before.is_indexed else before.succeeded + len(succeeded),
+        failed=before.failed + sum(pod.failure.is_counted for pod in failed),
         completed_indexes=indexes,
         failed_indexes=failed_indexes,
-        failed_by_policy=wanted.failed_by_policy
-        or next((pod.failure.fails_job for pod in failed if pod.failure.fails_job), ""),
+        failed_by_policy=before.failed_by_policy or next(policies, ""),
     )
+    return counted, wanted, state.record.with_ended(succeeded, failed), index_failures
 
 
 def _index_failures(state: JobState, ended: Mapping[int, Ended]) -> tuple[IndexFailures, frozenset[int]]:
@@ -283,7 +278,3 @@ def _backed_off(
     allowed = [action for action in actions if not isinstance(action, Create) or action.index not in state.waits]
     waiting = [state.waits[action.index] for action in actions if isinstance(action, Create) and action not in allowed]
     return allowed, min(waiting, default=None)
-
-
-def _is_complete(wanted: WantedJob) -> bool:
-    return wanted.succeeded > 0 if wanted.completions is None else wanted.succeeded >= wanted.completions

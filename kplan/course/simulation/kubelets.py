@@ -88,7 +88,7 @@ class Kubelets:
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
         motion = self._motion
-        motion.queue.flush(motion.starts_at, motion.now)
+        motion.queue.retry(motion.now, motion.now - MAX_WAIT, motion.starts_at)
         has_settled = motion.timers.are_idle and motion.now - motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
         if not has_settled:
             motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
@@ -104,8 +104,8 @@ class Kubelets:
     def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
         times, row = self.durations_of(pod, owner), pod.row
         since = seconds(info.pod.status.start_time) or pod.created
-        if self._is_lost(row) and _is_marked(info):
-            self._motion.marked[row] = _turned_unready(info) or self._motion.now
+        if self._is_lost(row) and (ready := _marked(info)) is not None:
+            self._motion.marked[row] = seconds(ready.last_transition_time) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
             self._by_kubelet(row, self._later(times.start.seconds, self.become_ready))
         elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
@@ -390,16 +390,12 @@ def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
     return changed
 
 
-def _turned_unready(info: PodInfo) -> float | None:
-    """Return since when a pod shows as not ready; None where it does not, or nobody knows."""
-    ready = next((condition for condition in info.pod.status.conditions if condition.type == "Ready"), None)
-    return None if ready is None or ready.status != "False" else seconds(ready.last_transition_time)
-
-
-def _is_marked(info: PodInfo) -> bool:
-    """Tell whether a pod's containers are ready, and only the node controller has it show as not ready."""
-    status = {condition.type: condition.status for condition in info.pod.status.conditions}
-    return status.get("Ready") == "False" and status.get("ContainersReady", "True") == "True"
+def _marked(info: PodInfo) -> PodCondition | None:
+    """Return the condition by which the node controller has a pod show as not ready whose containers are ready."""
+    conditions = {condition.type: condition for condition in info.pod.status.conditions}
+    ready, containers = conditions.get("Ready"), conditions.get("ContainersReady")
+    are_ready = containers is None or containers.status == "True"
+    return ready if ready is not None and ready.status == "False" and are_ready else None
 
 
 def _has_elder(owner: DaemonSetState, pod: ObservedPod) -> bool:

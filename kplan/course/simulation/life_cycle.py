@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import Pod, ReplicationController
+from kplan.api.kinds import type_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
@@ -71,13 +72,8 @@ class LifeCycle:
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
-        listers, key = self._motion.session.listers, (obj.metadata.namespace, obj.metadata.name)
-        if isinstance(obj, ReplicaSet):
-            listers.replica_sets[key] = obj
-        elif isinstance(obj, StatefulSet):
-            listers.stateful_sets[key] = obj
-        else:
-            listers.replication_controllers[key] = obj
+        by_name = getattr(self._motion.session.listers, type_of(obj).attribute)
+        by_name[obj.metadata.namespace, obj.metadata.name] = obj
 
     def create(self, owner: Owner, wanted: Create) -> bool:
         """Create a pod; tell whether the API server accepts it."""
@@ -172,11 +168,6 @@ class LifeCycle:
                 del lost[position]
                 return
 
-    @property
-    def unreplaced(self) -> list[ObservedPod]:
-        """The pods that are gone, although not their owner told them to go, and that it has not replaced."""
-        return [pod for lost in self._motion.lost.values() for pod in lost]
-
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
 
@@ -189,7 +180,8 @@ class LifeCycle:
             adopted = self._motion.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
             owner.join(adopted)
             self._motion.circles.note(adopted, owner, 1)
-        self._motion.maker.note_unseen(owner)
+        message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
+        self._motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
     def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
@@ -247,10 +239,9 @@ class LifeCycle:
         if leaving is not None:
             self.nodes.pod_leaves(leaving)
         if owner is not None:
-            if leaving is None:
-                owner.leave(pod)
-            else:
-                owner.retire(leaving)
+            owner.leave(pod)
+            if leaving is not None:
+                owner.keep(leaving)
             if not by_owner:
                 self._motion.lost.setdefault(owner.workload.key, []).append(pod)
                 doubt = owner.failed(pod)

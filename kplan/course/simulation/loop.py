@@ -75,10 +75,6 @@ class Simulation(Motion):
         self.life.kubelet, self.life.nodes = self.kubelets, self.node_lifecycle
         self.on_misfit = self._note_misfit
 
-    def draw_turns(self, draws: Random) -> None:
-        """Draw the order of equal pods, and of controllers that create pods, as chance decides it in a cluster."""
-        self.controllers.draws = self.queue.draws = draws
-
     def fork(self, snapshot: Snapshot, random: Random | None = None) -> Simulation:
         """Return a copy of this simulation in which nothing has moved yet, on a session of its own.
 
@@ -128,9 +124,7 @@ class Simulation(Motion):
         known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
-            scheduled = next(
-                (condition for condition in info.pod.status.conditions if condition.type == "PodScheduled"), None
-            )
+            scheduled = next((one for one in info.pod.status.conditions if one.type == "PodScheduled"), None)
             self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
@@ -177,7 +171,7 @@ class Simulation(Motion):
                 break
             if queue.has_active if scheduler.leaving else queue:
                 row = queue.pop()
-                if not self._notice_round(row):
+                if self._begins_round_too_many(row):
                     break
                 yield from self._take_turn(row)
                 continue
@@ -206,20 +200,18 @@ class Simulation(Motion):
         yield result
         self.scheduler.carry_out(result)
 
-    def _notice_round(self, row: int) -> bool:
-        """Count the round in which a pod is tried; return False where that would be one too many."""
+    def _begins_round_too_many(self, row: int) -> bool:
+        """Count the round in which a pod is tried; tell whether that is one too many."""
         if row in self._in_round or not self.rounds:
-            if self.rounds >= self.max_rounds:
-                self.hit_limit = True
-                return False
-            self.rounds += 1
+            self.hit_limit = self.rounds >= self.max_rounds
+            self.rounds += not self.hit_limit
             self._in_round.clear()
         self._in_round.add(row)
-        return True
+        return self.hit_limit
 
     def retry_pending(self) -> None:
         """Have the scheduler try all pending pods again, as it does after some minutes without an event."""
-        self.queue.retry_all(self.now)
+        self.queue.retry(self.now)
 
     def try_untried(self) -> None:
         """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""

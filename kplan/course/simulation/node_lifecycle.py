@@ -333,9 +333,9 @@ class NodeLifecycle:
             self._kubelets.end(pod.row)
 
     def _watch_collector(self, name: str) -> None:
-        if self._is_out_of_service(name) and not self._motion.timers.has(f"collection on {name}"):
-            at = self._motion.now + COLLECTOR_SECONDS
-            self._motion.timers.post(at, partial(self._collect_terminating, name), f"collection on {name}")
+        timers, key = self._motion.timers, f"collection on {name}"
+        if self._is_out_of_service(name) and not timers.has(key):
+            timers.post(self._motion.now + COLLECTOR_SECONDS, partial(self._collect_terminating, name), key)
 
     def _collect_terminating(self, name: str) -> None:
         for pod in self._pods_on(name) if self._is_out_of_service(name) else ():
@@ -401,8 +401,7 @@ class NodeLifecycle:
         """Have the cloud's controller look for the machine of a node that is not ready."""
         is_missed = name in self._without_machine and self._condition(name, READY) != _TRUE
         if is_missed and is_of_cloud(self._node(name)):
-            because = "its machine does not exist any more"
-            self._motion.later(CLOUD_SECONDS, partial(self.delete, name, because))
+            self._motion.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
 
     def _follow_conditions(self, name: str, *, only_adds: bool = False) -> None:
         """Give a node the taints of its conditions that keep pods away. Upstream: doNoScheduleTaintingPass."""
@@ -426,9 +425,7 @@ class NodeLifecycle:
 
     def _swap(self, name: str, key: str) -> None:
         """Give a node the taint of this key, which has its pods go, and take the opposite one away."""
-        added = stamp(self._motion.now)
-        taint = Taint(key=key, effect=NO_EXECUTE, time_added=added)
-        self._retaint(name, [taint], set())
+        self._retaint(name, [Taint(key=key, effect=NO_EXECUTE, time_added=stamp(self._motion.now))], set())
         self._retaint(name, (), {(other, NO_EXECUTE) for other in (NOT_READY, UNREACHABLE) if other != key})
 
     def _taint_next(self, zone_name: str) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
@@ -20,7 +19,7 @@ from kplan.api.meta import controller_of
 from kplan.autoscaling.seam import RemovalTimes
 from kplan.changes.values import DrainOptions, Upgrade
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
-from kplan.course.simulation.draining import Drain, is_cordoned
+from kplan.course.simulation.draining import Drain, OnEnd, is_cordoned
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
@@ -46,7 +45,7 @@ class NodeUpgrade:
         self._simulation = simulation
         self._left = list(nodes)
         self._n_out = len(nodes)  # how many nodes have not come back yet
-        self._upgrade = upgrade
+        self._upgrade, self._timeout = upgrade, math.inf if upgrade.timeout is None else upgrade.timeout
         self._options = options
         self._drains = drains
         self._has_failed = False
@@ -79,15 +78,15 @@ class NodeUpgrade:
             self._options,
             [name],
             afterwards=self._left,
-            timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout,
+            timeout=self._timeout,
             on_end=partial(self._ended, was_cordoned=was_cordoned),
         )
         self._drains.append(drain)
         drain.begin()
 
-    def _ended(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
+    def _ended(self, name: str, *, is_done: bool, was_cordoned: bool) -> None:
         simulation, upgrade = self._simulation, self._upgrade
-        if not is_empty and not upgrade.is_forced:
+        if not is_done and not upgrade.is_forced:
             self._has_failed = True
             self._drains[-1].not_reached = tuple(self._left)
             if upgrade.uncordons_failed:
@@ -96,7 +95,7 @@ class NodeUpgrade:
             return
         for drain in self._drains:
             drain.timed_out.pop(name, None)  # a forced upgrade goes on, which is no error
-        simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_empty, was_cordoned=was_cordoned))
+        simulation.later(upgrade.pause, partial(self._replace, name, is_empty=is_done, was_cordoned=was_cordoned))
 
     def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
         simulation, upgrade = self._simulation, self._upgrade
@@ -131,14 +130,9 @@ class NodeUpgrade:
         """Empty and remove the further nodes, once all others are back."""
         surge = self._upgrade.surge
         self._simulation.life.cordon(surge)
+        times = RemovalTimes(timeout=self._timeout)
         for name in surge:
-            times = RemovalTimes(timeout=math.inf if self._upgrade.timeout is None else self._upgrade.timeout)
-            departure = Departure(self._simulation, name, times, "the upgrade is through", _ignore)
-            departure.begin()
-
-
-def _ignore(name: str, *, is_gone: bool) -> None:
-    """Take no note of a further node that is gone."""
+            Departure(self._simulation, name, times, "the upgrade is through").begin()
 
 
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
@@ -210,26 +204,14 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
         simulation.log.add_node(StepEvent.REMOVED, name, because)
 
 
-class OnDeparture(Protocol):
-    """Listens for the end of a node's removal."""
-
-    def __call__(self, name: str, *, is_gone: bool) -> None:
-        """Receive the name of a node, and whether it has left; else it stays."""
-
-
 class Departure:
     """A node that is emptied and then leaves; one that cannot be emptied in time stays.
 
-    `on_end`: called when the node has left, or stays.
+    `on_end`: called when the node is gone, or stays.
     """
 
     def __init__(
-        self,
-        simulation: Simulation,
-        name: str,
-        times: RemovalTimes,
-        because: str,
-        on_end: OnDeparture,
+        self, simulation: Simulation, name: str, times: RemovalTimes, because: str, on_end: OnEnd | None = None
     ) -> None:
         self._simulation, self._name, self._times = simulation, name, times
         self._because, self._on_end = because, on_end
@@ -237,28 +219,25 @@ class Departure:
 
     def begin(self) -> None:
         """Keep further pods away from the node, and then evict its own."""
-        simulation = self._simulation
+        simulation, times = self._simulation, self._times
         self._began = simulation.now
         simulation.life.cordon([self._name])
         drain = Drain(
-            simulation,
-            _EVICT_ALL,
-            [self._name],
-            timeout=self._times.timeout,
-            on_end=self._ended,
-            patience=self._times.patience,
+            simulation, _EVICT_ALL, [self._name], timeout=times.timeout, on_end=self._emptied, patience=times.patience
         )
-        self._simulation.later(self._times.delay, drain.begin)
+        simulation.later(times.delay, drain.begin)
 
-    def _ended(self, name: str, *, is_empty: bool) -> None:
-        if not is_empty:
-            self._simulation.life.uncordon(name)
-            self._simulation.log.add_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
-            self._on_end(name, is_gone=False)
+    def _emptied(self, name: str, *, is_done: bool) -> None:
+        if is_done:
+            rest = max(self._began + self._times.least - self._simulation.now, 0.0)
+            self._simulation.later(rest + self._times.after, self._leave)
             return
-        rest = max(self._began + self._times.least - self._simulation.now, 0.0)
-        self._simulation.later(rest + self._times.after, partial(self._leave, name))
+        self._simulation.life.uncordon(name)
+        self._simulation.log.add_node(StepEvent.NEEDED, name, "it cannot be emptied in time")
+        if self._on_end is not None:
+            self._on_end(name, is_done=False)
 
-    def _leave(self, name: str) -> None:
-        depart(self._simulation, name, self._because)
-        self._on_end(name, is_gone=True)
+    def _leave(self) -> None:
+        depart(self._simulation, self._name, self._because)
+        if self._on_end is not None:
+            self._on_end(self._name, is_done=True)

@@ -132,11 +132,6 @@ class Owner:
         return True
 
     @property
-    def n_current(self) -> int:
-        """How many of its pods are created from the current template."""
-        return sum(map(self.is_current, self.pods.values()))
-
-    @property
     def is_cut_short(self) -> bool:
         """Whether it wants too many pods, and enough exist to know how further ones would fare."""
         return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_created >= MAX_REPLICAS)
@@ -162,12 +157,8 @@ class Owner:
         if not pod.node:
             self.n_waiting += sign * pod.is_new
 
-    def retire(self, pod: ObservedPod) -> None:
-        """Count an active pod as terminating from now on; `pod` is its new state."""
-        self.leave(pod)
-        self.keep(pod)
-
     def keep(self, pod: ObservedPod) -> None:
+        """Count a pod as terminating from now on."""
         self.terminating[pod.row] = pod
 
     def bury(self, pod: ObservedPod) -> None:

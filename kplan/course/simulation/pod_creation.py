@@ -33,10 +33,6 @@ from kplan.workloads.expansion import generated_claims, pinned, stateful_claims,
 from kplan.workloads.manifests import WrittenWorkload
 
 
-def same(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    return claim
-
-
 class SetClaims:
     """Creates and deletes the claims of stateful sets.
 
@@ -50,7 +46,7 @@ class SetClaims:
         self._numbers = count(1)
         self._fresh: list[str] = []
         #: binds a new claim to a volume where its class does so at once
-        self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = same
+        self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = lambda claim: claim
 
     def mounted(self, stateful_set: StatefulSet, pod: Pod) -> Pod:
         return stateful_claims(stateful_set, pod, self._snapshot, self._claims)[0]
@@ -130,6 +126,9 @@ GENERATION_LABEL = "pod-template-generation"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+
+_UNCHANGED = ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
+"""Fields of a pod that neither its node nor time changes."""
 
 _OF_SPEC = ("host_ports", "_terms_or_error")
 _OF_TEMPLATE = ("shape", "controller", *_OF_SPEC)
@@ -266,19 +265,15 @@ class PodMaker:
             return True
         if owner.has_revision:
             return info.labels.get(REVISION_LABEL) == owner.wanted.revision
-        model = self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod
-        return REVISION_LABEL in info.labels and _looks_like(info.pod.spec, model.spec)
-
-    def note_unseen(self, owner: Owner) -> None:
-        """Warn that the snapshot has pods of a workload, but not the workload."""
-        message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
-        self._note([InputWarning("UnseenWorkload", owner.ref.key, message)])
+        spec, model = info.pod.spec, self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod.spec
+        is_alike = all(getattr(spec, field) == getattr(model, field) for field in _UNCHANGED)
+        return REVISION_LABEL in info.labels and is_alike
 
     def refusal_of(self, what: Named) -> str:
         """Return why the API server refuses a new object; empty where it accepts it, which counts it in quotas."""
         warnings: list[InputWarning] = []
         words = self._admitter.refusal_of_object(what, warnings)
-        self._note(warnings)
+        self.warnings |= dict.fromkeys(warnings)
         return words
 
     def _set_of(self, owner: Owner | None) -> StatefulSet | None:
@@ -311,7 +306,9 @@ class PodMaker:
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         template = owner.template_of(wanted.revision)
         if wanted.revision not in owner.templates:
-            self._note([_unknown_revision(owner, wanted.revision)])
+            is_newest = "is not in the snapshot, so its pods are created from the newest template"
+            unknown = InputWarning("UnknownRevision", owner.ref.key, f"revision {wanted.revision} {is_newest}")
+            self.warnings[unknown] = None
         key: tuple[object, ...] = (owner.ref, wanted.revision, wanted.node, id(template), whole is None)
         is_run = isinstance(owner, JobState) and owner.parent is not None
         if is_run and not _depends_on_labels(template.spec):
@@ -324,7 +321,7 @@ class PodMaker:
             # Words about a pod of a stateful set, or of a run, have its own name.
             if not (admitted.refusal and is_of_set) and not (is_run and (admitted.refusal or admitted.warnings)):
                 models.get(key, lambda: admitted)
-        self._note(model.warnings)
+        self.warnings |= dict.fromkeys(model.warnings)
         return model.info, model.refusal
 
     def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
@@ -360,12 +357,8 @@ class PodMaker:
 
     def _admit(self, pod: Pod, whole: WholeTemplate | None) -> tuple[Pod, str]:
         admitted = self._admitter.admit(pod, whole)
-        self._note(admitted.warnings)
+        self.warnings |= dict.fromkeys(admitted.warnings)
         return admitted.pod, admitted.rejected or ""
-
-    def _note(self, warnings: Iterable[InputWarning]) -> None:
-        for warning in warnings:
-            self.warnings[warning] = None
 
     def _name(self, owner: Owner, wanted: Create) -> str:
         prefix = owner.ref.name
@@ -418,19 +411,6 @@ def _depends_on_labels(spec: PodSpec) -> bool:
         or spec.affinity is not None
         or any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
     )
-
-
-def _looks_like(spec: PodSpec, model: PodSpec) -> bool:
-    """Tell whether a running pod has the fields that a new one would have, those aside that nodes and time change."""
-    return all(
-        getattr(spec, field) == getattr(model, field)
-        for field in ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
-    )
-
-
-def _unknown_revision(owner: Owner, revision: str) -> InputWarning:
-    message = f"revision {revision} is not in the snapshot, so its pods are created from the newest template"
-    return InputWarning("UnknownRevision", owner.ref.key, message)
 
 
 def with_status(info: PodInfo, **fields: str) -> PodInfo:

@@ -135,8 +135,11 @@ class RetryQueue:
         first = heapq.heappop(self._active)
         if self.draws is None or first[1] not in self._created:
             return first[1]
-        equal = [first]
-        while self._active and self._is_equal(first, self._active[0]):
+        equal = [first]  # only chance decides which of them comes first
+        while self._active:
+            key, other = self._active[0]
+            if key[:-1] != first[0][:-1] or self._created.get(other, "") != self._created[first[1]]:
+                break
             entry = heapq.heappop(self._active)
             if not self._is_stale(entry[1]):
                 equal.append(entry)
@@ -144,10 +147,6 @@ class RetryQueue:
         for entry in equal:
             heapq.heappush(self._active, entry)
         return chosen[1]
-
-    def _is_equal(self, entry: tuple[Any, int], other: tuple[Any, int]) -> bool:
-        """Tell whether only chance decides which of two pods comes first."""
-        return entry[0][:-1] == other[0][:-1] and self._created.get(other[1], "") == self._created[entry[1]]
 
     def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
         """Requeue the pods that an event may make schedulable.
@@ -164,22 +163,15 @@ class RetryQueue:
                 for pod, stamp in pods.items():
                     self._requeue(pod, stamp, now)
 
-    def retry_all(self, now: float) -> None:
-        """Requeue all pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes."""
-        for group in list(self._waiting):
-            for pod, stamp in self._waiting.pop(group).items():
-                self._requeue(pod, stamp, now)
+    def retry(self, now: float, before: float = math.inf, began: float = -math.inf) -> None:
+        """Requeue the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes.
 
-    def flush(self, began: float, now: float) -> None:
-        """Requeue pods that have waited for an event for too long. Upstream: flushUnschedulablePodsLeftover.
-
-        `began`: when the clock started; pods that were rejected before count as rejected then.
+        `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
+        earlier count as rejected then.
         """
-        latest = now - MAX_WAIT
         for group in list(self._waiting):
-            pods = self._waiting[group]
-            for pod, stamp in tuple(pods.items()):
-                if max(self._failed_at[pod], began) < latest:
+            for pod, stamp in tuple(self._waiting[group].items()):
+                if max(self._failed_at[pod], began) < before:
                     self._leave(group, pod)
                     self._requeue(pod, stamp, now)
 

@@ -6,7 +6,7 @@ A deployment syncs when its replica sets have nothing left to do, for it waits f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
@@ -39,20 +39,12 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def offer_pod(motion: Motion, row: int) -> None:
-    """Wake the workloads that may take over a new pod without a controller."""
-    pod, info = motion.pods[row], motion.infos[row]
-    for owner in motion.workloads.all(pod.namespace):
-        if isinstance(owner, Owner) and owner.selector is not None and owner.selector.matches(info.labels):
-            motion.enqueue(owner)
-
-
-def offer_set(motion: Motion, state: ReplicaSetState) -> None:
-    """Wake the deployments that may take over a new replica set without a controller."""
-    for deployment in motion.workloads.all(state.ref.namespace):
-        selector = compiled(deployment.selector) if isinstance(deployment, DeploymentState) else None
-        if selector is not None and selector.matches(state.labels):
-            motion.enqueue(deployment)
+def offer(motion: Motion, kind: type[Owner | DeploymentState], namespace: str, labels: Mapping[str, str]) -> None:
+    """Wake the workloads that may take over what is new and has no controller: owners a pod, deployments a set."""
+    for workload in motion.workloads.all(namespace):
+        selector = compiled(workload.selector) if isinstance(workload, DeploymentState) else workload.selector
+        if isinstance(workload, kind) and selector is not None and selector.matches(labels):
+            motion.enqueue(workload)
 
 
 MAX_STEPS = 2_000_000
@@ -119,7 +111,9 @@ class Controllers:
         self._claim_pods(owner)
         slots = self._motion.not_replaced.get(owner.ref.key)
         not_replaced = None if slots is None else Counter(slots)
-        for action in self._actions(owner):
+        now = self._motion.now
+        actions = self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(now, self.draws)
+        for action in actions:
             if isinstance(action, Create):
                 if not_replaced is not None and not_replaced[action.index, action.node]:
                     not_replaced[action.index, action.node] -= 1
@@ -129,9 +123,6 @@ class Controllers:
                 self._life.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
         if isinstance(owner, StatefulSetState):
             owner.complete()
-
-    def _actions(self, owner: Owner) -> list[Action]:
-        return self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(self._motion.now, self.draws)
 
     def _sync_job(self, job: JobState) -> list[Action]:
         motion = self._motion
@@ -204,54 +195,41 @@ class Controllers:
                 self._motion.log.add(StepEvent.REFUSED, ref.key, because=refusal)
             return None
         deployment.refusal = ""
-        metadata = ReplicaSetMeta(
-            name=name,
-            namespace=ref.namespace,
-            labels=labels,
-            owner_references=(ref.as_controller,),
-            uid=f"{ref.namespace}/{name}",
-        )
-        replica_set = ReplicaSet(
-            metadata=metadata, spec=ReplicaSetSpec(replicas=0, selector=selector, template=template)
-        )
+        owned, uid = (ref.as_controller,), f"{ref.namespace}/{name}"
+        metadata = ReplicaSetMeta(name=name, namespace=ref.namespace, labels=labels, owner_references=owned, uid=uid)
+        spec = ReplicaSetSpec(replicas=0, selector=selector, template=template)
+        replica_set = ReplicaSet(metadata=metadata, spec=spec)
         self._life.add_to_listers(replica_set)
         state = self._motion.workloads.add_replica_set(replica_set)
         state.template, state.min_ready = deployment.template, deployment.min_ready
         return state
 
     def _claim_pods(self, owner: Owner) -> None:
+        """Have a workload take over the orphans that it has not looked at yet and that it may have."""
+        motion, selector = self._motion, owner.selector
+        rows = motion.orphans.get(owner.ref.namespace, ())
+        if owner.n_looked_at == len(rows):
+            return
+        fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
         adopted: list[ObservedPod] = []
-        for pod, info in self._matching(owner):
-            self._take(owner, pod, info)
-            adopted.append(pod)
+        for row in fresh if selector is not None else ():
+            pod, info = motion.pods.get(row), motion.infos[row]
+            if pod is None or pod.is_terminating or motion.owner(row) is not None:
+                continue
+            if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
+                self._take(owner, pod, info)
+                adopted.append(pod)
         if adopted:
             names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
             more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
             message = f"takes over pods that match its selector and have no controller: {names}{more}"
-            self._motion.warn(InputWarning("Adopted", owner.ref.key, message))
-
-    def _matching(self, owner: Owner) -> Iterator[tuple[ObservedPod, PodInfo]]:
-        """Yield the orphans that a workload has not looked at yet and that it may have."""
-        rows = self._motion.orphans.get(owner.ref.namespace, ())
-        if owner.n_looked_at == len(rows):
-            return
-        selector = owner.selector
-        fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
-        for row in fresh if selector is not None else ():
-            pod = self._motion.pods.get(row)
-            if pod is None or pod.is_terminating or self._motion.owner(row) is not None:
-                continue
-            info = self._motion.infos[row]
-            if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
-                yield pod, info
+            motion.warn(InputWarning("Adopted", owner.ref.key, message))
 
     def _take(self, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
-        is_current = isinstance(owner, DaemonSetState) and self._motion.maker.is_made_by(
-            owner, info, target_of(info.pod)
-        )
-        observed = claimed_by(
-            owner, pod, info, is_current=is_current, has_claims=self._motion.maker.has_claims(owner, info)
-        )
+        maker = self._motion.maker
+        is_current = isinstance(owner, DaemonSetState) and maker.is_made_by(owner, info, target_of(info.pod))
+        has_claims = maker.has_claims(owner, info)
+        observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=has_claims)
         self._life.take_over(owner, pod, observed)
         if observed.is_misfit:
             owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
@@ -259,21 +237,20 @@ class Controllers:
 
     def _claim_sets(self, deployment: DeploymentState) -> None:
         """Have a deployment take over the replica sets that match its selector and have no controller."""
-        keys = self._motion.workloads.orphan_sets.get(deployment.ref.namespace, ())
-        if not keys or deployment.n_looked_at == len(keys):
+        workloads = self._motion.workloads
+        keys = workloads.orphan_sets.get(deployment.ref.namespace, ())
+        if deployment.n_looked_at == len(keys):
             return
         fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
         selector = compiled(deployment.selector)
         adopted: list[str] = []
         for key in fresh if selector is not None else ():
-            state = self._motion.workloads.owner(key)
+            state = workloads.owner(key)
             if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
                 continue
             if not selector.matches(state.labels):
                 continue
-            if state.template == self._motion.workloads.templates.completed_identity(
-                deployment.ref.key, deployment.spec
-            ):
+            if state.template == workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
                 state.template = deployment.template
             for row in state.pods:
                 self._motion.former_workload.setdefault(row, state.ref.key)

@@ -98,7 +98,9 @@ class Templates:
         data = json.dumps(patch, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         for char, escaped in _ESCAPED.items():
             data = data.replace(char, escaped)
-        return f"{ref.name}-{_safe(_fnv32(data.encode() + b'0'))}"
+        # In the letters that Kubernetes uses for hashes: apimachinery rand.SafeEncodeString.
+        digits = str(_fnv32(data.encode() + b"0"))
+        return f"{ref.name}-{''.join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in digits)}"
 
     def revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
         return f"{ref.name}-{self.digest(self.identity(ref.key, template))}"
@@ -133,11 +135,6 @@ def _fnv32(data: bytes) -> int:
     return total
 
 
-def _safe(number: int) -> str:
-    """Return a number in the letters that Kubernetes uses for hashes (apimachinery rand.SafeEncodeString)."""
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
-
-
 def canonical(value: Any, *, is_amount: bool = False) -> Any:
     """Return a deep copy of plain values, with quantities as numbers and without empty fields."""
     if isinstance(value, Mapping):
@@ -157,10 +154,8 @@ def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
     """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
     specs: dict[str, Mapping[str, Any]] = {}
     for key in snapshot.whole:
-        if key.startswith("ControllerRevision/"):
-            continue
-        whole = whole_object(snapshot, key)
-        spec = whole.get("spec") if whole is not None else None
+        whole = None if key.startswith("ControllerRevision/") else whole_object(snapshot, key)
+        spec = None if whole is None else whole.get("spec")
         if isinstance(spec, Mapping):
             specs[key] = spec
     return specs
@@ -201,7 +196,11 @@ class Revisions:
 
     def of(self, ref: WorkloadRef, selector: Selector | None) -> list[Revision]:
         """Return the revisions that a workload has, or takes over as nobody has them; the oldest first."""
-        owned = [obj for obj in self._owned.get((ref.kind, ref.namespace, ref.name), ()) if _is_of(ref, obj)]
+        owned = [
+            obj
+            for obj in self._owned.get((ref.kind, ref.namespace, ref.name), ())
+            if (owner := controller_of(obj.metadata)) is not None and (not owner.uid or ref.uid in ("", owner.uid))
+        ]
         if selector is not None:
             orphans = self._orphans.get(ref.namespace, ())
             owned += [obj for obj in orphans if selector.matches(obj.metadata.labels)]
@@ -235,11 +234,6 @@ def equal_revision(
         if whole is None or revision.whole is None or _identity(_with_defaults(revision.whole)) == whole:
             return revision
     return None
-
-
-def _is_of(ref: WorkloadRef, obj: ControllerRevision) -> bool:
-    owner = controller_of(obj.metadata)
-    return owner is not None and (not owner.uid or not ref.uid or owner.uid == ref.uid)
 
 
 def _template_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:

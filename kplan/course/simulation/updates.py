@@ -78,11 +78,7 @@ def _are_equal(before: Any, after: Any) -> bool:
 
 
 def _immutable(path: str, value: Any) -> str:
-    return f"{path}: Invalid value: {_json(value)}: {_IMMUTABLE}"
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return f"{path}: Invalid value: {msgspec.json.encode(value).decode()}: {_IMMUTABLE}"
 
 
 def _fixed(spec: Plain) -> Any:

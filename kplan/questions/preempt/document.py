@@ -118,7 +118,8 @@ def follow_victims(base: Base, queue: WorkedOff) -> tuple[tuple[Aftermath, ...],
     decisions = Decisions(Showing(nodes=(), others=(), explain=True, is_whole=True))
     change = carry_out(base, Task(queue=queue), decisions)
     simulation = change.simulation
-    infos, unreplaced = simulation.session.cluster.pods.infos, {pod.row for pod in simulation.life.unreplaced}
+    infos = simulation.session.cluster.pods.infos
+    unreplaced = {pod.row for lost in simulation.lost.values() for pod in lost}
     aftermath = []
     for removal in simulation.removals:
         if removal.by is None:

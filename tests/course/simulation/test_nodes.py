@@ -32,7 +32,7 @@ def _times(simulation: Simulation, event: StepEvent) -> list[float]:
 def _depart(simulation: Simulation, **times: Any) -> list[tuple[str, bool]]:
     ends: list[tuple[str, bool]] = []
     departure = Departure(
-        simulation, "n0", RemovalTimes(**times), "Empty", lambda name, *, is_gone: ends.append((name, is_gone))
+        simulation, "n0", RemovalTimes(**times), "Empty", lambda name, *, is_done: ends.append((name, is_done))
     )
     departure.begin()
     simulation.run(3600.0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kplan.course.simulation.queue import MAX_BACKOFF, RetryQueue
+from kplan.course.simulation.queue import MAX_BACKOFF, MAX_WAIT, RetryQueue
 from kplan.framework.interface import PodDeleted
 from kplan.rules.pod_info import PodInfo
 from tests.objects import head, node, planner_of
@@ -64,7 +64,7 @@ def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event(
 
     tried = []
     for now in (290.0, 301.0, 311.0):
-        queue.flush(0.0, now)
+        queue.retry(now, now - MAX_WAIT, began=0.0)
         tried.append([queue.pop() for _ in range(2) if queue])
 
     assert tried == [[], [rows["long_since"]], [rows["waits"]]]
