@@ -6,7 +6,7 @@ Quantities are strings in Kubernetes form.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
@@ -35,6 +35,15 @@ class RemedyBase(Document, frozen=True, kw_only=True, tag_field="kind"):
     members: tuple[str, ...] | UnsetType = UNSET
 
 
+C = TypeVar("C")
+
+
+class RemedyOf(RemedyBase, Generic[C], frozen=True, kw_only=True):
+    """A remedy that changes one thing."""
+
+    change: C
+
+
 class RequestChange(Document, frozen=True, kw_only=True):
     """A lower request of a container, or of the pod where `container` is empty: the largest amount that fits."""
 
@@ -46,10 +55,9 @@ class RequestChange(Document, frozen=True, kw_only=True):
     recommended: str = ""
 
 
-class LowerRequest(RemedyBase, frozen=True, kw_only=True, tag="lower-request"):
+class LowerRequest(RemedyOf[RequestChange], frozen=True, kw_only=True, tag="lower-request"):
     """Lower requests of the pod."""
 
-    change: RequestChange
     #: further requests that must be lowered with it; absent for none
     also: tuple[RequestChange, ...] | UnsetType = UNSET
 
@@ -62,10 +70,8 @@ class TolerationChange(Document, frozen=True, kw_only=True, omit_defaults=True):
     for_others: bool = False
 
 
-class TolerateTaint(RemedyBase, frozen=True, kw_only=True, tag="tolerate-taint"):
+class TolerateTaint(RemedyOf[TolerationChange], frozen=True, kw_only=True, tag="tolerate-taint"):
     """Tolerate taints of a node."""
-
-    change: TolerationChange
 
 
 class SelectorChange(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,10 +83,8 @@ class SelectorChange(Document, frozen=True, kw_only=True, omit_defaults=True):
     is_met: bool = False  #: some node has such a label, so that it is probably meant as it is
 
 
-class CorrectSelector(RemedyBase, frozen=True, kw_only=True, tag="correct-selector"):
+class CorrectSelector(RemedyOf[SelectorChange], frozen=True, kw_only=True, tag="correct-selector"):
     """Select a label that nodes have."""
-
-    change: SelectorChange
 
 
 class NameChange(Document, frozen=True, kw_only=True):
@@ -92,10 +96,8 @@ class NameChange(Document, frozen=True, kw_only=True):
     to: str
 
 
-class CorrectName(RemedyBase, frozen=True, kw_only=True, tag="correct-name"):
+class CorrectName(RemedyOf[NameChange], frozen=True, kw_only=True, tag="correct-name"):
     """Refer to something that exists."""
-
-    change: NameChange
 
 
 class NamespaceAddition(Document, frozen=True, kw_only=True):
@@ -106,10 +108,8 @@ class NamespaceAddition(Document, frozen=True, kw_only=True):
     topology_key: str
 
 
-class SearchNamespace(RemedyBase, frozen=True, kw_only=True, tag="search-namespace"):
+class SearchNamespace(RemedyOf[NamespaceAddition], frozen=True, kw_only=True, tag="search-namespace"):
     """Add the namespace in which the other pods run to the term's ``namespaces``."""
-
-    change: NamespaceAddition
 
 
 Policy = Literal["nodeTaintsPolicy", "nodeAffinityPolicy"]
@@ -122,10 +122,8 @@ class PolicyChange(Document, frozen=True, kw_only=True):
     topology_key: str
 
 
-class HonorPolicy(RemedyBase, frozen=True, kw_only=True, tag="honor-policy"):
+class HonorPolicy(RemedyOf[PolicyChange], frozen=True, kw_only=True, tag="honor-policy"):
     """Spread only over the domains of nodes on which the pod may run."""
-
-    change: PolicyChange
 
 
 class MissingObject(Document, frozen=True, kw_only=True):
@@ -135,10 +133,8 @@ class MissingObject(Document, frozen=True, kw_only=True):
     name: str
 
 
-class CreateObject(RemedyBase, frozen=True, kw_only=True, tag="create"):
+class CreateObject(RemedyOf[MissingObject], frozen=True, kw_only=True, tag="create"):
     """Create a missing object."""
-
-    change: MissingObject
 
 
 class Awaited(Document, frozen=True, kw_only=True):
@@ -150,10 +146,9 @@ class Awaited(Document, frozen=True, kw_only=True):
     because: tuple[str, ...] = ()  #: keys of the node's taints that go away then, the node of the pod, or the gates
 
 
-class Await(RemedyBase, frozen=True, kw_only=True, tag="wait"):
+class Await(RemedyOf[Awaited], frozen=True, kw_only=True, tag="wait"):
     """Wait for what is under way already."""
 
-    change: Awaited
     command: str = ""  #: shows how far it is
 
 
@@ -163,10 +158,8 @@ class GateChange(Document, frozen=True, kw_only=True):
     gates: tuple[str, ...]
 
 
-class RemoveGates(RemedyBase, frozen=True, kw_only=True, tag="remove-gates"):
+class RemoveGates(RemedyOf[GateChange], frozen=True, kw_only=True, tag="remove-gates"):
     """Have whoever set scheduling gates remove them, so that the pod is scheduled."""
-
-    change: GateChange
 
 
 class NodeChange(Document, frozen=True, kw_only=True):
@@ -175,10 +168,9 @@ class NodeChange(Document, frozen=True, kw_only=True):
     node: str
 
 
-class Uncordon(RemedyBase, frozen=True, kw_only=True, tag="uncordon"):
+class Uncordon(RemedyOf[NodeChange], frozen=True, kw_only=True, tag="uncordon"):
     """Uncordon a node."""
 
-    change: NodeChange
     also: tuple[NodeChange, ...] | UnsetType = UNSET  #: further nodes that must be uncordoned with it; absent for none
 
 
@@ -193,10 +185,8 @@ class NodeRepair(Document, frozen=True, kw_only=True):
     allocatable: str = "0"
 
 
-class RepairNode(RemedyBase, frozen=True, kw_only=True, tag="repair-node"):
+class RepairNode(RemedyOf[NodeRepair], frozen=True, kw_only=True, tag="repair-node"):
     """Make a node ready again, or free what it is short of."""
-
-    change: NodeRepair
 
 
 Rule = Literal["topologySpreadConstraints", "podAffinity", "podAntiAffinity"]
@@ -221,10 +211,8 @@ class NodeAddition(Document, frozen=True, kw_only=True, omit_defaults=True):
     room: tuple[str, ...] = ()  #: RESOURCE=AMOUNT of what is to be allocatable, where no node has as much
 
 
-class RelaxRule(RemedyBase, frozen=True, kw_only=True, tag="relax"):
+class RelaxRule(RemedyOf[RuleChange], frozen=True, kw_only=True, tag="relax"):
     """Prefer where the pod requires now: ScheduleAnyway, or preferredDuringScheduling."""
-
-    change: RuleChange
 
 
 class MovedPod(Document, frozen=True, kw_only=True):
@@ -238,17 +226,14 @@ class MovedPod(Document, frozen=True, kw_only=True):
     of_others: str = ""  #: NAMESPACE/NAME of its workload, where that is of another namespace than the pod that waits
 
 
-class MovePod(RemedyBase, frozen=True, kw_only=True, tag="move-pod"):
+class MovePod(RemedyOf[MovedPod], frozen=True, kw_only=True, tag="move-pod"):
     """Move a running pod that fits elsewhere."""
 
-    change: MovedPod
     also: tuple[MovedPod, ...] | UnsetType = UNSET  #: further pods that must be moved with it; absent for none
 
 
-class AddNodes(RemedyBase, frozen=True, kw_only=True, tag="add-nodes"):
+class AddNodes(RemedyOf[NodeAddition], frozen=True, kw_only=True, tag="add-nodes"):
     """Add nodes."""
-
-    change: NodeAddition
 
 
 class PoolChange(Document, frozen=True, kw_only=True):
@@ -258,10 +243,8 @@ class PoolChange(Document, frozen=True, kw_only=True):
     text: str  #: the change in words, as that of the change ``pool``
 
 
-class WidenPool(RemedyBase, frozen=True, kw_only=True, tag="pool"):
+class WidenPool(RemedyOf[PoolChange], frozen=True, kw_only=True, tag="pool"):
     """Let an autoscaler add more."""
-
-    change: PoolChange
 
 
 class PriorityChange(Document, frozen=True, kw_only=True):
@@ -277,10 +260,8 @@ class PriorityChange(Document, frozen=True, kw_only=True):
     group: str | UnsetType = UNSET
 
 
-class RaisePriority(RemedyBase, frozen=True, kw_only=True, tag="raise-priority"):
+class RaisePriority(RemedyOf[PriorityChange], frozen=True, kw_only=True, tag="raise-priority"):
     """Raise the priority of the pod, so that it may evict others."""
-
-    change: PriorityChange
 
 
 class ReplicasChange(Document, frozen=True, kw_only=True):
@@ -291,16 +272,12 @@ class ReplicasChange(Document, frozen=True, kw_only=True):
     to: Positive
 
 
-class LowerReplicas(RemedyBase, frozen=True, kw_only=True, tag="lower-replicas"):
+class LowerReplicas(RemedyOf[ReplicasChange], frozen=True, kw_only=True, tag="lower-replicas"):
     """Lower the number of replicas to those that fit."""
 
-    change: ReplicasChange
 
-
-class MoreReplicas(RemedyBase, frozen=True, kw_only=True, tag="more-replicas"):
+class MoreReplicas(RemedyOf[ReplicasChange], frozen=True, kw_only=True, tag="more-replicas"):
     """Run more replicas first, so that a disruption budget lets one go."""
-
-    change: ReplicasChange
 
 
 class BudgetChange(Document, frozen=True, kw_only=True):
@@ -311,10 +288,8 @@ class BudgetChange(Document, frozen=True, kw_only=True):
     to: str  #: the field as it has to be
 
 
-class ChangeBudget(RemedyBase, frozen=True, kw_only=True, tag="change-budget"):
+class ChangeBudget(RemedyOf[BudgetChange], frozen=True, kw_only=True, tag="change-budget"):
     """Change what a disruption budget asks for."""
-
-    change: BudgetChange
 
 
 class RolloutChange(Document, frozen=True, kw_only=True):
@@ -326,10 +301,8 @@ class RolloutChange(Document, frozen=True, kw_only=True):
     to: str
 
 
-class AllowUnavailable(RemedyBase, frozen=True, kw_only=True, tag="allow-unavailable"):
+class AllowUnavailable(RemedyOf[RolloutChange], frozen=True, kw_only=True, tag="allow-unavailable"):
     """Let a rollout delete old pods before the new ones run."""
-
-    change: RolloutChange
 
 
 class MinCountChange(Document, frozen=True, kw_only=True):
@@ -340,10 +313,8 @@ class MinCountChange(Document, frozen=True, kw_only=True):
     to: Positive
 
 
-class LowerMinCount(RemedyBase, frozen=True, kw_only=True, tag="lower-min-count"):
+class LowerMinCount(RemedyOf[MinCountChange], frozen=True, kw_only=True, tag="lower-min-count"):
     """Create a PodGroup anew with the largest ``minCount`` with which its gang starts; the field is immutable."""
-
-    change: MinCountChange
 
 
 class MemberAddition(Document, frozen=True, kw_only=True):
@@ -353,10 +324,8 @@ class MemberAddition(Document, frozen=True, kw_only=True):
     pods: Positive
 
 
-class AddMembers(RemedyBase, frozen=True, kw_only=True, tag="add-members"):
+class AddMembers(RemedyOf[MemberAddition], frozen=True, kw_only=True, tag="add-members"):
     """Create the pods that are missing in a gang."""
-
-    change: MemberAddition
 
 
 class TopologyRelease(Document, frozen=True, kw_only=True):
@@ -366,10 +335,8 @@ class TopologyRelease(Document, frozen=True, kw_only=True):
     key: str  #: the label that need not have one value any more
 
 
-class DropTopology(RemedyBase, frozen=True, kw_only=True, tag="drop-topology"):
+class DropTopology(RemedyOf[TopologyRelease], frozen=True, kw_only=True, tag="drop-topology"):
     """Create a PodGroup anew without its topology constraint, which is immutable."""
-
-    change: TopologyRelease
 
 
 Single = (
