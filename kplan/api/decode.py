@@ -33,9 +33,8 @@ _OBJECTS = "kplan.api."  # the modules of the structs of Kubernetes' objects
 _MOST_NAME = 80  # characters of a field that is refused
 _MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
 
-
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
-_DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
+DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
 
 
 class DecodeError(ValueError):
@@ -93,7 +92,7 @@ def builtins(data: bytes | msgspec.Raw) -> Any:
         ]
         raise DecodeError(tuple(problems[:MAX_PROBLEMS])) from None
     except RecursionError:
-        raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
+        raise DecodeError((Problem("nested too deeply", json_path="$", hint=DEEP_HINT),)) from None
 
 
 def _endless(value: Any, path: str) -> Iterator[str]:
@@ -121,7 +120,7 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
     try:
         cleaned = _clean(value, _type_info(target), "$", reading)
     except RecursionError:
-        raise DecodeError((Problem("nested too deeply", json_path="$", hint=_DEEP_HINT),)) from None
+        raise DecodeError((Problem("nested too deeply", json_path="$", hint=DEEP_HINT),)) from None
     if reading.problems:
         raise DecodeError(tuple(reading.problems[:MAX_PROBLEMS]))
     try:
@@ -191,7 +190,11 @@ def _clean(value: Any, type_info: inspect.Type, path: str, reading: _Reading) ->
     if value is None and kinds.allows_none:
         return None
     for kind in kinds.others:
-        if isinstance(kind, inspect.StructType) and isinstance(value, dict) and _is_tagged(value, kind):
+        if (
+            isinstance(kind, inspect.StructType)
+            and isinstance(value, dict)
+            and kind.tag in (None, value.get(kind.tag_field))
+        ):
             return _clean_struct(value, kind, path, reading)
         if isinstance(kind, inspect.DictType) and isinstance(value, dict):
             return {
@@ -200,20 +203,11 @@ def _clean(value: Any, type_info: inspect.Type, path: str, reading: _Reading) ->
         if isinstance(kind, inspect.VarTupleType | inspect.ListType) and isinstance(value, list | tuple):
             return [_clean_item(item, kind.item_type, f"{path}[{index}]", reading) for index, item in enumerate(value)]
         if _is_scalar(value, kind):
-            return _scalar(value, kind)
+            if isinstance(kind, inspect.IntType):
+                value = int(value)  # the API machinery accepts 3.0 as an integer; msgspec does so only in JSON text
+            return parse_duration(value) if isinstance(kind, inspect.Metadata) else value
     reading.note(value, kinds, path)
     return _WRONG
-
-
-def _is_tagged(value: dict[Any, Any], kind: inspect.StructType) -> bool:
-    return kind.tag_field is None or value.get(kind.tag_field) == kind.tag
-
-
-def _scalar(value: Any, kind: inspect.Type) -> Any:
-    if isinstance(kind, inspect.Metadata):
-        return parse_duration(value)
-    # The API machinery accepts 3.0 as an integer; msgspec does so only in JSON text.
-    return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
 
 
 def _clean_item(item: Any, type_info: inspect.Type, path: str, reading: _Reading) -> Any:

@@ -57,7 +57,18 @@ class Quantity(NamedTuple):
         return Quantity(self.nanos - other.nanos, self.format if self.nanos else other.format)
 
     def __str__(self) -> str:
-        return _format(self)
+        """Return the canonical text (upstream CanonicalizeBytes)."""
+        nanos, form = self
+        if nanos == 0:
+            return "0"
+        if form == "BinarySI" and abs(nanos) >= 1024 * 10**9 and nanos % 10**9 == 0:
+            number, steps = _take_factors(nanos // 10**9, 1024, len(_BINARY_SUFFIXES))
+            return f"{number}{_BINARY_NAMES[steps * 10]}"
+        number, steps = _take_factors(nanos, 1000, None if form == "DecimalExponent" else 9)
+        exponent = 3 * steps - _NANO_DIGITS
+        if form == "DecimalExponent":
+            return f"{number}e{exponent}" if exponent else str(number)
+        return f"{number}{_DECIMAL_NAMES[exponent]}"
 
 
 class _Parsed(NamedTuple):
@@ -197,23 +208,6 @@ def _divide_away(number: int, divisor: int) -> int:
 def _wrap(number: int) -> int:
     """Return the low 64 bits as a signed integer."""
     return (number + 2**63) % 2**64 - 2**63
-
-
-def _format(quantity: Quantity) -> str:
-    """Return the canonical text (upstream CanonicalizeBytes)."""
-    nanos, form = quantity
-    if nanos == 0:
-        return "0"
-    if form == "BinarySI" and abs(nanos) >= 1024 * 10**9 and nanos % 10**9 == 0:
-        number, steps = _take_factors(nanos // 10**9, 1024, len(_BINARY_SUFFIXES))
-        return f"{number}{_BINARY_NAMES[steps * 10]}"
-    if form == "BinarySI":
-        form = "DecimalSI"
-    number, steps = _take_factors(nanos, 1000, None if form == "DecimalExponent" else 9)
-    exponent = 3 * steps - _NANO_DIGITS
-    if form == "DecimalExponent":
-        return f"{number}e{exponent}" if exponent else str(number)
-    return f"{number}{_DECIMAL_NAMES[exponent]}"
 
 
 def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int]:

@@ -50,6 +50,9 @@ class ExactDeviceRequest(KubeStruct, frozen=True):
     capacity: CapacityRequirements | None = None
 
 
+_NOTHING = ExactDeviceRequest()
+
+
 class DeviceSubRequest(KubeStruct, frozen=True):
     """One alternative of a ``firstAvailable`` request."""
 
@@ -62,32 +65,23 @@ class DeviceSubRequest(KubeStruct, frozen=True):
     capacity: CapacityRequirements | None = None
 
 
-class DeviceRequest(KubeStruct, frozen=True):
+class DeviceRequest(ExactDeviceRequest, frozen=True):
     """A named request: exactly one kind of device, or the first alternative that works.
 
-    The fields from `device_class_name` on are those of v1beta1; decoding moves them to `exactly`.
+    In v1beta1 it has the fields of `exactly` itself; decoding moves them there.
     """
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
     first_available: tuple[DeviceSubRequest, ...] = ()
 
-    device_class_name: str | UnsetType = UNSET
-    selectors: tuple[DeviceSelector, ...] | UnsetType = UNSET
-    allocation_mode: str | UnsetType = UNSET
-    count: int | UnsetType = UNSET
-    admin_access: bool | UnsetType | None = UNSET
-    tolerations: tuple[DeviceToleration, ...] | UnsetType = UNSET
-    capacity: CapacityRequirements | UnsetType | None = UNSET
-
     def __post_init__(self) -> None:
         if self.exactly is None:
-            flat = {name: getattr(self, name) for name in ExactDeviceRequest.__struct_fields__}
-            fields = {name: value for name, value in flat.items() if value is not UNSET}
-            if any(fields.values()) or fields.get("admin_access") is not None:
-                force_setattr(self, "exactly", ExactDeviceRequest(**fields))
-            for name in fields:
-                force_setattr(self, name, UNSET)
+            own = {name: getattr(self, name) for name in ExactDeviceRequest.__struct_fields__}
+            if any(own.values()) or self.admin_access is not None:
+                force_setattr(self, "exactly", ExactDeviceRequest(**own))
+            for name in own:
+                force_setattr(self, name, getattr(_NOTHING, name))
 
 
 class DeviceConstraint(KubeStruct, frozen=True):

@@ -10,10 +10,9 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-from kplan.api.decode import DecodeError, convert, refuse_unknown
+from kplan.api.decode import DEEP_HINT, DecodeError, convert, refuse_unknown
 from kplan.errors import Problem
 from kplan.reading.files import (
-    DEEP_HINT,
     EMPTY,
     SETTINGS,
     SNAPSHOTS,

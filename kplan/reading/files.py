@@ -456,9 +456,6 @@ def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]
             yield from _repeated(item, (*steps, index))
 
 
-DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
-
-
 #: An index that more of a path follows.
 _ELEMENT = r"\[[0-9]+\](?=[.\[])"
 
@@ -522,7 +519,9 @@ def as_builtins(content: msgspec.Raw | Any) -> Any:
         return content
     value = decode.builtins(content)
     if _is_deeper(value, MAX_DEPTH):
-        raise decode.DecodeError((Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=DEEP_HINT),))
+        raise decode.DecodeError(
+            (Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=decode.DEEP_HINT),)
+        )
     return value
 
 
