@@ -90,8 +90,7 @@ _HOMES = {
     "sweep": "kplan.sweeps",
     "questions": "kplan.questions",
 }
-_ERRORS = "kplan.errors"
-"""Home of all other public names."""
+_ERRORS = "kplan.errors"  #: home of all other public names
 
 
 def __getattr__(name: str) -> Any:

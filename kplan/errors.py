@@ -78,8 +78,7 @@ class KplanError(Exception):
 
 _PARAMETER = r"\{(\w+)\}"
 
-#: After so many problems no further object of an input is checked, but only counted.
-ENOUGH_PROBLEMS = 100
+ENOUGH_PROBLEMS = 100  #: after so many problems no further object of an input is checked, but only counted
 
 
 class InputError(KplanError):

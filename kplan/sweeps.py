@@ -34,14 +34,9 @@ B = TypeVar("B", bound=Base)
 Question = Callable[[B], T]
 """Called with a planner; must be picklable, such as ``operator.methodcaller("place", "shop/web-0")``."""
 
-_TRIAL_SECONDS = 1.0
-"""For this long questions are answered one by one, to measure how long one takes."""
-
-_MIN_SECONDS_LEFT = 4.0
-"""Processes start only if the remaining questions would take longer than this one by one."""
-
-MAX_WORKERS = 512
-"""More processes than any machine has cores are a mistake."""
+_TRIAL_SECONDS = 1.0  #: for this long questions are answered one by one, to measure how long one takes
+_MIN_SECONDS_LEFT = 4.0  #: processes start only if the remaining questions would take longer than this one by one
+MAX_WORKERS = 512  #: more processes than any machine has cores are a mistake
 
 
 @overload
@@ -153,8 +148,7 @@ def _cores() -> int:
 MAX_LOSSES = 3
 """How many times the questions of lost workers are sent again; after that the questions may be the cause."""
 
-_PARTS_PER_WORKER = 8
-"""More parts than workers, so that no worker waits long for the slowest."""
+_PARTS_PER_WORKER = 8  #: more parts than workers, so that no worker waits long for the slowest
 
 
 def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
@@ -167,12 +161,10 @@ def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
 _FORK = "fork"
 _SIGNALS = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
-_planner: list[Base] = []
-"""The planner of a worker process."""
+_planner: list[Base] = []  #: the planner of a worker process
 
 
-Asked = Sequence[tuple[int, Callable[[Any], T]]]
-"""Questions with their numbers."""
+Asked = Sequence[tuple[int, Callable[[Any], T]]]  #: questions with their numbers
 
 
 def _ask_processes(
@@ -255,8 +247,7 @@ def _answer_here(questions: Sequence[Callable[[Any], T]]) -> list[T]:
     return [question(_planner[0]) for question in questions]
 
 
-_CONNECT_SECONDS = 20
-"""How long the cluster may take to accept the connection."""
+_CONNECT_SECONDS = 20  #: how long the cluster may take to accept the connection
 
 _RESTART_SECONDS = 10
 """How long a cluster may be without a worker, as when another one takes the place of the last that was lost."""

@@ -26,8 +26,7 @@ _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr,
 _COMMAND = re.compile(r"(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 _COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
 
-#: Characters beyond plain ASCII; most of them are letters, and stay.
-_UNUSUAL = "[^\n -~]+"
+_UNUSUAL = "[^\n -~]+"  #: characters beyond plain ASCII; most of them are letters, and stay
 _HALVES = "[\ud800-\udfff]"
 _ESCAPE_IN_JSON = rb"\\[^\"\\/]"
 _MARK_IN_JSON = re.compile(rb"##\[|##vso|##team", re.IGNORECASE)

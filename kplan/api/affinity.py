@@ -217,8 +217,7 @@ class TopologySelectorTerm(KubeStruct, frozen=True):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-#: The only field of a node that selectors can name.
-NAME_FIELD = "metadata.name"
+NAME_FIELD = "metadata.name"  #: the only field of a node that selectors can name
 
 
 class FieldRequirement(NamedTuple):

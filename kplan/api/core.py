@@ -30,8 +30,7 @@ from kplan.api.pod import Container, Pod, PodCondition, PodSpec, PodStatus, PodT
 from kplan.api.quantity import Quantity, parse
 from kplan.api.storage import CSIPersistentVolumeSource, LocalVolumeSource, PersistentVolumeClaimSpec, VolumeSources
 
-HEADLESS = "None"
-"""The address of a service without one."""
+HEADLESS = "None"  #: the address of a service without one
 
 
 class ServicePort(KubeStruct, frozen=True):
@@ -285,8 +284,7 @@ def is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
 
 
-AmountsOf = Callable[[Any], ResourceList]
-"""Returns the requests or limits of a container."""
+AmountsOf = Callable[[Any], ResourceList]  #: returns the requests or limits of a container
 
 REQUESTS: AmountsOf = attrgetter("resources.requests")
 LIMITS: AmountsOf = attrgetter("resources.limits")

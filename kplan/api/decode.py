@@ -26,8 +26,7 @@ from kplan.errors import Problem
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-#: Problems beyond this number are only counted.
-MAX_PROBLEMS = 20
+MAX_PROBLEMS = 20  #: problems beyond this number are only counted
 
 _OBJECTS = "kplan.api."  # the modules of the structs of Kubernetes' objects
 _MOST_NAME = 80  # characters of a field that is refused
@@ -152,8 +151,7 @@ def refuse_unknown(struct: type[msgspec.Struct], name: str, path: str) -> Proble
 Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
 """Called with a struct, the name of one of the fields that an object has, and the path of the field."""
 
-_WRONG: Final = object()
-"""In place of a value that does not match its type."""
+_WRONG: Final = object()  #: in place of a value that does not match its type
 
 
 class _Kinds(NamedTuple):

@@ -66,8 +66,7 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-NODE_LEASES = "kube-node-lease"
-"""The namespace of the kubelets' leases."""
+NODE_LEASES = "kube-node-lease"  #: the namespace of the kubelets' leases
 
 KINDS: tuple[Kind, ...] = (
     _read("v1", core.Node, is_namespaced=False),
@@ -136,12 +135,9 @@ SCALED = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 """Kinds with a number of replicas that may be changed."""
 PODS_FIELD: Mapping[str, str] = {**dict.fromkeys(SCALED, "replicas"), "Job": "parallelism"}
 """Kind -> the field of its ``spec`` that says how many pods it runs at a time."""
-MADE = frozenset({"ReplicaSet", "Job"})
-"""Kinds that the controllers of other workloads make."""
-ENDING = frozenset({"Job", "CronJob"})
-"""Kinds whose pods run to their end."""
-DAEMON_SET = "DaemonSet"
-"""The kind with a pod on each node."""
+MADE = frozenset({"ReplicaSet", "Job"})  #: kinds that the controllers of other workloads make
+ENDING = frozenset({"Job", "CronJob"})  #: kinds whose pods run to their end
+DAEMON_SET = "DaemonSet"  #: the kind with a pod on each node
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:

@@ -14,11 +14,8 @@ import msgspec
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
-#: A quantity as in the object; :mod:`kplan.api.quantity` parses it.
-QuantityLike = str | int | float
-
-#: Resource name to quantity.
-ResourceList = dict[str, QuantityLike]
+QuantityLike = str | int | float  #: a quantity as in the object; :mod:`kplan.api.quantity` parses it
+ResourceList = dict[str, QuantityLike]  #: resource name to quantity
 
 
 class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -44,8 +41,7 @@ def structs_in(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
     return (kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
 
 
-#: A number or a percentage, as in ``maxUnavailable``.
-IntOrString = int | str
+IntOrString = int | str  #: a number or a percentage, as in ``maxUnavailable``
 
 
 class OwnerReference(KubeStruct, frozen=True):

@@ -98,8 +98,7 @@ def _bytes(text: str) -> int:
 LONGEST = 320
 """Longer texts resemble nothing: keys of labels have 317 characters at most, and comparing takes time by the square."""
 
-_MOST_CHARACTERS = 1_000_000
-"""Names of so many characters together are compared at most: the first ones."""
+_MOST_CHARACTERS = 1_000_000  #: names of so many characters together are compared at most: the first ones
 
 
 def similarity(text: str, other: str) -> float:

@@ -222,8 +222,7 @@ class PodMeta(PlainMeta, frozen=True):
         return tuple(name for name in self.finalizers if name not in _OF_KUBERNETES)
 
 
-ENDED = ("Succeeded", "Failed")
-"""Phases of pods that hold no room any more."""
+ENDED = ("Succeeded", "Failed")  #: phases of pods that hold no room any more
 
 
 class PodStatus(KubeStruct, frozen=True):

@@ -9,8 +9,7 @@ from kplan.api.meta import ApiObject, Int32, Int64, KubeStruct, LabelSelector, O
 GROUP = "karpenter.sh"
 HASH = f"{GROUP}/nodepool-hash"
 HASH_VERSION = f"{GROUP}/nodepool-hash-version"
-NEVER = "Never"
-"""The duration that ends never."""
+NEVER = "Never"  #: the duration that ends never
 
 
 class NodeRequirement(NodeSelectorRequirement, frozen=True):

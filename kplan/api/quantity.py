@@ -220,11 +220,9 @@ def _take_factors(number: int, factor: int, limit: int | None) -> tuple[int, int
 
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_THOUSANDTHS = r"[1-9][0-9]{3,15}m"
-"""Of cores, one or more of them."""
+_THOUSANDTHS = r"[1-9][0-9]{3,15}m"  #: of cores, one or more of them
 _BYTES = r"(-?[0-9]+)(|[KMGTPE]i)"
-_LEAST_BYTES = 1 << 20
-"""Plain numbers below this are as often counts as bytes."""
+_LEAST_BYTES = 1 << 20  #: plain numbers below this are as often counts as bytes
 
 
 def readable(quantity: str) -> str:

@@ -9,8 +9,7 @@ from msgspec.structs import force_setattr
 from kplan.api.affinity import AnyTaint, AnyToleration, NodeSelector
 from kplan.api.meta import ApiObject, Condition, KubeStruct, ObjectMeta, QuantityLike, ResourceList
 
-#: The most devices that one claim can be allocated.
-ALLOCATION_RESULTS_MAX_SIZE = 32
+ALLOCATION_RESULTS_MAX_SIZE = 32  #: the most devices that one claim can be allocated
 #: The most alternatives of one request; scores count down from here.
 FIRST_AVAILABLE_MAX_SIZE = 8
 #: Annotation of the claim that the scheduler creates for extended resources of a pod.

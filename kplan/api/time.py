@@ -48,12 +48,10 @@ def from_micros(micros: int) -> str:
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
 
 
-Nanoseconds = NewType("Nanoseconds", int)
-"""A Go duration."""
+Nanoseconds = NewType("Nanoseconds", int)  #: a Go duration
 
 DURATION: Final = {"format": "duration"}
-Duration = Annotated[Nanoseconds, msgspec.Meta(extra=DURATION)]
-"""A field that is a Go duration: ``1m30s`` in a file."""
+Duration = Annotated[Nanoseconds, msgspec.Meta(extra=DURATION)]  #: a field that is a Go duration: ``1m30s`` in a file
 
 SECOND: Final = 1_000_000_000
 

@@ -339,11 +339,8 @@ def _key(node: Node) -> tuple[str | Node | None, bool]:
     return literal if isinstance(literal, str) else key, node.name != "_[_]"
 
 
-#: How long an expression may be, in bytes (CELSelectorExpressionMaxLength).
-_MAX_LENGTH = 10 * 1024
-
-#: The cost at which the evaluation of a selector is stopped (CELSelectorExpressionMaxCost).
-_COST_LIMIT = 1_000_000
+_MAX_LENGTH = 10 * 1024  #: how long an expression may be, in bytes (CELSelectorExpressionMaxLength)
+_COST_LIMIT = 1_000_000  #: the cost at which the evaluation of a selector is stopped (CELSelectorExpressionMaxCost)
 #: Macros that expand to an expression with their receiver twice; in a chain, each doubles all before it.
 _DOUBLING = re.compile(r"\.\s*opt(?:Flat)?Map\s*\(")
 _MAX_DOUBLING = 8  # each optMap() doubles what stands inside it

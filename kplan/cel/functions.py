@@ -234,7 +234,7 @@ def _uri_problems(text: str) -> Sequence[str]:
     return ()
 
 
-#: Function -> the name of its format, and the check
+#: Function -> the name of its format, and the check.
 _FORMATS: dict[str, tuple[str, _Check]] = {
     "dns1123Label": ("DNS1123Label", dns_label_problems),
     "dns1123Subdomain": ("DNS1123Subdomain", dns_subdomain_problems),
@@ -321,8 +321,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-#: How many elements a list may have that an expression creates, by a range or from another list.
-MAX_ELEMENTS = 1000
+MAX_ELEMENTS = 1000  #: how many elements a list may have that an expression creates, by a range or from another list
 #: How long a text may be that is joined from others. An API server limits the cost of all steps together instead.
 _MAX_TEXT = 65_536
 #: The capturing groups of a pattern (group 1), and everything that may contain a bracket without opening a group.
@@ -513,8 +512,7 @@ def _by_name() -> Iterator[tuple[str, Callable[..., Value]]]:
         yield signature.name, typed(signature.name, compute, accepted)
 
 
-#: The functions that kplan computes.
-FUNCTIONS: dict[str, Callable[..., Value]] = dict(_by_name())
+FUNCTIONS: dict[str, Callable[..., Value]] = dict(_by_name())  #: the functions that kplan computes
 
 
 def environment_config(*, lists: bool) -> str:

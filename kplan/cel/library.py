@@ -21,8 +21,7 @@ from kplan.cel.values import CelError, Format, OptionalValue, Semver, Unsupporte
 
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
 
-#: The value of a literal in Python.
-Constant = None | bool | int | float | str | bytes
+Constant = None | bool | int | float | str | bytes  #: the value of a literal in Python
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
@@ -71,8 +70,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 _Fields = dict[int, list[int | bytes]]
-_LENGTHS = {1: 8, 5: 4}
-"""Wire type -> the number of bytes; that of others stands before them."""
+_LENGTHS = {1: 8, 5: 4}  #: wire type -> the number of bytes; that of others stands before them
 _STRING, _DOUBLE = 6, 5
 _CONSTANT, _NAME, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = 3, 4, 5, 6, 7, 8, 9
 _LOOP_PARTS = (2, 4, 5, 6, 7)

@@ -22,8 +22,7 @@ from kplan.api.quantity import Quantity
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
 
-#: The value of a key that a device does not have.
-ABSENT = object()
+ABSENT = object()  #: the value of a key that a device does not have
 
 _SEMVER_PART = r"(?:0|[1-9][0-9]*)"
 _SEMVER = (
@@ -215,8 +214,7 @@ class DeviceView(Protocol):
         """Return all attributes or capacities, by domain and name."""
 
 
-#: Reads a value of a device; it may raise a `CelError`.
-Reader: TypeAlias = Callable[[DeviceView], Value]
+Reader: TypeAlias = Callable[[DeviceView], Value]  #: reads a value of a device; it may raise a `CelError`
 
 
 def reader_of(access: str, field: str, *path: str) -> Reader:

@@ -22,11 +22,8 @@ from kplan.errors import UsageError
 from kplan.facts import Document
 from kplan.reading.arguments import Option
 
-MAX_GRACE = 366 * 24 * 3600
-"""A year in seconds, which no pod needs to stop."""
-
-MOST_NODES = 100_000
-"""The largest number of nodes to add, above that of any real cluster."""
+MAX_GRACE = 366 * 24 * 3600  #: a year in seconds, which no pod needs to stop
+MOST_NODES = 100_000  #: the largest number of nodes to add, above that of any real cluster
 
 MOST_REPLICAS = 1_000_000
 

@@ -30,8 +30,7 @@ from kplan.facts import Count, Document
 
 _EFFECTS = (affinity.NO_SCHEDULE, affinity.PREFER_NO_SCHEDULE, affinity.NO_EXECUTE)
 
-_LONGEST_START = "10m"
-"""How long a command waits until a pod is ready that takes the place of another."""
+_LONGEST_START = "10m"  #: how long a command waits until a pod is ready that takes the place of another
 
 
 class Cordon(OfNodes, frozen=True, tag="cordon"):

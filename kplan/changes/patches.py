@@ -10,8 +10,7 @@ from msgspec import to_builtins
 from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
 from kplan.api.pod import ResourceRequirements
 
-Deleted = frozenset[tuple[str, str]]
-"""Topology key and whenUnsatisfiable of spread constraints that a patch deletes."""
+Deleted = frozenset[tuple[str, str]]  #: topology key and whenUnsatisfiable of spread constraints that a patch deletes
 
 _SPREADS = "topologySpreadConstraints"
 

@@ -373,8 +373,7 @@ class Together(RemedyBase, frozen=True, kw_only=True, tag="together"):
     changes: tuple[Single, ...]
 
 
-Remedy = Single | Together
-"""Every remedy; the tag ``kind`` tells them apart in JSON."""
+Remedy = Single | Together  #: every remedy; the tag ``kind`` tells them apart in JSON
 
 WEIGHTS: Mapping[type[RemedyBase], int] = {
     Await: 0,

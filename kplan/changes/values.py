@@ -74,5 +74,4 @@ __all__ = [
     "taint_of",
 ]
 
-Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits
-"""Every change; the tag ``change`` tells them apart in JSON."""
+Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits  #: every change; the tag ``change`` tells them apart in JSON

@@ -160,8 +160,7 @@ class Head(Document, frozen=True, kw_only=True):
     format_version: FormatVersion = "1.0"  #: MAJOR.MINOR; a minor adds fields only
 
 
-_MOST_SHOWN = 60
-"""Rows that a notebook shows, as many as it shows of a data frame."""
+_MOST_SHOWN = 60  #: rows that a notebook shows, as many as it shows of a data frame
 
 
 class Report(Head, frozen=True, kw_only=True):

@@ -18,54 +18,31 @@ from kplan.facts import Count, Document, Positive
 class StepEvent(enum.StrEnum):
     """What happens in a step."""
 
-    CREATED = "created"
-    """A controller created the pod."""
-    REQUESTED = "requested"
-    """The node is asked for; with a clock only."""
-    ADDED = "added"
-    """An autoscaler added the node, which is ready for pods from now on."""
-    UNNEEDED = "unneeded"
-    """The autoscaler finds that the node is not needed; with a clock only."""
-    NEEDED = "needed"
-    """The node is needed again, or cannot be emptied, and stays; with a clock only."""
-    DRAINING = "draining"
-    """The node takes no more pods, and is being emptied; with a clock only."""
-    EMPTIED = "emptied"
-    """All pods that are to leave the node are gone; with a clock only."""
-    REMOVED = "removed"
-    """The node is there no more; with a clock only."""
-    BOUND = "bound"
-    """The scheduler bound it to a node."""
-    NOMINATED = "nominated"
-    """Preemption makes room for the pod on a node."""
-    EVICTED = "evicted"
-    """It is evicted: for another pod, or because its node is drained."""
-    DELETED = "deleted"
-    """A controller deleted it, or the garbage collector, as its node is gone."""
-    READY = "ready"
-    """It is ready; with a clock only."""
-    SUCCEEDED = "succeeded"
-    """It has done its work; with a clock only."""
-    TERMINATING = "terminating"
-    """It was told to go and stops, but keeps its room; with a clock only."""
-    GONE = "gone"
-    """It is there no more; with a clock only."""
-    LOST = "lost"
-    """It does not run any more, as its node is lost."""
-    UNREACHABLE = "unreachable"
-    """The node does not answer, as Kubernetes has noticed."""
-    NOT_READY = "notReady"
-    """The node's kubelet posts that it is not ready; with a clock only."""
+    CREATED = "created"  #: a controller created the pod
+    REQUESTED = "requested"  #: the node is asked for; with a clock only
+    ADDED = "added"  #: an autoscaler added the node, which is ready for pods from now on
+    UNNEEDED = "unneeded"  #: the autoscaler finds that the node is not needed; with a clock only
+    NEEDED = "needed"  #: the node is needed again, or cannot be emptied, and stays; with a clock only
+    DRAINING = "draining"  #: the node takes no more pods, and is being emptied; with a clock only
+    EMPTIED = "emptied"  #: all pods that are to leave the node are gone; with a clock only
+    REMOVED = "removed"  #: the node is there no more; with a clock only
+    BOUND = "bound"  #: the scheduler bound it to a node
+    NOMINATED = "nominated"  #: preemption makes room for the pod on a node
+    EVICTED = "evicted"  #: it is evicted: for another pod, or because its node is drained
+    DELETED = "deleted"  #: a controller deleted it, or the garbage collector, as its node is gone
+    READY = "ready"  #: it is ready; with a clock only
+    SUCCEEDED = "succeeded"  #: it has done its work; with a clock only
+    TERMINATING = "terminating"  #: it was told to go and stops, but keeps its room; with a clock only
+    GONE = "gone"  #: it is there no more; with a clock only
+    LOST = "lost"  #: it does not run any more, as its node is lost
+    UNREACHABLE = "unreachable"  #: the node does not answer, as Kubernetes has noticed
+    NOT_READY = "notReady"  #: the node's kubelet posts that it is not ready; with a clock only
+    #: the node answers again, or the pod runs on there, which Kubernetes has not missed; with a clock only
     RECOVERED = "recovered"
-    """The node answers again, or the pod runs on there, which Kubernetes has not missed; with a clock only."""
-    BLOCKED = "blocked"
-    """It cannot be evicted."""
-    STUCK = "stuck"
-    """The pod holds its workload up."""
-    UNCHANGED = "unchanged"
-    """A manifest equals the object in the cluster."""
-    REFUSED = "refused"
-    """The API server refuses a manifest, or a pod."""
+    BLOCKED = "blocked"  #: it cannot be evicted
+    STUCK = "stuck"  #: the pod holds its workload up
+    UNCHANGED = "unchanged"  #: a manifest equals the object in the cluster
+    REFUSED = "refused"  #: the API server refuses a manifest, or a pod
 
 
 class Change(enum.StrEnum):
@@ -74,8 +51,7 @@ class Change(enum.StrEnum):
     ROLLOUT = "rollout"
     SCALE = "scale"
     NEW = "new"
-    NONE = "none"
-    """No manifest is about it; other pods may move its pods."""
+    NONE = "none"  #: no manifest is about it; other pods may move its pods
     DELETED = "deleted"
 
 
@@ -83,10 +59,8 @@ class WorkloadState(enum.StrEnum):
     """How far a workload has come."""
 
     COMPLETE = "complete"
-    STUCK = "stuck"
-    """It lacks pods that it wants, and cannot get them; or it is a job that has failed."""
-    BLOCKED = "blocked"
-    """Pods of it stay that were to leave, because they cannot be evicted."""
+    STUCK = "stuck"  #: it lacks pods that it wants, and cannot get them; or it is a job that has failed
+    BLOCKED = "blocked"  #: pods of it stay that were to leave, because they cannot be evicted
     UNCHANGED = "unchanged"
 
 

@@ -16,18 +16,13 @@ from kplan.facts import Count, Document, Percent
 class Difference(enum.StrEnum):
     """How two answers about a pod differ."""
 
-    MOVED = "moved"
-    """Placed in both, on different nodes."""
-    NEWLY_PENDING = "newly-pending"
-    """Placed before, on no node after."""
+    MOVED = "moved"  #: placed in both, on different nodes
+    NEWLY_PENDING = "newly-pending"  #: placed before, on no node after
     NEWLY_PLACED = "newly-placed"
-    STILL_PENDING = "still-pending"
-    """On no node in both, for another reason or with other victims."""
-    APPEARED = "appeared"
-    """Only the second answer is about the pod."""
+    STILL_PENDING = "still-pending"  #: on no node in both, for another reason or with other victims
+    APPEARED = "appeared"  #: only the second answer is about the pod
     DISAPPEARED = "disappeared"
-    SCALED = "scaled"
-    """Of a workload alone: it wants another number of pods."""
+    SCALED = "scaled"  #: of a workload alone: it wants another number of pods
     REFUSED = "refused"
     """Of a workload alone: the API server refuses its manifest, which it did not before, or not in these words."""
 
@@ -158,8 +153,7 @@ class CapacityDifference(Document, frozen=True, kw_only=True):
     after: Count | None
 
 
-Fact = bool | int | float | str
-"""A number of pods, a share of runs, a word, or whether something holds."""
+Fact = bool | int | float | str  #: a number of pods, a share of runs, a word, or whether something holds
 
 
 class FactDifference(Document, frozen=True, kw_only=True):

@@ -20,12 +20,9 @@ class Action(enum.StrEnum):
     """What becomes of a pod."""
 
     PLACED = "+"
-    MOVED = "~"
-    """Evicted and placed elsewhere."""
-    EVICTED = "-"
-    """Evicted for good."""
-    PENDING = "!"
-    """Pending at the end."""
+    MOVED = "~"  #: evicted and placed elsewhere
+    EVICTED = "-"  #: evicted for good
+    PENDING = "!"  #: pending at the end
 
 
 CausedBy = Literal["change", "waiting"]
@@ -173,14 +170,10 @@ class PlanReport(Report, frozen=True, kw_only=True):
 class QueuePlace(enum.StrEnum):
     """Where a pending pod stands."""
 
-    ACTIVE = "Active"
-    """It is tried in its turn."""
-    GATED = "Gated"
-    """A PreEnqueue plugin keeps it out of the queue."""
-    FOREIGN = "Foreign"
-    """No profile has its schedulerName: another scheduler is responsible, or none."""
-    DELETING = "Deleting"
-    """It is being deleted, so it is not scheduled any more."""
+    ACTIVE = "Active"  #: it is tried in its turn
+    GATED = "Gated"  #: a PreEnqueue plugin keeps it out of the queue
+    FOREIGN = "Foreign"  #: no profile has its schedulerName: another scheduler is responsible, or none
+    DELETING = "Deleting"  #: it is being deleted, so it is not scheduled any more
 
 
 class QueueEntry(Document, frozen=True, kw_only=True):

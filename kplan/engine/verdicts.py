@@ -21,12 +21,9 @@ MAX_NAMES = 5
 class Code(enum.IntEnum):
     """The code of a rejection; of several reasons on a node the largest code counts."""
 
-    UNSCHEDULABLE = 1
-    """Removing pods from the node may help."""
-    UNSCHEDULABLE_AND_UNRESOLVABLE = 2
-    """Removing pods does not help."""
-    ERROR = 3
-    """The plugin failed."""
+    UNSCHEDULABLE = 1  #: removing pods from the node may help
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 2  #: removing pods does not help
+    ERROR = 3  #: the plugin failed
 
     @property
     def text(self) -> RejectionCode:

@@ -35,8 +35,7 @@ class StatusCode(enum.IntEnum):
     ERROR = 1
     UNSCHEDULABLE = 2
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    WAIT = 4
-    """Only from Permit: the pod keeps its node and is not bound yet."""
+    WAIT = 4  #: only from Permit: the pod keeps its node and is not bound yet
 
 
 class Status(msgspec.Struct, frozen=True):

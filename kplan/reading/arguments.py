@@ -29,12 +29,10 @@ _OPENS = "opens"
 FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
 """The path of a file that is read for the answer. A parameter that names one has this type: agents may not set it."""
 
-Manifest = FilePath | dict[str, Any]
-"""A file, a directory, or an object."""
+Manifest = FilePath | dict[str, Any]  #: a file, a directory, or an object
 
 
-#: A line of a docstring's Attributes, about one field or several.
-_ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"
+_ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"  #: a line of a docstring's Attributes, about one field or several
 #: A field with a comment above it or behind it; above, what several fields have in common begins with their names.
 _COMMENTED = r"((?:^    #: .+\n)*)^    (\w+): .*?(?:  #: (.+))?$"
 _OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"
@@ -191,38 +189,20 @@ def checked_by(parameters: type[msgspec.Struct], whose: str = "") -> Callable[[C
     return decorate
 
 
-DEFAULT_MAX_ROUNDS: Final = 10
-"""Rounds over the pods that the scheduling queue leaves pending."""
-
-DEFAULT_RUNS: Final = 500
-"""Runs with random draws from which odds are computed."""
-
-DEFAULT_SEED: Final = 7
-"""Seed of these draws."""
-
-DEFAULT_HEADROOM: Final = 1_000
-"""The number of further replicas of a workload at which headroom stops counting."""
-
-MOST_EXPLAINED: Final = 4_000
-"""Pods that are explained at once."""
+DEFAULT_MAX_ROUNDS: Final = 10  #: rounds over the pods that the scheduling queue leaves pending
+DEFAULT_RUNS: Final = 500  #: runs with random draws from which odds are computed
+DEFAULT_SEED: Final = 7  #: seed of these draws
+DEFAULT_HEADROOM: Final = 1_000  #: the number of further replicas of a workload at which headroom stops counting
+MOST_EXPLAINED: Final = 4_000  #: pods that are explained at once
 
 MOST_VERDICTS: Final = 1_000_000
 """Pods times nodes that are explained at once: every explanation holds the verdicts on all nodes."""
 
-MOST_RUNS: Final = 1_000_000
-"""Runs with random draws at most: more make the shares no more precise, and take days."""
-
-Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]
-"""How many there are."""
-
-Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT64)]
-"""How many there are, where there has to be one."""
-
-Runs = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
-"""How many times a question is asked with other draws."""
-
-Seed = Annotated[int, msgspec.Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
-"""Of draws: the same seed gives the same answer."""
+MOST_RUNS: Final = 1_000_000  #: runs with random draws at most: more make the shares no more precise, and take days
+Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]  #: how many there are
+Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT64)]  #: how many there are, where there has to be one
+Runs = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]  #: how many times a question is asked with other draws
+Seed = Annotated[int, msgspec.Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]  #: of draws: the same seed gives the same answer
 
 
 class PlannerSettings(msgspec.Struct):

@@ -29,8 +29,7 @@ import msgspec
 from kplan.api import decode
 from kplan.errors import Problem
 
-#: Objects are nested some ten levels deep.
-MAX_DEPTH: Final = 200
+MAX_DEPTH: Final = 200  #: objects are nested some ten levels deep
 
 #: Called with what is being read, the amount read, and the total where that is known.
 Progress = Callable[[str, int, int | None], None]
@@ -48,8 +47,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 _MIB: Final = 1 << 20
 
-#: Bytes of one object as text; etcd stores 1.5 MiB.
-MAX_OBJECT: Final = 8 * _MIB
+MAX_OBJECT: Final = 8 * _MIB  #: bytes of one object as text; etcd stores 1.5 MiB
 
 SNAPSHOTS = Limits(max_bytes=4096 * _MIB, max_stream_bytes=2048 * _MIB)
 MANIFESTS = Limits(max_bytes=512 * _MIB, max_stream_bytes=256 * _MIB)
@@ -310,8 +308,7 @@ def _check_encoding(data: bytes | bytearray) -> None:
         raise NotObjects(f"not text in UTF-8 at line {line}") from None
 
 
-#: A key, or the index of a list's element.
-Step = str | int
+Step = str | int  #: a key, or the index of a list's element
 
 _STEP = r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 _PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -456,8 +453,7 @@ def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]
             yield from _repeated(item, (*steps, index))
 
 
-#: An index that more of a path follows.
-_ELEMENT = r"\[[0-9]+\](?=[.\[])"
+_ELEMENT = r"\[[0-9]+\](?=[.\[])"  #: an index that more of a path follows
 
 
 class Document:

@@ -219,8 +219,7 @@ class Place(NamedTuple):
         return self.origin.locate(located) if self.origin is not None else located
 
 
-PlaceOf = Callable[[int], Place]
-"""Returns the position of one of several objects."""
+PlaceOf = Callable[[int], Place]  #: returns the position of one of several objects
 
 
 def nowhere(_: int) -> Place:

@@ -26,8 +26,7 @@ import yaml
 
 from kplan.reading.files import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
 
-#: Longer documents are lists of a whole cluster; parsing them again would take too long.
-_MAX_LINED = 16 << 20
+_MAX_LINED = 16 << 20  #: longer documents are lists of a whole cluster; parsing them again would take too long
 
 
 class YamlLines:
@@ -122,8 +121,7 @@ class _Walk:
 
 STANDARD_TAG = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)")
-_MAX_DIGITS = 2 + 64
-"""Length of a 64-bit number in binary, with its prefix."""
+_MAX_DIGITS = 2 + 64  #: length of a 64-bit number in binary, with its prefix
 _MOST_FLOAT32_DIGITS = 9  # nine digits tell any two float32 apart
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | float | None] = {

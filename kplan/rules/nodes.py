@@ -15,8 +15,7 @@ from kplan.snapshot.model import Snapshot
 _EKS = r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ZONE = r"/zones/(?P<zone>[^/]+)/"
 _OTHER = r"[^a-z0-9]+"
-_MOST_LETTERS = 200
-"""Of a node's name at most so much is the group's: 253 letters are allowed in all."""
+_MOST_LETTERS = 200  #: of a node's name at most so much is the group's: 253 letters are allowed in all
 
 
 def short_group_name(name: str) -> str:

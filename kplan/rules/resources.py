@@ -32,8 +32,7 @@ _INT64_HALF = 2**63
 DEFAULT_REQUESTS: ResourceList = {CPU: "100m", MEMORY: "200Mi"}
 """The requests that scores assume for a container without them (util/pod_resources.go)."""
 
-Requests = Mapping[str, int]
-"""Resource name -> milliCPU for cpu, whole units (bytes, counts) for all else."""
+Requests = Mapping[str, int]  #: resource name -> milliCPU for cpu, whole units (bytes, counts) for all else
 
 
 def nano(quantity: QuantityLike) -> int:

@@ -18,15 +18,13 @@ from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, Z
 from kplan.api.meta import controller_of
 from kplan.api.storage import Volume, VolumeSources
 
-ClaimKey = tuple[str, str]
-"""(namespace, name) of a claim."""
+ClaimKey = tuple[str, str]  #: (namespace, name) of a claim
 
 ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of classes whose volumes administrators create."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"  #: the provisioner of classes whose volumes administrators create
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 STORAGE = "storage"
@@ -89,8 +87,7 @@ def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
     return f"PVC {claim.metadata.key} was not created for pod {pod.metadata.key} (pod is not owner)"
 
 
-ZONE_DELIMITER = "__"
-"""Separates the zones in the label of a volume that is in several."""
+ZONE_DELIMITER = "__"  #: separates the zones in the label of a volume that is in several
 
 _UNSPECIFIED = "UNSPECIFIED"
 _GCE_ZONE_PARTS = 3

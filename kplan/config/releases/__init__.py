@@ -16,8 +16,7 @@ from kplan.errors import UsageError
 
 __all__ = ["HEAP", "Gate", "Release", "parse_gates", "with_gates"]
 
-AUTO: Final = "auto"
-"""The release of the snapshot's server."""
+AUTO: Final = "auto"  #: the release of the snapshot's server
 
 _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 

@@ -21,8 +21,7 @@ V = TypeVar("V")
 
 HEAP: Final = "heap"
 """Between equal best nodes: the first one that the heap of nodes and scores yields, without a draw."""
-EVEN: Final = "even"
-"""Between equal best nodes: each is as likely as the others."""
+EVEN: Final = "even"  #: between equal best nodes: each is as likely as the others
 
 
 class Gate(msgspec.Struct, frozen=True):

@@ -69,13 +69,10 @@ PENDING: Final = "pending"
 class Rest(enum.StrEnum):
     """How a pod ends."""
 
-    PLACED = "placed"
-    """The pod, or its replacement, is on a node."""
+    PLACED = "placed"  #: the pod, or its replacement, is on a node
     PENDING = "pending"
-    GONE = "gone"
-    """The pod is evicted, and nothing replaces it."""
-    BLOCKED = "blocked"
-    """The pod cannot be evicted, and stays."""
+    GONE = "gone"  #: the pod is evicted, and nothing replaces it
+    BLOCKED = "blocked"  #: the pod cannot be evicted, and stays
 
 
 class End(NamedTuple):

@@ -30,10 +30,8 @@ LAG = 0.01
 class Source(enum.StrEnum):
     """Where a duration is known from."""
 
-    GIVEN = "given"
-    """By whoever asks."""
-    LEARNED = "learned"
-    """The median of what the status of the cluster's own pods and jobs shows."""
+    GIVEN = "given"  #: by whoever asks
+    LEARNED = "learned"  #: the median of what the status of the cluster's own pods and jobs shows
     ASSUMED = "assumed"
 
 
