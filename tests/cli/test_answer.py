@@ -183,12 +183,6 @@ def check_sarif(text: str) -> None:
     assert len(set(prints)) == len(prints)
 
 
-@pytest.mark.parametrize("output", ["json", "name", "html"])
-def test_a_format_that_is_printed_is_the_one_that_is_written(output: str, tmp_path: Path) -> None:
-    result = invoke("place", "ml/llm-eval", "-o", output, "--report", f"{output}={tmp_path / 'report'}")
-    assert (result.exit_code, result.stdout) == (1, (tmp_path / "report").read_text("utf-8"))
-
-
 def test_a_template_picks_what_it_names() -> None:
     found = printed("place", "shop/voucher-api", "ml/llm-eval", "-o", f"jsonpath={PODS}", code=1)
     assert found == "shop/voucher-api general-a-2\nml/llm-eval null\n"

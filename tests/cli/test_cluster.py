@@ -55,11 +55,6 @@ def test_a_bar_shows_for_lists_of_several_pages_only(
     assert "nodes" not in err
 
 
-def test_nothing_is_shown_where_there_is_no_terminal() -> None:
-    with module._progress_bar(shown=False) as progress:
-        assert progress is None
-
-
 def test_an_interrupt_says_standard_input_in_place_of_its_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

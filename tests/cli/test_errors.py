@@ -103,24 +103,6 @@ def test_a_directory_without_objects(tmp_path: Path) -> None:
     assert "the directory holds no .json, .yaml or .yml file" in refused("place", "shop/voucher-api", "-s", tmp_path)
 
 
-def test_a_large_file_of_garbage(tmp_path: Path) -> None:
-    path = tmp_path / "garbage.json"
-    with path.open("wb") as out:
-        out.seek(200 << 20)
-        out.write(b"x")
-    assert "a binary file" in refused("place", "shop/voucher-api", "-s", path)
-
-
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(POD.replace("name: c", 'name: c, resources: {requests: {cpu: "-1"}}, imagePullPolicy: Sometimes'))
-    path.write_text(
-        f"{path.read_text()}---\n{POD.replace('name: p', 'name: q').replace('name: c', 'name: c, niceness: 3')}"
-    )
-    errors = [line for line in invoke("place", path).stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 3
-
-
 def test_a_name_of_a_file_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "--save=stolen").touch()
@@ -145,13 +127,6 @@ def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
     found = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert "internal error" not in found.stderr
-
-
-def test_no_cluster_at_all(tmp_path: Path) -> None:
-    found = invoke("place", "a/b", KPLAN_SNAPSHOT="", KUBECONFIG=str(tmp_path / "none"))
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: ")
-    assert "hint: " in found.stderr
 
 
 def test_a_bug_is_told_in_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,12 +189,6 @@ def test_an_interrupt_says_no_more_than_what_it_ends() -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"interrupted while reading manifests\n")
-
-
-def test_standard_output_holds_the_result_only() -> None:
-    found = invoke("place", "shop/flash-sale", "-o", "json", "-v")
-    assert json.loads(found.stdout)["kind"] == "PlacementReport"
-    assert found.stderr.startswith("snapshot: demo")
 
 
 @pytest.mark.parametrize("command", [("snapshot", "check"), ("place",)])

@@ -85,6 +85,7 @@ def _demo(name: str) -> bytes:
 def test_help_is_a_screen_with_examples_before_options(name: str) -> None:
     text = invoke(*name.split(), "--help", COLUMNS="80").stdout
     lines = text.splitlines()
+    assert text.lstrip().startswith(f"Usage: kplan {name} [")
     assert len(lines) <= 24
     assert " ".join(COMMANDS[name].help.partition("\n\n")[0].split()) in " ".join(text.split())
     assert lines.index("Examples:") < lines.index("Options:")

@@ -26,13 +26,6 @@ def test_counts_and_says_what_stops_the_next(web: Path) -> None:
     assert "requests 1 cpu, 950m of 7900m free: 50m short" in text
 
 
-def test_the_exit_code_says_whether_as_many_fit_as_are_wanted(web: Path) -> None:
-    assert invoke("capacity", web).exit_code == 0
-    assert invoke("capacity", web, "--replicas", "2").exit_code == 0
-    assert invoke("capacity", web, "--replicas", "9", "--fail-on", "none").exit_code == 0
-    assert invoke("capacity", web, "--replicas", "9", "--exit-zero").exit_code == 0
-
-
 def test_says_which_nodes_to_add(web: Path) -> None:
     found = invoke("capacity", web, "--replicas", "30")
     assert "default/web: 8 of 30 replicas fit" in found.stdout

@@ -1,7 +1,5 @@
 """The names that shells complete."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.cli.commands import invoke
@@ -31,12 +29,6 @@ def test_names_in_a_namespace_that_the_command_line_has_come_without_it(kind: st
     assert one in found
     assert not [name for name in found if "ml" in name.split("/")]
     assert invoke("names", "nodes", "--namespace", "shop").stdout == invoke("names", "nodes").stdout
-
-
-def test_contexts_come_from_the_kubeconfig(tmp_path: Path) -> None:
-    path = tmp_path / "config"
-    path.write_text("contexts: [{name: prod, context: {cluster: c}}, {name: dev, context: {cluster: c}}]\n")
-    assert invoke("names", "contexts", KUBECONFIG=str(path)).stdout.splitlines() == ["dev", "prod"]
 
 
 @pytest.mark.parametrize("snapshot", ["/no/such/file", "", "-"])

@@ -80,12 +80,6 @@ def test_a_missing_file_and_a_directory_say_so(tmp_path: Path) -> None:
     assert refused(tmp_path)[0] == "is a directory"
 
 
-@pytest.mark.parametrize("text", ['{"a":' * 5000 + "1" + "}" * 5000, "[" * 100_000, "- " * 50_000])
-def test_what_is_nested_without_end_is_refused_without_a_crash(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConfigError, match=r"nested (too deeply|deeper than)"):
-        document(tmp_path, text)
-
-
 def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((HEAD_TEXT + "parallelism: 3").encode())))
     config = load_scheduler_config("-")
@@ -115,7 +109,6 @@ def test_a_repeated_field_is_named_by_its_path_and_line(tmp_path: Path, text: st
     assert (problem.json_path, problem.message, problem.line) == ("a.b[0].c", 'duplicate field "a.b[0].c"', line)
 
 
-DEFAULT_PLUGINS = newest().default_plugins
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
@@ -219,47 +212,6 @@ def test_percentages_stand_globally_and_per_profile() -> None:
     )
     assert config.percentage_of_nodes_to_score == 30
     assert [profile.percentage_of_nodes_to_score for profile in config.profiles] == [0, None]
-
-
-def test_a_score_override_with_a_disabled_neighbour() -> None:
-    config = with_plugins(
-        score={
-            "disabled": enabled("InterPodAffinity", "TaintToleration"),
-            "enabled": [{"name": "InterPodAffinity", "weight": 12}],
-        }
-    )
-
-    refs = config.profiles[0].plugins["score"]
-    assert [(ref.name, ref.weight) for ref in refs] == [
-        ("NodeAffinity", 2),
-        ("NodeResourcesFit", 1),
-        ("VolumeBinding", 1),
-        ("PodTopologySpread", 2),
-        ("DynamicResources", 2),
-        ("NodeResourcesBalancedAllocation", 1),
-        ("ImageLocality", 1),
-        ("InterPodAffinity", 12),
-    ]
-    assert "InterPodAffinity" in plugin_names(config, "filter")
-    assert "TaintToleration" in plugin_names(config, "pre_score")
-
-
-def test_only_one_plugin_scores_after_a_star() -> None:
-    config = with_plugins(score={"disabled": enabled("*"), "enabled": [{"name": "NodeResourcesFit", "weight": 5}]})
-    assert [(ref.name, ref.weight) for ref in config.profiles[0].plugins["score"]] == [("NodeResourcesFit", 5)]
-    assert plugin_names(config, "pre_score") == [
-        ref.name for ref in default_configuration().profiles[0].plugins["pre_score"]
-    ]
-
-
-def test_a_multi_point_override_changes_the_weight_in_place() -> None:
-    config = with_plugins(multiPoint={"enabled": [{"name": "TaintToleration", "weight": 9}, {"name": "NodeAffinity"}]})
-    refs = config.profiles[0].plugins["score"]
-    assert [(ref.name, ref.weight) for ref in refs][:3] == [
-        ("TaintToleration", 9),
-        ("NodeAffinity", 1),
-        ("NodeResourcesFit", 1),
-    ]
 
 
 def test_disabling_a_plugin_in_multi_point_takes_it_out_everywhere_but_keeps_its_default_arguments_away() -> None:
@@ -557,15 +509,6 @@ def test_weights_given_at_score_or_in_multi_point_come_to_the_same(weights: dict
         ref.name: ref.weight for ref in in_multi_point["score"]
     }
     assert at_score["filter"] == in_multi_point["filter"]
-
-
-def test_every_default_plugin_can_be_disabled_by_name() -> None:
-    for name, _ in DEFAULT_PLUGINS:
-        if name in {"PrioritySort", "DefaultBinder"}:
-            continue
-        config = with_plugins(multiPoint={"disabled": enabled(name)})
-        assert name not in config.profiles[0].plugin_names()
-        assert config.warnings == ()
 
 
 GATES = {"StorageCapacityScoring": True}

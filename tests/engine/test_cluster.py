@@ -132,17 +132,6 @@ def test_changed_rows_are_those_of_the_log_since_then(steps, more):
     assert cluster.changed_rows(len(cluster.log)).tolist() == []
 
 
-def test_when_a_pod_leaves_the_last_one_takes_its_place():
-    cluster = Cluster(node_table(1))
-    rows = [cluster.add_pod(PodInfo(convert({"metadata": {"name": name}}, Pod))) for name in "abcd"]
-    for pod in rows:
-        cluster.bind(pod, 0)
-    cluster.unbind(rows[1])
-    assert cluster.pods_on[0] == [0, 3, 2]
-    cluster.unbind(rows[2])
-    assert cluster.pods_on[0] == [0, 3]
-
-
 def test_a_port_of_two_pods_is_free_when_either_leaves():
     ports = [{"containerPort": 1, "hostPort": 80}]
     spec = {"containers": [{"name": "main", "ports": ports}]}
@@ -156,20 +145,6 @@ def test_a_port_of_two_pods_is_free_when_either_leaves():
 
     cluster.unbind(one)
     assert cluster.used_ports == {1: set()}
-
-
-def test_a_cluster_is_built_with_its_pods_on_their_nodes_and_an_empty_log():
-    made = [
-        PodInfo(convert({"metadata": {"name": name}, "spec": {"nodeName": node}}, Pod))
-        for name, node in (("a", "n1"), ("b", "gone"), ("c", ""), ("d", "n1"))
-    ]
-
-    cluster = Cluster.build(node_table(2), made)
-
-    assert cluster.node_of == [1, NOWHERE, NOWHERE, 1]
-    assert cluster.pods_on == [[], [0, 3]]
-    assert cluster.log == []
-    assert cluster.pod_count.dtype == np.int64
 
 
 @examples(60)

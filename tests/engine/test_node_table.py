@@ -128,12 +128,6 @@ def test_the_zone_order_takes_a_node_of_each_zone_in_turn(made):
     assert [table.names[row] for row in table.zone_order] == zone_by_zone(made)
 
 
-def test_the_zone_order_of_an_uneven_cluster():
-    zones = {"n0": "a", "n1": "b", "n2": "a", "n3": "a", "n4": "c", "n5": "b"}
-    table = table_of([{"metadata": {"name": name, "labels": {ZONE: zone}}} for name, zone in zones.items()])
-    assert table.zone_order.tolist() == [0, 1, 4, 2, 5, 3]
-
-
 def test_derived_values_are_made_once_and_the_unused_are_forgotten(monkeypatch):
     monkeypatch.setattr(node_table, "MAX_DERIVED", 2)
     table = table_of([])

@@ -70,18 +70,6 @@ def test_a_single_reason_holds_where_it_rejects():
     assert (found.bits.tolist(), found.bits.dtype, found.unresolvable) == ([1, 0], np.uint32, None)
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (Code.UNSCHEDULABLE, "Unschedulable"),
-        (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "UnschedulableAndUnresolvable"),
-        (Code.ERROR, "Error"),
-    ],
-)
-def test_codes_have_the_names_of_upstream(code, text):
-    assert code.text == text
-
-
 @settings(deadline=None)
 @given(verdicts(), st.data())
 def test_later_reasons_hold_where_no_earlier_one_does(first, data):

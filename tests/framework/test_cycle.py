@@ -9,7 +9,7 @@ from kplan.engine.verdicts import Code
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import SUCCESS, PreFilterResult, Scope, Status
 from kplan.framework.results import Outcome
-from tests.framework.fakes import FakeExtender, plugin, pod, post_filter, rejecting, rows_of, scoring, session
+from tests.framework.fakes import FakeExtender, plugin, pod, rejecting, rows_of, scoring, session
 
 ONLY_AFFINITY = "node(s) didn't satisfy plugin(s) [A]"
 SCORE = plugin("Score", score=scoring(a=1))
@@ -115,17 +115,6 @@ def test_a_pod_that_the_api_server_refuses_is_not_tried():
     assert told(schedule_pod(made, 0)) == (Outcome.ERROR, None, "quota exceeded")
 
 
-def test_a_pod_that_fits_nowhere_is_told_why_node_by_node():
-    plugins = [
-        plugin("A", filter=rejecting("b", text="taken")),
-        plugin("B", filter=rejecting("a", "b", "c", text="far")),
-        plugin("C", post_filter=post_filter(Status.unschedulable("no help"))),
-    ]
-    result = decide(plugins)
-    assert told(result) == (Outcome.UNSCHEDULABLE, None, "0/3 nodes are available: 1 taken, 2 far. no help")
-    assert result.scores is None
-
-
 def test_only_the_nodes_that_pre_filter_names_are_filtered():
     seen = []
 
@@ -144,12 +133,6 @@ def test_only_the_nodes_that_pre_filter_names_are_filtered():
 
 
 # --- the choice -------------------------------------------------------------------------------------------------------
-
-
-def test_the_best_score_wins_and_ties_go_by_name():
-    result = decide([plugin("A", score=scoring(b=5, c=5, a=4))])
-    assert (result.row, result.ties.tolist()) == (1, [1, 2])
-    assert result.scores.total.tolist() == [4, 5, 5]
 
 
 def test_a_seed_draws_among_the_ties_and_always_draws_alike():

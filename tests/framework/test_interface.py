@@ -1,36 +1,14 @@
 """Statuses, and the profile's plugins held against the extension points."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config.loading import default_configuration
-from kplan.framework.interface import SUCCESS, CycleState, Nominator, Plugin, Scope, Status
+from kplan.framework.interface import Nominator, Plugin, Scope
 from kplan.framework.listers import Listers
 from kplan.plugins.registry import plugin_factory
 from kplan.snapshot.model import Snapshot
 from tests.framework.fakes import METHODS, session
-
-
-@pytest.mark.parametrize(
-    ("status", "is_success", "is_rejected"),
-    [
-        (SUCCESS, True, False),
-        (Status.error("x"), False, False),
-        (Status.unschedulable("x"), False, True),
-        (Status.unresolvable("x"), False, True),
-    ],
-)
-def test_a_status_is_a_success_a_rejection_or_an_error(status, is_success, is_rejected):
-    assert (status.is_success, status.is_rejected) == (is_success, is_rejected)
-
-
-def test_what_is_kept_in_a_cycle_is_found_under_its_class():
-    cycle = CycleState(None, 0, None)
-    cycle.write("text")
-    assert (cycle.read(str), cycle.find(str), cycle.find(int)) == ("text", "text", None)
-    with pytest.raises(KeyError):
-        cycle.read(int)
 
 
 def test_every_in_tree_plugin_has_its_name_a_scope_and_a_method_for_each_point_where_it_stands():

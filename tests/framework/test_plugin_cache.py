@@ -13,7 +13,7 @@ from kplan.engine.view import NodeView
 from kplan.framework import plugin_cache
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import CycleState, KeyedPlugin, PreScoreResult, Scope
-from kplan.framework.plugin_cache import ShapeEntry, changed_rows, is_uniform
+from kplan.framework.plugin_cache import ShapeEntry, changed_rows
 from kplan.framework.results import Outcome
 from tests.framework.fakes import SCHEDULER, plugin, pod, rows_of, session
 from tests.plugins.neighbours import neighbourhoods, pods
@@ -134,24 +134,6 @@ def test_a_shape_that_occurs_once_is_told_the_same_as_one_whose_answers_are_kept
     assert framework.shape(made.cluster.pods.infos[len(binds)]) is again
 
 
-@pytest.mark.parametrize("share", [0, 100], ids=["row by row", "all rows"])
-def test_a_node_that_has_room_again_passes_again(share, monkeypatch):
-    monkeypatch.setattr(plugin_cache, "_REFRESH_SHARE", share)
-    made = session(plugins()[:1], "abcdef", [pod(), pod("x"), pod("y")])
-    entry = ShapeEntry()
-    passes = []
-    for _ in range(2):
-        passes.append(asked(made, entry, [1])[1])
-        made.cluster.bind(1, 0)
-        made.cluster.bind(2, 2)
-        passes.append(asked(made, entry, [1])[1])
-        made.cluster.unbind(1)
-        made.cluster.unbind(2)
-
-    free, taken = [True, True, True, True, False, True], [False, True, False, True, False, True]
-    assert passes == [free, taken] * 2
-
-
 def test_only_nodes_whose_pods_changed_are_asked_again():
     seen = {name: [] for name in ("filter", "object", "score")}
 
@@ -197,11 +179,6 @@ def test_many_changed_rows_mean_all(rows, expected):
         made.cluster.bind(number, row)
     found = changed_rows(made.cluster, 0)
     assert (found if found is None else found.tolist()) == expected
-
-
-@pytest.mark.parametrize(("scores", "expected"), [([], False), ([3], True), ([3, 3], True), ([3, 4], False)])
-def test_scores_are_uniform_when_all_of_at_least_one_are_equal(scores, expected):
-    assert is_uniform(np.asarray(scores, np.int64)) is expected
 
 
 def test_the_shapes_that_were_not_used_for_longest_are_forgotten(monkeypatch):

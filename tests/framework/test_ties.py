@@ -1,7 +1,6 @@
 """The node that kube-scheduler's heap brings up first, against the heap itself."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,23 +36,6 @@ def first_on_heap(positions: np.ndarray[tuple[int], np.dtype[np.intp]]) -> int:
 def test_the_top_is_that_of_gos_heap(scores: list[int]) -> None:
     best = np.flatnonzero(np.asarray(scores) == max(scores))
     assert best[first_on_heap(best)] == go_heap_top(scores)
-
-
-@pytest.mark.parametrize(
-    ("positions", "first"), [([0, 1, 2], 0), ([1, 2], 1), ([2, 3], 3), ([4, 5], 4), ([5, 6, 9], 9), ([2, 7, 8], 7)]
-)
-def test_a_node_deep_on_the_left_comes_up_before_one_on_the_right(positions: list[int], first: int) -> None:
-    assert positions[first_on_heap(np.asarray(positions))] == first
-    assert positions[len(positions) - 1 - first_on_heap(np.asarray(positions[::-1]))] == first
-
-
-def test_only_feasible_nodes_are_on_the_heap_in_the_order_of_the_search() -> None:
-    order = np.asarray([3, 0, 4, 1, 2])
-    feasible = np.asarray([True, False, True, True, True])
-    places = np.argsort(order)
-    assert first_up(np.asarray([0, 2, 4]), feasible, order, places) == 0
-    assert first_up(np.asarray([2, 4]), feasible, order, places) == 2
-    assert first_up(np.asarray([2, 3, 4]), feasible, order, places) == 3
 
 
 @given(st.data(), st.permutations(range(7)), st.integers(0, 20))

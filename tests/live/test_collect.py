@@ -3,16 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from kplan.errors import ApiError, ForbiddenError, UnauthorizedError
+from kplan.errors import ForbiddenError
 from kplan.facts import MissingKind
-from kplan.live import reader
 from kplan.live.collect import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.own_file import save_snapshot
 
 from .conftest import Start
-from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay, status
+from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay
 from .test_discovery import BY_NAME, OPTIONAL
 
 LISTS = [resource.kind.resource for resource in RESOURCES if resource.kind.resource in recordings()]
@@ -179,21 +178,3 @@ def test_a_list_that_expires_is_finished_and_said_to_be_of_two_moments(start: St
 def test_passing_trouble_passes(start: Start, trouble: Answer) -> None:
     _, options = start(Cluster(fault=once("/api/v1/nodes", trouble)))
     assert len(collect_snapshot(options).nodes) == 12
-
-
-def test_lasting_trouble_ends_and_stops_the_other_lists(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(request: Request) -> Answer | None:
-        return status(500, "InternalError", "etcd is away") if request.path == "/api/v1/nodes" else None
-
-    _, options = start(Cluster(fault=broken))
-
-    monkeypatch.setattr(reader, "MAX_ATTEMPTS", 1)
-    with pytest.raises(ApiError, match=r"etcd is away \(500, asked 1 times\)"):
-        collect_snapshot(options)
-
-
-def test_an_unknown_user_is_told_to_log_in(start: Start) -> None:
-    _, options = start(token="expired")
-    with pytest.raises(UnauthorizedError, match="does not know who asks") as caught:
-        collect_snapshot(options)
-    assert "log in again" in caught.value.hint

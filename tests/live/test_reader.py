@@ -111,12 +111,6 @@ def test_what_a_real_server_refuses_becomes_an_error_with_a_next_step(
     assert hint in caught.value.hint
 
 
-def test_an_expired_list_brings_the_token_that_goes_on() -> None:
-    with pytest.raises(ExpiredListError) as caught:
-        ask(recorded("error-410-expired-continue"))
-    assert caught.value.continue_token.startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEs")
-
-
 def test_a_page_that_is_no_status_is_shown_from_its_beginning_only() -> None:
     page = Response(418, {}, b"<html>" + b"secret " * 1000)
     with pytest.raises(ApiError) as caught:

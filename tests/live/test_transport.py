@@ -35,14 +35,6 @@ def test_only_the_seam_knows_the_network() -> None:
     assert '.request(\n            "GET",' in (room / "reader.py").read_text()
 
 
-def test_an_answer_comes_with_status_headers_and_body(start: Start) -> None:
-    _, options = start()
-    response = connect(options).get("/version")
-    assert response.status == 200
-    assert response.headers["Content-Type"] == "application/json"
-    assert b"v1.36.2" in response.body
-
-
 def test_query_and_credentials_reach_the_server(start: Start) -> None:
     anything = Cluster(fault=lambda _request: Answer(200, b"{}"))
     api, options = start(anything, impersonate_user="jane", impersonate_groups=("devs", "ops & more"))

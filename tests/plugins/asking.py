@@ -17,8 +17,6 @@ from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
-from .details import facts
-
 
 class Asked:
     """A small cluster of JSON objects: pods by the node on which they run, others by the snapshot's attribute."""
@@ -80,6 +78,11 @@ class Asked:
         made = plugin(None, self.handle) if isinstance(plugin, type) else plugin
         return filtered(made, self.cycle(incoming), self.view())
 
+    def ask_changed(self, plugin, incoming, changed):
+        """Ask a plugin, or a new one of a class, about a pod and the nodes that changed."""
+        made = plugin(None, self.handle) if isinstance(plugin, type) else plugin
+        return filtered(made, self.cycle(incoming), self.changed(changed))
+
 
 @dataclass
 class Change:
@@ -140,3 +143,12 @@ def details(plugin, cycle, view, position=0):
         plugin.pre_filter(cycle)
     said = plugin.filter(cycle, view)
     return [facts(detail) for reason in said.reasons_at(position) for detail in reason.details(position)]
+
+
+def facts(detail):
+    """Return the JSON form of a detail without what tells its kind, and without a reason that it does not name."""
+    found = detail.to_dict()
+    del found["kind"]
+    if not found["reason"]:
+        del found["reason"]
+    return found

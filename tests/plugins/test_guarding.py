@@ -75,43 +75,39 @@ def test_raw_scores_may_be_any_where_the_plugin_brings_them_into_range() -> None
     assert asked(np.array([5, 5000, 50]), Normalizing).node == "b"
 
 
-def test_a_filter_answers_with_verdicts() -> None:
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (lambda nodes: [True] * len(nodes), "filter returned list, expected Verdicts"),
+        (lambda nodes: Verdicts(np.ones(len(nodes), np.uint8), ()), "filter returned rejections without a reason"),
+    ],
+)
+def test_a_filter_answers_with_verdicts_that_have_a_reason(answer: Any, problem: str) -> None:
     class Filtering(Scoring):
         def filter(self, cycle: CycleState, nodes: Any) -> Any:
-            return [True] * len(nodes)
+            return answer(nodes)
 
-    with pytest.raises(KplanError, match="plugin Scoring: filter returned list, expected Verdicts"):
+    with pytest.raises(KplanError, match=f"plugin Scoring: {problem}"):
         asked(np.array([1, 2, 3]), Filtering)
 
 
-def test_rejections_have_a_reason() -> None:
-    class Filtering(Scoring):
-        def filter(self, cycle: CycleState, nodes: Any) -> Any:
-            return Verdicts(np.ones(len(nodes), np.uint8), ())
+class Final(Scoring):
+    """Scores all nodes at once, normalized."""
 
-    with pytest.raises(KplanError, match="plugin Scoring: filter returned rejections without a reason"):
-        asked(np.array([1, 2, 3]), Filtering)
+    final: ClassVar[Any] = staticmethod(lambda: np.array([1, 2, 100]))
+
+    def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
+        return scores
+
+    def final_score(self, cycle: CycleState, nodes: Any) -> Any:
+        return self.final()
 
 
 def test_scores_that_are_normalized_at_once_count_instead_of_the_others() -> None:
-    class Final(Scoring):
-        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
-            return scores
-
-        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
-            return np.array([1, 2, 100])
-
     assert asked(np.array([100, 2, 1]), Final).node == "c"
 
 
 def test_a_plugin_that_inherits_from_one_with_final_scores_is_asked_for_its_own() -> None:
-    class Final(Scoring):
-        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
-            return scores
-
-        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
-            return np.array([1, 2, 100])
-
     class Reversed(Final):
         def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
             return 100 - scores
@@ -119,18 +115,13 @@ def test_a_plugin_that_inherits_from_one_with_final_scores_is_asked_for_its_own(
     assert asked(np.array([100, 2, 50]), Reversed).node == "b"
 
 
-def test_scores_that_are_normalized_at_once_are_checked_as_others_are() -> None:
-    class Final(Scoring):
-        def normalize_score(self, cycle: CycleState, scores: Any) -> Any:
-            return scores
-
-        def final_score(self, cycle: CycleState, nodes: Any) -> Any:
-            return self.answer()
-
+def test_scores_that_are_normalized_at_once_are_checked_as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Final, "final", lambda _: 1 // 0)
     with pytest.raises(KplanError, match="plugin Scoring failed in final_score: ZeroDivisionError: "):
-        asked(lambda: 1 // 0, Final)
+        asked(np.array([1, 2, 3]), Final)
+    monkeypatch.setattr(Final, "final", lambda _: [1, 2, 3])
     with pytest.raises(KplanError, match="final_score returned list, expected an array of integers"):
-        asked(lambda: [1, 2, 3], Final)
+        asked(np.array([1, 2, 3]), Final)
 
 
 def test_a_plugin_that_cannot_be_created_is_named() -> None:

@@ -13,9 +13,6 @@ from tests.oracle import node_affinity as oracle
 from .asking import details
 from .worlds import KEYS, VALUES, World, few, node, node_selector_terms, pod, scored
 
-POD = "node(s) didn't match Pod's node affinity/selector"
-REJECTED = ("UnschedulableAndUnresolvable", [POD])
-
 
 def make(world, added=None):
     return NodeAffinity(convert({"addedAffinity": added}, NodeAffinityArgs), world.handle)

@@ -36,21 +36,12 @@ def test_score_equals_the_oracle(world, incoming, resources):
 
 @few
 @given(worlds(), pods(), RESOURCES)
-def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, resources):
-    plugin = make(world.handle, *resources)
-    rows = list(range(len(world.nodes)))[::-2]
-    everywhere = scored(plugin, world.cycle(incoming), world.view())
-    expected = everywhere and [everywhere[row] for row in rows]
-    assert scored(plugin, world.cycle(incoming), world.view(rows)) == expected
-
-
-@few
-@given(worlds(), pods(), RESOURCES)
-def test_one_node_alone_is_scored_as_among_all(world, incoming, resources):
-    plugin = make(world.handle, *resources)
+def test_some_nodes_and_one_alone_are_scored_as_among_all(world, incoming, resources):
+    plugin, rows = make(world.handle, *resources), list(range(len(world.nodes)))
     among_all = scored(plugin, world.cycle(incoming), world.view())
-    alone = [scored(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
-    assert alone == [among_all and [score] for score in among_all or [None] * len(world.nodes)]
+    for some in (rows[::-2], *([row] for row in rows)):
+        expected = among_all and [among_all[row] for row in some]
+        assert scored(plugin, world.cycle(incoming), world.view(some)) == expected
 
 
 @few

@@ -12,8 +12,8 @@ from kplan.plugins.node_resources_fit import NodeResourcesFit
 from tests.oracle import node_resources_fit as oracle
 from tests.oracle.scheduler_world import NodeInfo
 
-from .asking import details, filtered
-from .worlds import World, assert_delta_equals_change, few, node, pod, pods, scored, worlds
+from .asking import changes, details, filtered
+from .worlds import World, few, node, pod, pods, scored, worlds
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 
@@ -39,23 +39,16 @@ def make(handle):
 
 @few
 @given(worlds(), pods(), st.booleans())
-def test_filter_equals_the_oracle(world, incoming, ignores):
+def test_filter_equals_the_oracle_for_one_node_alone_and_among_all(world, incoming, ignores):
     ignored = {"ignoredResources": ["example.com/fpga"], "ignoredResourceGroups": ["example.com"]} if ignores else {}
     classes = ("example.com/fpga",) if world.device_classes else ()
-    answers = filtered(NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming), world.view())
-    assert answers == [
+    plugin, cycle = NodeResourcesFit(args(**ignored), world.handle), world.cycle(incoming)
+    expected = [
         oracle.filter_node(incoming, world.plain(each), ("example.com",) if ignores else (), classes)
         for each in world.nodes
     ]
-
-
-@few
-@given(worlds(), pods())
-def test_one_node_alone_is_judged_as_among_all(world, incoming):
-    plugin = NodeResourcesFit(args(), world.handle)
-    among_all = world.ask(plugin, incoming)
-    alone = [filtered(plugin, world.cycle(incoming), world.view([row])) for row in range(len(world.nodes))]
-    assert alone == [[answer] for answer in among_all]
+    assert filtered(plugin, cycle, world.view()) == expected
+    assert [filtered(plugin, cycle, world.view([row])) for row in range(len(world.nodes))] == [[e] for e in expected]
 
 
 def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
@@ -71,7 +64,8 @@ def test_sums_that_wrap_around_do_so_for_one_node_as_for_all():
 @few
 @given(st.data(), worlds(), pods())
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
-    changed, answers = assert_delta_equals_change(data, make, world, incoming)
+    changed = data.draw(changes(world, st.lists(pods(), max_size=2)))
+    answers = world.ask_changed(make(world.handle), incoming, changed)
     classes = ("example.com/fpga",) if world.device_classes else ()
     for change, answer in zip(changed, answers, strict=True):
         now = NodeInfo(world.nodes[change.row], world.after(change)[0])
@@ -128,13 +122,15 @@ POINTS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1
 @few
 @given(worlds(), pods(), STRATEGIES, WEIGHTED, POINTS.map(sorted), st.sampled_from([0, 256]))
 def test_score_equals_the_oracle(world, incoming, strategy, resources, points, many):
-    plugin = NodeResourcesFit(args(strategy, resources, points), world.handle)
+    plugin, rows = NodeResourcesFit(args(strategy, resources, points), world.handle), range(len(world.nodes))[::-2]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_resources_fit, "_MANY", many)
         scores = scored(plugin, world.cycle(incoming), world.view())
+        of_some = scored(plugin, world.cycle(incoming), world.view(rows))
     assert scores == [
         oracle.score(incoming, world.plain(each), plain_strategy(strategy, resources, points)) for each in world.nodes
     ]
+    assert of_some == [scores[row] for row in rows]
     assert all(0 <= each <= 100 for each in scores)
 
 
@@ -158,15 +154,6 @@ def test_many_nodes_score_as_few_do_whatever_the_amounts(data, strategy, n_resou
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_resources_fit, "_MANY", 0)
         assert score(requested.copy(), capacities).tolist() == few_nodes
-
-
-@few
-@given(worlds(), pods(), STRATEGIES)
-def test_scoring_some_nodes_is_picking_from_the_scores_of_all(world, incoming, strategy):
-    plugin = NodeResourcesFit(args(strategy, points=[(0, 0), (100, 10)]), world.handle)
-    rows = list(range(len(world.nodes)))[::-2]
-    everywhere = scored(plugin, world.cycle(incoming), world.view())
-    assert scored(plugin, world.cycle(incoming), world.view(rows)) == [everywhere[row] for row in rows]
 
 
 def test_devices_count_where_a_node_does_not_list_their_resource():

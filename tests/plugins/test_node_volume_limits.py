@@ -98,10 +98,10 @@ def test_filter_equals_the_oracle(world, incoming):
 @given(st.data(), worlds(), pods)
 def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
     changed = data.draw(changes(world, st.lists(running_pods, max_size=2)))
-    plugin = NodeVolumeLimits(None, world.handle)
-    found = filtered(plugin, world.cycle(incoming), world.changed(changed))
     names = [each["metadata"]["name"] for each in world.nodes]
-    assert found == [expected(world, incoming, names[each.row], world.after(each)[0]) for each in changed]
+    assert world.ask_changed(NodeVolumeLimits, incoming, changed) == [
+        expected(world, incoming, names[each.row], world.after(each)[0]) for each in changed
+    ]
 
 
 @few

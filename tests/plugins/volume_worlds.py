@@ -4,8 +4,7 @@ import copy
 
 from tests.oracle.volumes import Storage
 
-from .asking import Asked
-from .details import facts
+from .asking import Asked, facts
 
 EBS = "ebs.csi.aws.com"
 NFS = "nfs.csi.k8s.io"

@@ -1,17 +1,13 @@
 """Small clusters made of JSON objects, a plugin asked about one, and random ones."""
 
-import numpy as np
 from hypothesis import strategies as st
 
-from kplan.api.core import Pod
-from kplan.api.decode import convert
-from kplan.engine.view import NodeView
-from kplan.framework.interface import CycleState, Handle, Nominator, PreScoreResult
-from kplan.rules.pod_info import PodInfo
+from kplan.framework.interface import PreScoreResult
 from tests.oracle.scheduler_world import NodeInfo
 from tests.recorded import examples
 
-from .asking import Asked, changes, filtered
+from .asking import Asked
+from .neighbours import expressions
 
 
 def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
@@ -171,25 +167,11 @@ def worlds(draw):
 
 def node_selector_terms():
     """A node selector term, empty ones and conditions on the name included."""
-    value = st.sampled_from(VALUES)
-    expression = st.one_of(
-        st.builds(
-            lambda key, operator, values: {"key": key, "operator": operator, "values": values},
-            st.sampled_from(KEYS),
-            st.sampled_from(["In", "NotIn"]),
-            st.lists(value, min_size=1, max_size=3),
-        ),
-        st.builds(
-            lambda key, operator: {"key": key, "operator": operator},
-            st.sampled_from(KEYS),
-            st.sampled_from(["Exists", "DoesNotExist"]),
-        ),
-        st.builds(
-            lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
-            st.sampled_from(KEYS),
-            st.sampled_from(["Gt", "Lt"]),
-            st.sampled_from(["0", "7", "10"]),
-        ),
+    comparisons = st.builds(
+        lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
+        st.sampled_from(KEYS),
+        st.sampled_from(["Gt", "Lt"]),
+        st.sampled_from(["0", "7", "10"]),
     )
     condition = st.builds(
         lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
@@ -198,32 +180,6 @@ def node_selector_terms():
     )
     return st.builds(
         lambda expressions, fields: {"matchExpressions": expressions, "matchFields": fields},
-        st.lists(expression, max_size=2),
+        st.lists(expressions(KEYS, VALUES) | comparisons, max_size=2),
         st.lists(condition, max_size=1),
     )
-
-
-# --- worlds of their own ----------------------------------------------------------------------------------------------
-
-
-def really_changed(world, change):
-    """Return a handle to a cluster in which one node's pods did change."""
-    twin = world.cluster.copy()
-    for index in change.leaving:
-        twin.unbind(world.cluster.pods_on[change.row][index])
-    for each in change.coming:
-        twin.bind(twin.add_pod(PodInfo(convert(each, Pod))), change.row)
-    return Handle(twin, world.handle.listers, Nominator())
-
-
-def assert_delta_equals_change(data, make, world, incoming):
-    """Check that a filter on a view with changes says what it says on a cluster that was really changed."""
-    changed = data.draw(changes(world, st.lists(pods(), max_size=2)))
-    cycle = world.cycle(incoming)
-    answers = filtered(make(world.handle), cycle, world.changed(changed))
-    for change, answer in zip(changed, answers, strict=True):
-        handle = really_changed(world, change)
-        again = CycleState(cycle.pod, cycle.pod_id, handle.cluster)
-        one = NodeView(handle.cluster, np.asarray([change.row], np.intp))
-        assert answer == filtered(make(handle), again, one)[0]
-    return changed, answers

@@ -57,16 +57,6 @@ def test_a_table_holds_every_cell_within_its_width(rows: list[tuple[str, int, st
     assert max(map(len, lines)) <= width
 
 
-def test_long_node_names_fit_eighty_columns() -> None:
-    why = "NodeResourcesFit (free resources) -12, ImageLocality (images already on the node) +3"
-    table = Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), ((Span(NODE, "good"), "416", "-2", why),), "<>><")
-    lines = render_plain([table], 80).splitlines()
-    pieces = [line.strip().split(" ")[0] for line in lines if line.strip().split(" ")[0] in NODE]
-    assert max(map(len, lines)) <= 80
-    assert "".join(pieces) == NODE
-    assert all(piece.endswith(("-", ".")) for piece in pieces[:-1])
-
-
 @given(st.lists(st.tuples(PROSE, st.integers(0, 99)), min_size=1, max_size=4), st.integers(60, 100))
 def test_a_terminal_shows_the_same_table(rows: list[tuple[str, int]], width: int) -> None:
     table = Table(("A", "N"), tuple((Span(text, "bad"), str(number)) for text, number in rows), "<>", note="and more")

@@ -18,7 +18,3 @@ def errors_of_spec(spec: Object | None = None, **metadata: Any) -> list[str]:
     whole = {"containers": [container()], **copy.deepcopy(spec or {})}
     pod = {"metadata": {"name": "p", "namespace": "default", **metadata}, "spec": whole}
     return [str(error) for error in pod_errors(default_pod(pod))]
-
-
-def errors_of_container(**fields: Any) -> list[str]:
-    return errors_of_spec({"containers": [container(**fields)]})

@@ -5,7 +5,7 @@ from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass
 from kplan.plugins.dynamic_resources.requests import extended_claim_spec
 
-from .device_worlds import DeviceWorld, device, device_class, device_slice, node, pod
+from .device_worlds import device_class, pod
 
 GPU = "example.com/gpu"
 CLASSES = {GPU: convert(device_class("gpu", extended=GPU), DeviceClass)}
@@ -37,9 +37,3 @@ def test_requests_of_the_claim_for_extended_resources(containers, init, requests
     spec = extended_claim_spec(incoming, [GPU], CLASSES)
     assert {each.name: each.count for (each,) in spec.requests} == requests
     assert {each.class_name for (each,) in spec.requests} <= {"gpu"}
-
-
-def world(*nodes, classes=None, claims=()):
-    slices = [device_slice(name, device("a"), device("b"), on=name) for name in nodes if name.startswith("dra")]
-    made = [node(name, allocatable={GPU: "4"} if name.startswith("plugin") else None) for name in nodes]
-    return DeviceWorld(made, *slices, classes=classes or [device_class("gpu", extended=GPU)], claims=claims)
