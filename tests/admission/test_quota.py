@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,7 +36,7 @@ def ledger(hard: dict[str, str], used: dict[str, str] | None = None, running: in
     return QuotaLedger(load_snapshot([quota, *pods]))
 
 
-def refusal(quotas: QuotaLedger, candidate: Pod) -> str | None:
+def refusal(quotas: QuotaLedger, candidate: Any) -> Any:
     try:
         quotas.charge(candidate)
     except Rejection as rejection:
@@ -133,23 +134,15 @@ def claim(name: str, storage: str, storage_class: str) -> PersistentVolumeClaim:
 def test_claims_count_by_number_size_and_class() -> None:
     of_class = "gold.storageclass.storage.k8s.io"
     hard = {"persistentvolumeclaims": "3", "requests.storage": "10Gi", f"{of_class}/requests.storage": "4Gi"}
-    quotas = ledger(hard, dict.fromkeys(hard, "0"))
-
-    def charge(found: PersistentVolumeClaim) -> str:
-        try:
-            quotas.charge(found)
-        except Rejection as rejection:
-            return str(rejection)
-        return ""
-
-    assert not charge(claim("a", "3Gi", "gold"))
+    charge = partial(refusal, ledger(hard, dict.fromkeys(hard, "0")))
+    assert charge(claim("a", "3Gi", "gold")) is None
     assert charge(claim("b", "2Gi", "gold")) == (
         f"exceeded quota: q, requested: {of_class}/requests.storage=2Gi, used: {of_class}/requests.storage=3Gi,"
         f" limited: {of_class}/requests.storage=4Gi"
     )
-    assert not charge(claim("b", "6Gi", "iron"))
+    assert charge(claim("b", "6Gi", "iron")) is None
     assert "requested: requests.storage=2Gi, used: requests.storage=9Gi" in charge(claim("c", "2Gi", "iron"))
-    assert not charge(claim("c", "1Gi", "iron"))
+    assert charge(claim("c", "1Gi", "iron")) is None
     assert "persistentvolumeclaims=1, used: persistentvolumeclaims=3" in charge(claim("d", "0", "iron"))
 
 
@@ -191,15 +184,9 @@ def test_scopes_choose_claims_by_their_volume_attributes_class(
     operator: str, values: list[str], refused: set[str]
 ) -> None:
     chosen = {"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}
-    scope: dict[str, Any] = {"scopeSelector": {"matchExpressions": [chosen]}}
-    found = set()
-    for name in ("gold", "silver", ""):
-        quotas = ledger({"persistentvolumeclaims": "0"}, **scope)
-        try:
-            quotas.charge(convert(_claim("new", name), PersistentVolumeClaim))
-        except Rejection:
-            found.add(name)
-    assert found == refused
+    quotas = ledger({"persistentvolumeclaims": "0"}, scopeSelector={"matchExpressions": [chosen]})
+    claims = {name: convert(_claim("new", name), PersistentVolumeClaim) for name in ("gold", "silver", "")}
+    assert {name for name, new in claims.items() if refusal(quotas, new) is not None} == refused
 
 
 def test_claims_that_stand_are_measured_within_the_scope() -> None:

@@ -63,16 +63,6 @@ def test_documents_are_complete_when_explained_only() -> None:
     assert brief["rejectionSummary"][0]["nodes"] == whole["rejectionSummary"][0]["nodes"]
 
 
-def test_the_same_question_gives_the_same_bytes(web: Path) -> None:
-    first, second = (told("place", web) for _ in range(2))
-    assert {**first, "generatedAt": ""} == {**second, "generatedAt": ""}
-
-
-def test_seed_and_sampling(web: Path) -> None:
-    assert invoke("place", web, "--seed", "3").exit_code == 0
-    assert invoke("place", web, "--sampling", "as-configured", "--start-index", "4").exit_code == 0
-
-
 def test_warnings_go_to_standard_error_where_the_format_is_for_programs(tmp_path: Path) -> None:
     path = written(tmp_path / "pod.yaml", POD.replace("name: c,", "name: c, niceness: 3,"))
     for_programs = invoke("place", path, "-o", "json", "--validate", "warn")
@@ -90,12 +80,6 @@ def test_verbose_says_what_was_read(manifest: Path) -> None:
     found = invoke("place", manifest, "-v")
     assert "snapshot: demo: 13 nodes" in found.stderr
     assert "ConfigMap" in found.stdout
-
-
-def test_width_follows_columns() -> None:
-    narrow = invoke("place", "shop/flash-sale", COLUMNS="70").stdout
-    assert max(map(len, narrow.splitlines())) <= 70
-    assert "\x1b" not in narrow
 
 
 def test_hundreds_of_replicas_are_one_group(web: Path) -> None:

@@ -69,7 +69,10 @@ def test_other_formats(web: Path, cluster: Path) -> None:
         ["default", "web-0", "Deployment/web", "2", "yes"],
         ["default", "web-2", "Deployment/web", "1", "no"],
     ]
-    assert invoke("pods", web, "-s", cluster, "-o", "name").stdout == "pod/default/web-0\n"
+    names = invoke("pods", web, "-s", cluster, "-o", "name")
+    assert (names.exit_code, names.stdout) == (1, "pod/default/web-0\n")
+    assert 'refused: Deployment default/web: pods "web-' in names.stderr
+    assert "is forbidden: exceeded quota: budget" in names.stderr
     document = told("pods", web, "-s", cluster)
     assert_keeps_to_its_schema(document)
     assert document["summary"] == {"pods": 3, "refused": 1}
@@ -176,16 +179,3 @@ def test_settings_of_other_tools_may_speak_of_kinds_in_a_directory(tmp_path: Pat
 
     (tmp_path / "half.yaml").write_text("kind: Pod\nmetadata: {name: a}\n")
     assert "half.yaml" in refused("pods", tmp_path, "-s", "demo")
-
-
-def test_a_directory_with_a_kustomization_alone_says_how_to_build_it(tmp_path: Path) -> None:
-    (tmp_path / "kustomization.yaml").write_text("resources: [web.yaml]\n")
-    assert f"build it with -k {tmp_path}" in refused("pods", tmp_path, "-s", "demo")
-
-
-def test_names_leave_out_what_is_refused_and_say_so(web: Path, cluster: Path) -> None:
-    found = invoke("pods", web, "-s", cluster, "-o", "name")
-    assert found.exit_code == 1
-    assert found.stdout.splitlines() == ["pod/default/web-0"]
-    assert 'refused: Deployment default/web: pods "web-' in found.stderr
-    assert "is forbidden: exceeded quota: budget" in found.stderr

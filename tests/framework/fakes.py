@@ -1,5 +1,6 @@
 """Plugins that answer as told, and sessions in which they are all there is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -130,6 +131,7 @@ class FakeExtender:
     scores: dict = field(default_factory=dict)
     fails: bool = False
     interested: bool = True
+    victims: Callable | None = None  #: makes of the candidates of preemption those that stay
     asked: list = field(default_factory=list)
 
     def is_interested(self, _):
@@ -148,3 +150,6 @@ class FakeExtender:
         if self.fails:
             raise ExtenderError("extender is away")
         return self.scores
+
+    def preempt(self, _, candidates, pods_on):
+        return self.victims(dict(candidates))

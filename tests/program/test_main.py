@@ -9,91 +9,57 @@ from tests.cli.commands import invoke, printed, refused
 
 HEAVY = {"numpy", "kubernetes", "msgspec", "rich", "yaml", "urllib3", "pydantic"}
 
-COMMANDS = {
-    "kplan.commands.place",
-    "kplan.commands.drain",
-    "kplan.commands.snapshot",
-    "kplan.commands.config",
-}
+COMMANDS = {f"kplan.commands.{name}" for name in ("place", "drain", "snapshot", "config")}
+
+
+def after(asked: str, *args: str) -> tuple[str, str]:
+    """Run the program, and return what it prints and what Python then says of something."""
+    script = (
+        f"import sys; sys.argv = ['kplan', *{args!r}]\n"
+        "from kplan.program.start import run\n"
+        "try: run()\n"
+        f"finally: print({asked}, file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return found.stdout, found.stderr
+
+
+PLACE = ("place", "shop/voucher-api", "--snapshot", "demo")
 
 
 def test_help_loads_nothing_heavy() -> None:
-    script = (
-        "import sys; sys.argv = ['kplan', '--help']\n"
-        "from kplan.program.start import run\n"
-        "try: run()\n"
-        f"finally: print(sorted({(HEAVY | COMMANDS)!r} & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "place" in found.stdout
-    assert found.stderr == "[]\n"
+    printed, loaded = after(f"sorted({(HEAVY | COMMANDS)!r} & set(sys.modules))", "--help")
+    assert "place" in printed
+    assert loaded == "[]\n"
 
 
-UNASKED = {
-    "kplan.course.simulation",
-    "kplan.capacity.counting",
-    "kplan.remedies.ways",
-    "kplan.questions.in_turn.drains",
-    "kplan.cel.expression",
-    "kplan.commands.plan",
-    "kplan.commands.drain",
-    "kplan.course.carry_out",
-    "kplan.course.queue_course",
-    "kplan.course.odds.of_changes",
-    "kplan.documents.diff",
-    "kplan.documents.capacity",
-    "kplan.course.answers.utilisation",
-    "calendar",
-    "rich",
-    "kubernetes",
-    "pydantic",
-}
+_OF_OTHERS = """
+kplan.course.simulation kplan.capacity.counting kplan.remedies.ways kplan.questions.in_turn.drains
+kplan.cel.expression kplan.commands.plan kplan.commands.drain kplan.course.carry_out kplan.course.queue_course
+kplan.course.odds.of_changes kplan.documents.diff kplan.documents.capacity kplan.course.answers.utilisation
+calendar rich kubernetes pydantic
+"""
+UNASKED = set(_OF_OTHERS.split())
 
-FOR_MANIFESTS = {
-    "yaml",
-    "secrets",
-    "kplan.course.odds.runs",
-    "kplan.cluster.field_lines",
-    "kplan.documents.plan",
-}
+FOR_MANIFESTS = {"yaml", "secrets", "kplan.course.odds.runs", "kplan.cluster.field_lines", "kplan.documents.plan"}
 
 
 @pytest.mark.parametrize(
     ("named", "unasked"), [("shop/voucher-api", UNASKED | FOR_MANIFESTS), ("fixtures/web.yaml", UNASKED)]
 )
 def test_placing_loads_nothing_that_other_questions_need(named: str, unasked: set[str]) -> None:
-    script = (
-        f"import sys; sys.argv = ['kplan', 'place', {named!r}, '--snapshot', 'demo']\n"
-        "from kplan.program.start import run\n"
-        "try: run()\n"
-        f"finally: print(sorted({unasked!r} & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "general-a-2" in found.stdout
-    assert found.stderr == "[]\n"
+    printed, loaded = after(f"sorted({unasked!r} & set(sys.modules))", "place", named, "--snapshot", "demo")
+    assert "general-a-2" in printed
+    assert loaded == "[]\n"
 
 
 def test_placing_a_pod_loads_few_modules() -> None:
-    script = (
-        "import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo']\n"
-        "from kplan.program.start import run\n"
-        "try: run()\n"
-        "finally: print(sum(name.partition('.')[0] == 'kplan' for name in sys.modules), file=sys.stderr)"
-    )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert int(found.stderr) <= 200
+    assert int(after("sum(name.partition('.')[0] == 'kplan' for name in sys.modules)", *PLACE)[1]) <= 200
 
 
 def test_tables_need_no_digest() -> None:
     for output, needs_digest in (("table", False), ("json", True)):
-        script = (
-            f"import sys; sys.argv = ['kplan', 'place', 'shop/voucher-api', '--snapshot', 'demo', '-o', {output!r}]\n"
-            "from kplan.program.start import run\n"
-            "try: run()\n"
-            "finally: print('hashlib' in sys.modules, file=sys.stderr)"
-        )
-        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        assert found.stderr == f"{needs_digest}\n"
+        assert after("'hashlib' in sys.modules", *PLACE, "-o", output)[1] == f"{needs_digest}\n"
 
 
 def test_version() -> None:
