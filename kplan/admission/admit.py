@@ -108,7 +108,7 @@ class Admitter:
 
     def admit_claim(self, claim: PersistentVolumeClaim) -> None:
         """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""
-        limits.check_claim(claim, self._snapshot.limit_ranges)
+        limits.check(claim, self._snapshot.limit_ranges)
         self.quotas.charge(claim)
 
     def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
@@ -151,10 +151,7 @@ class Admitter:
         yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
     def _check_account(self, namespace: str, name: str) -> None:
-        """Refuse a pod whose service account does not exist, where all accounts are known.
-
-        A controller makes the account ``default`` in every namespace.
-        """
+        """Refuse an unknown service account, where all are known; ``default`` is made in every namespace."""
         is_known = name in ("", "default") or f"{namespace}/{name}" in self._accounts
         if not is_known and self._knows_all_accounts:
             raise Rejection(f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')

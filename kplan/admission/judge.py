@@ -35,14 +35,7 @@ from kplan.admission.validation.checks import (
     forbidden,
     invalid,
 )
-from kplan.api.core import (
-    HUGE_PAGES,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    ResourceQuota,
-    is_pod_level_resource,
-    plain_totals,
-)
+from kplan.api import core
 from kplan.api.quantity import Quantity, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass
@@ -237,13 +230,17 @@ def _default_pod_resources(spec: Object, resources: Object) -> None:
     """Fill in pod-level limits of huge pages, and pod-level requests where there are limits."""
     limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
     if limits or requests:
-        totals = plain_totals(spec, "limits").items()
-        pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
+        totals = core.plain_totals(spec, "limits").items()
+        pages = {
+            name: str(total) for name, total in totals if name.startswith(core.HUGE_PAGES) and name not in requests
+        }
         limits = {**pages, **limits}
     if limits:
-        totals = plain_totals(spec, "requests").items()
+        totals = core.plain_totals(spec, "requests").items()
         summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
-        limited = {name: amount for name, amount in limits.items() if name in summed or is_pod_level_resource(name)}
+        limited = {
+            name: amount for name, amount in limits.items() if name in summed or core.is_pod_level_resource(name)
+        }
         requests = {**limited, **summed, **requests}
     for side, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
@@ -431,7 +428,7 @@ def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
         yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
 
 
-def _quota(before: ResourceQuota, after: ResourceQuota) -> Errors:
+def _quota(before: core.ResourceQuota, after: core.ResourceQuota) -> Errors:
     if set(before.spec.scopes) != set(after.spec.scopes):
         yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
 
@@ -481,7 +478,7 @@ _FIXED: dict[type, tuple[str, ...]] = {
 }
 
 
-def _volume_update(before: PersistentVolume, after: PersistentVolume) -> Errors:
+def _volume_update(before: core.PersistentVolume, after: core.PersistentVolume) -> Errors:
     """Check a volume; the words leave out the difference that the API server appends."""
     old, new = before.spec, after.spec
     if any(_names_another(getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES):
@@ -508,7 +505,7 @@ def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
             yield invalid(name, new, _IMMUTABLE)
 
 
-def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:
+def _claim(before: core.PersistentVolumeClaim, after: core.PersistentVolumeClaim) -> Errors:
     """Check a claim; the words leave out the difference that the API server appends."""
     old, new = before.spec, after.spec
     is_bound = before.status.phase == "Bound"
@@ -528,9 +525,9 @@ def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Error
 
 _UPDATE_CHECKS: dict[type, Callable[[Any, Any], Errors]] = {
     PriorityClass: _priority_class,
-    ResourceQuota: _quota,
-    PersistentVolumeClaim: _claim,
-    PersistentVolume: _volume_update,
+    core.ResourceQuota: _quota,
+    core.PersistentVolumeClaim: _claim,
+    core.PersistentVolume: _volume_update,
     StorageClass: _storage_class,
     CSIDriver: _driver,
     CSIStorageCapacity: _capacity,

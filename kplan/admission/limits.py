@@ -12,22 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kplan.admission.validation.checks import aggregate
+from kplan.api import core
 from kplan.api.affinity import PodAffinityTerm
-from kplan.api.core import (
-    HUGE_PAGES,
-    LIMITS,
-    REQUESTS,
-    Container,
-    LimitRange,
-    LimitRangeItem,
-    PersistentVolumeClaim,
-    Pod,
-    PodSpec,
-    ResourceQuota,
-    ScopedResourceSelectorRequirement,
-    container_totals,
-    parsed,
-)
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
@@ -56,7 +43,7 @@ _ZERO = Quantity(0)
 Amounts = Mapping[str, Quantity]
 
 
-def apply_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
+def apply_defaults(pod: core.Pod, limit_range: core.LimitRange) -> core.Pod:
     """Return the pod with default requests and limits for containers without their own."""
     requests: ResourceList = {}
     limits: ResourceList = {}
@@ -78,8 +65,8 @@ def apply_defaults(pod: Pod, limit_range: LimitRange) -> Pod:
 
 
 def _with_defaults(
-    containers: Sequence[Container], requests: ResourceList, limits: ResourceList, kind: str, notes: list[str]
-) -> tuple[Container, ...]:
+    containers: Sequence[core.Container], requests: ResourceList, limits: ResourceList, kind: str, notes: list[str]
+) -> tuple[core.Container, ...]:
     """Return containers with defaults, and add to `notes` which of them have some, as upstream's annotation does."""
     changed = []
     for container in containers:
@@ -95,7 +82,7 @@ def _with_defaults(
 _BY_LIMIT_RANGER = "LimitRanger plugin set: "
 
 
-def defaulted(pod: Pod) -> set[str]:
+def defaulted(pod: core.Pod) -> set[str]:
     """Return the resources of which a container has the default request of a limit range, as the API server notes."""
     text = pod.metadata.annotations.limit_ranger
     resources: set[str] = set()
@@ -107,90 +94,71 @@ def defaulted(pod: Pod) -> set[str]:
     return resources
 
 
-def check(pod: Pod, limit_ranges: Iterable[LimitRange]) -> None:
-    """Check a pod against the bounds of its namespace.
+def check(obj: core.Pod | core.PersistentVolumeClaim, limit_ranges: Iterable[core.LimitRange]) -> None:
+    """Check a pod, or the requests of a claim, against the bounds of its namespace.
 
     Raises Rejection with all violations of the first limit range that has any.
     """
-    for limit_range in of_namespace(pod, limit_ranges):
-        _refuse(limit_range, (problem for item in limit_range.spec.limits for problem in _problems(item, pod.spec)))
+    for limit_range in of_namespace(obj, limit_ranges):
+        if problems := [problem for item in limit_range.spec.limits for problem in _problems(item, obj)]:
+            raise Rejection(aggregate(problems), RefusedPods(by=f"LimitRange {limit_range.metadata.key}"))
 
 
-def check_claim(claim: PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> None:
-    """Check a claim's requests against the bounds of its namespace; raises Rejection as `check`."""
-    requests = parsed(claim.spec.resources.requests)
-    for limit_range in of_namespace(claim, limit_ranges):
-        items = [item for item in limit_range.spec.limits if item.type == "PersistentVolumeClaim"]
-        _refuse(limit_range, (problem for item in items for problem in _beyond(item, [("request", requests)])))
-
-
-def _beyond(item: LimitRangeItem, sides: list[tuple[str, Amounts]]) -> Iterator[str]:
-    """Yield what is outside the bounds; a minimum wants a request first, and a maximum a limit."""
-    for name, bound in sorted(parsed(item.min).items()):
-        yield from _outside(item.type, name, bound, -1, sides)
-    for name, bound in sorted(parsed(item.max).items()):
-        yield from _outside(item.type, name, bound, 1, sides[::-1])
-
-
-def _refuse(limit_range: LimitRange, problems: Iterable[str]) -> None:
-    distinct = list(dict.fromkeys(problems))
-    if distinct:
-        text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-        raise Rejection(text, RefusedPods(by=f"LimitRange {limit_range.metadata.key}"))
-
-
-def of_namespace(obj: Pod | PersistentVolumeClaim, limit_ranges: Iterable[LimitRange]) -> list[LimitRange]:
+def of_namespace(
+    obj: core.Pod | core.PersistentVolumeClaim, limit_ranges: Iterable[core.LimitRange]
+) -> list[core.LimitRange]:
     return [entry for entry in limit_ranges if entry.metadata.namespace == obj.metadata.namespace]
 
 
-def _problems(item: LimitRangeItem, spec: PodSpec) -> Iterator[str]:
-    if item.type == "Container":
-        for container in (*spec.containers, *spec.init_containers):
-            yield from _violations(item, parsed(container.resources.requests), parsed(container.resources.limits))
-    elif item.type == "Pod":
-        requests = container_totals(spec, REQUESTS)
-        limits = container_totals(spec, LIMITS)
-        if spec.resources is not None:
-            requests |= {k: v for k, v in parsed(spec.resources.requests).items() if k in _POD_LEVEL}
-            limits |= {k: v for k, v in parsed(spec.resources.limits).items() if k in _POD_LEVEL}
-        yield from _violations(item, requests, limits)
+def _problems(item: core.LimitRangeItem, obj: core.Pod | core.PersistentVolumeClaim) -> Iterator[str]:
+    match item.type, obj:
+        case "PersistentVolumeClaim", core.PersistentVolumeClaim(spec=claim):
+            yield from _beyond(item, ("request", core.parsed(claim.resources.requests)))
+        case "Container", core.Pod(spec=spec):
+            for container in (*spec.containers, *spec.init_containers):
+                yield from _violations(
+                    item, core.parsed(container.resources.requests), core.parsed(container.resources.limits)
+                )
+        case "Pod", core.Pod(spec=spec):
+            requests, limits = core.container_totals(spec, core.REQUESTS), core.container_totals(spec, core.LIMITS)
+            if spec.resources is not None:
+                requests |= {k: v for k, v in core.parsed(spec.resources.requests).items() if k in _POD_LEVEL}
+                limits |= {k: v for k, v in core.parsed(spec.resources.limits).items() if k in _POD_LEVEL}
+            yield from _violations(item, requests, limits)
 
 
-def _violations(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _violations(item: core.LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     """Yield what is outside the bounds; resources by name, as upstream iterates over them in random order."""
-    yield from _beyond(item, [("request", requests), ("limit", limits)])
-    for name, bound in sorted(parsed(item.max_limit_request_ratio).items()):
-        if problem := _ratio_above(item.type, name, bound, requests, limits):
-            yield problem
+    yield from _beyond(item, ("request", requests), ("limit", limits))
+    for name, bound in sorted(core.parsed(item.max_limit_request_ratio).items()):
+        request, limit, _ = _comparable(requests.get(name, _ZERO), limits.get(name, _ZERO), bound)
+        what = f"{name} max limit to request ratio per {item.type} is {bound}"
+        if request == 0:
+            yield f"{what}, but no request is specified or request is 0"
+        elif limit == 0:
+            yield f"{what}, but no limit is specified or limit is 0"
+        elif (ratio := limit / request) * 1000 > bound.milli_value():
+            yield f"{what}, but provided ratio is {ratio:f}"
 
 
-def _outside(kind: str, name: str, bound: Quantity, sign: int, sides: list[tuple[str, Amounts]]) -> list[str]:
-    """Return how an amount violates a bound: a maximum where `sign` is 1, a minimum where it is -1.
+def _beyond(item: core.LimitRangeItem, *sides: tuple[str, Amounts]) -> Iterator[str]:
+    """Yield what is outside the bounds; a minimum wants a request first, and a maximum a limit.
 
-    `sides` are ``request`` and ``limit`` with the amounts; the first one has to state the resource.
+    `sides` are ``request`` and ``limit`` with the amounts; of both, the first violation is told.
     """
-    what = f"{'maximum' if sign > 0 else 'minimum'} {name} usage per {kind} is {bound}"
-    if name not in sides[0][1]:
-        return [f"{what}.  No {sides[0][0]} is specified"]
-    *amounts, most = _comparable(*(stated.get(name, _ZERO) for _, stated in sides), bound)
-    return [
-        f"{what}, but {side} is {stated[name]}"
-        for (side, stated), amount in zip(sides, amounts, strict=True)
-        if name in stated and amount * sign > most * sign
-    ][:1]
-
-
-def _ratio_above(kind: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str | None:
-    request, limit, _ = _comparable(requests.get(name, _ZERO), limits.get(name, _ZERO), bound)
-    what = f"{name} max limit to request ratio per {kind} is {bound}"
-    if request == 0:
-        return f"{what}, but no request is specified or request is 0"
-    if limit == 0:
-        return f"{what}, but no limit is specified or limit is 0"
-    ratio = limit / request
-    if ratio * 1000 > bound.milli_value():
-        return f"{what}, but provided ratio is {ratio:f}"
-    return None
+    for what, sign, bounds, order in (("minimum", -1, item.min, sides), ("maximum", 1, item.max, sides[::-1])):
+        for name, bound in sorted(core.parsed(bounds).items()):
+            words = f"{what} {name} usage per {item.type} is {bound}"
+            side, stated = order[0]
+            if name not in stated:
+                yield f"{words}.  No {side} is specified"
+                continue
+            *amounts, most = _comparable(*(own.get(name, _ZERO) for _, own in order), bound)
+            yield from [
+                f"{words}, but {side} is {own[name]}"
+                for (side, own), amount in zip(order, amounts, strict=True)
+                if name in own and amount * sign > most * sign
+            ][:1]
 
 
 def _comparable(*amounts: Quantity) -> list[int]:
@@ -201,7 +169,7 @@ def _comparable(*amounts: Quantity) -> list[int]:
 
 
 Usage = dict[str, Quantity]
-Scoped = Pod | PersistentVolumeClaim | None
+Scoped = core.Pod | core.PersistentVolumeClaim | None
 """An object that a scope may match; None for objects of other kinds."""
 
 _ONE = Quantity(10**9)
@@ -211,9 +179,7 @@ _OF_CLASS = ".storageclass.storage.k8s.io/"
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _POD_RESOURCES = frozenset(
-    {"count/pods", "pods", *_COMPUTE}
-    | {f"requests.{name}" for name in _COMPUTE}
-    | {f"limits.{name}" for name in _COMPUTE}
+    {"count/pods", "pods", *_COMPUTE} | {f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE}
 )
 #: Core kinds whose number a quota can name without ``count/``.
 _COUNTED = frozenset(
@@ -230,44 +196,40 @@ class QuotaLedger:
     """
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None) -> None:
-        self._quotas: dict[str, list[tuple[ResourceQuota, Usage, Usage]]] = {}
+        self._quotas: dict[str, list[tuple[core.ResourceQuota, Usage, Usage]]] = {}
         for quota in snapshot.resource_quotas:
-            hard = parsed(quota.status.hard or quota.spec.hard)
-            used = parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
+            hard = core.parsed(quota.status.hard or quota.spec.hard)
+            used = core.parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
-    def charge(self, item: Pod | PersistentVolumeClaim) -> None:
+    def charge(self, item: core.Pod | core.PersistentVolumeClaim) -> None:
         """Count a new pod or claim; raises Rejection, and counts nothing, where a quota does not allow it."""
-        namespace = item.metadata.namespace
-        if namespace in self._quotas:
-            usage = usage_of(item)
-            self._charge(namespace, usage, _is_tracked if isinstance(item, Pod) else usage.__contains__, item)
+        if item.metadata.namespace in self._quotas:
+            self._charge(item.metadata.namespace, usage_of(item), item)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
         usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
         if not group and resource in _COUNTED:
             usage[resource] = _ONE
-        self._charge(namespace, usage, usage.__contains__, None)
+        self._charge(namespace, usage, None)
 
-    def _charge(self, namespace: str, amounts: Usage, is_tracked: Callable[[str], bool], item: Scoped) -> None:
+    def _charge(self, namespace: str, amounts: Usage, item: Scoped) -> None:
         quotas = self._quotas.get(namespace, [])
         usage = {name: amount for name, amount in amounts.items() if amount.nanos}
         charged: list[tuple[Usage, Usage]] = []
         for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):
-            tracked = {name for name in hard if is_tracked(name)}
+            tracked = {name for name in hard if (_is_tracked(name) if isinstance(item, core.Pod) else name in amounts)}
             if not tracked or not _matches(quota, item):
                 continue
             name = quota.metadata.name
-            if isinstance(item, Pod):
+            if isinstance(item, core.Pod):
                 _require_stated(quota, tracked, item)
-            unknown = sorted(tracked - used.keys())
-            if unknown:
+            if unknown := sorted(tracked - used.keys()):
                 raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
             requested = {resource: amount for resource, amount in usage.items() if resource in hard}
             new = {resource: used.get(resource, _ZERO).plus(amount) for resource, amount in requested.items()}
-            exceeded = sorted(resource for resource, amount in new.items() if amount.nanos > hard[resource].nanos)
-            if exceeded:
+            if exceeded := sorted(one for one, amount in new.items() if amount.nanos > hard[one].nanos):
                 text = (
                     f"exceeded quota: {name}, requested: {_show(requested, exceeded)},"
                     f" used: {_show(used, exceeded)}, limited: {_show(hard, exceeded)}"
@@ -283,11 +245,10 @@ class QuotaLedger:
         for used, new in charged:
             used.update(new)
 
-    def lacking(self, pods: Iterable[tuple[Pod, int]]) -> Iterator[QuotaRaise]:
+    def lacking(self, pods: Iterable[tuple[core.Pod, int]]) -> Iterator[QuotaRaise]:
         """Yield what quotas have to allow so that they take so many of each of some pods of a namespace besides."""
         wanted = [(pod, number, usage_of(pod)) for pod, number in pods]
-        namespaces = sorted({pod.metadata.namespace for pod, *_ in wanted})
-        for namespace in namespaces:
+        for namespace in sorted({pod.metadata.namespace for pod, *_ in wanted}):
             for quota, hard, used in self._quotas.get(namespace, ()):
                 sums = dict(used)
                 for pod, number, usage in wanted:
@@ -302,7 +263,7 @@ class QuotaLedger:
                 if limits:
                     yield QuotaRaise(quota.metadata.key, limits)
 
-    def release(self, item: Pod | PersistentVolumeClaim) -> None:
+    def release(self, item: core.Pod | core.PersistentVolumeClaim) -> None:
         quotas = [entry for entry in self._quotas.get(item.metadata.namespace, ()) if _matches(entry[0], item)]
         usage = usage_of(item) if quotas else {}
         for _, hard, used in quotas:
@@ -325,8 +286,8 @@ def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
     return dataclasses.replace(after, resource_quotas=quotas)
 
 
-def _recounted(quota: ResourceQuota, before: Snapshot, after: Snapshot) -> ResourceQuota:
-    hard = parsed(quota.status.hard)
+def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> core.ResourceQuota:
+    hard = core.parsed(quota.status.hard)
     old, new = _measure(quota, hard, before), _measure(quota, hard, after)
     used = dict(quota.status.used)
     for name in used.keys() & new.keys():
@@ -336,12 +297,12 @@ def _recounted(quota: ResourceQuota, before: Snapshot, after: Snapshot) -> Resou
     return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
 
 
-def usage_of(item: Pod | PersistentVolumeClaim) -> Usage:
+def usage_of(item: core.Pod | core.PersistentVolumeClaim) -> Usage:
     """Return the usage of a pod or claim; a finished pod counts as an object only.
 
     Upstream: PodUsageFunc, pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
     """
-    if isinstance(item, Pod):
+    if isinstance(item, core.Pod):
         is_over = item.status.phase in ENDED
         return {"count/pods": _ONE} if is_over else {"count/pods": _ONE, **_compute_usage(*stored_totals(item))}
     amounts = {"persistentvolumeclaims": _ONE}
@@ -355,7 +316,7 @@ def usage_of(item: Pod | PersistentVolumeClaim) -> Usage:
 def _compute_usage(requests: Usage, limits: Usage) -> Usage:
     usage = {"pods": _ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE or name.startswith(HUGE_PAGES):
+        if name in _COMPUTE or name.startswith(core.HUGE_PAGES):
             usage[name] = usage[_REQUESTS + name] = amount
         elif _is_extended(name):
             usage[_REQUESTS + name] = amount
@@ -372,16 +333,16 @@ def _is_extended(name: str) -> bool:
 def _is_tracked(name: str) -> bool:
     """Tell whether a quota over this resource counts pods (upstream MatchingResources)."""
     extended = name.startswith(_REQUESTS) and _is_extended(name.removeprefix(_REQUESTS))
-    return name in _POD_RESOURCES or name.startswith((HUGE_PAGES, _REQUESTS + HUGE_PAGES)) or extended
+    return name in _POD_RESOURCES or name.startswith((core.HUGE_PAGES, _REQUESTS + core.HUGE_PAGES)) or extended
 
 
-def _require_stated(quota: ResourceQuota, tracked: Iterable[str], pod: Pod) -> None:
+def _require_stated(quota: core.ResourceQuota, tracked: Iterable[str], pod: core.Pod) -> None:
     """Refuse containers without requests or limits that a quota counts (upstream Constraints)."""
     if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
         return
     missing: dict[str, set[str]] = {}
     for container in (*pod.spec.containers, *pod.spec.init_containers):
-        stated = _compute_usage(parsed(container.resources.requests), parsed(container.resources.limits))
+        stated = _compute_usage(core.parsed(container.resources.requests), core.parsed(container.resources.limits))
         for name in _MUST_STATE.intersection(tracked) - stated.keys():
             missing.setdefault(name, set()).add(container.name)
     if missing:
@@ -390,21 +351,23 @@ def _require_stated(quota: ResourceQuota, tracked: Iterable[str], pod: Pod) -> N
         raise Rejection(text, RefusedPods(by=f"ResourceQuota {quota.metadata.key}"))
 
 
-def _matches(quota: ResourceQuota, item: Scoped) -> bool:
-    selectors = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes]
+def _matches(quota: core.ResourceQuota, item: Scoped) -> bool:
+    selectors = [
+        core.ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes
+    ]
     if quota.spec.scope_selector is not None:
         selectors += quota.spec.scope_selector.match_expressions
     return all(_in_scope(selector, item) for selector in selectors)
 
 
-def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool:
+def _in_scope(selector: core.ScopedResourceSelectorRequirement, item: Scoped) -> bool:
     """Tell whether a scope matches; scopes of pods do not match claims, nor the reverse, and none other objects."""
     scope = selector.scope_name
-    if isinstance(item, Pod) and scope in _SCOPES:
+    if isinstance(item, core.Pod) and scope in _SCOPES:
         return _SCOPES[scope](item)
-    if isinstance(item, Pod) and scope == "PriorityClass":
+    if isinstance(item, core.Pod) and scope == "PriorityClass":
         name = item.spec.priority_class_name
-    elif isinstance(item, PersistentVolumeClaim) and scope == "VolumeAttributesClass":
+    elif isinstance(item, core.PersistentVolumeClaim) and scope == "VolumeAttributesClass":
         name = item.spec.volume_attributes_class_name or ""
     else:
         return False
@@ -413,12 +376,12 @@ def _in_scope(selector: ScopedResourceSelectorRequirement, item: Scoped) -> bool
     return matches.get(selector.operator, False)
 
 
-def _is_terminating(pod: Pod) -> bool:
+def _is_terminating(pod: core.Pod) -> bool:
     deadline = pod.spec.active_deadline_seconds
     return deadline is not None and deadline >= 0
 
 
-def _is_best_effort(pod: Pod) -> bool:
+def _is_best_effort(pod: core.Pod) -> bool:
     """Tell whether a pod has no requests or limits of CPU or memory (upstream qos.ComputePodQOS)."""
     whole = pod.spec.resources
     parts = [whole] if whole is not None else [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
@@ -426,7 +389,7 @@ def _is_best_effort(pod: Pod) -> bool:
     return not any(parse(amount).nanos > 0 for amount in amounts)
 
 
-def _crosses_namespaces(pod: Pod) -> bool:
+def _crosses_namespaces(pod: core.Pod) -> bool:
     affinity = pod.spec.affinity
     if affinity is None:
         return False
@@ -437,7 +400,7 @@ def _crosses_namespaces(pod: Pod) -> bool:
     return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 
-_SCOPES: dict[str, Callable[[Pod], bool]] = {
+_SCOPES: dict[str, Callable[[core.Pod], bool]] = {
     "Terminating": _is_terminating,
     "NotTerminating": lambda pod: not _is_terminating(pod),
     "BestEffort": _is_best_effort,
@@ -446,7 +409,7 @@ _SCOPES: dict[str, Callable[[Pod], bool]] = {
 }
 
 
-def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
+def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
     # A quota with scopes does not count objects of other kinds than pods and claims.
@@ -458,7 +421,7 @@ def _measure(quota: ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)
             used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
-    items: tuple[Pod | PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
+    items: tuple[core.Pod | core.PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
     for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
             usage = usage_of(item)

@@ -14,7 +14,7 @@ import typer
 from msgspec.structs import replace
 
 from kplan.api.names import choice_hint
-from kplan.cli import process
+from kplan.cli import pipelines, process
 from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
 from kplan.cli.faults import busy, counted, say, silence_output
@@ -31,13 +31,6 @@ from kplan.cli.flags import (
 )
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import flag, options
-from kplan.cli.pipelines import (
-    add_to_step_summary,
-    command_line,
-    remember_formats,
-    repository,
-    repository_pages,
-)
 from kplan.errors import KplanError, ParameterError, UsageError
 from kplan.report.options import JsonFormat
 
@@ -257,7 +250,7 @@ def formats_of(output: OutputFlags) -> list[str]:
     reports = _reports(output)
     for _, path in reports:
         check_writable(path)
-    remember_formats([(output.output.value, ""), *reports])
+    pipelines.remember_formats([(output.output.value, ""), *reports])
     return [output.output.value, *(name for name, _ in reports)]
 
 
@@ -278,10 +271,7 @@ def _reports(output: OutputFlags) -> list[tuple[str, str]]:
 
 
 def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> None:
-    """Write a document in all output formats, and end the command with the verdict's exit code.
-
-    Raises KplanError when a report cannot be written.
-    """
+    """Write a document in all formats, and end with the verdict's exit code; raises KplanError where it cannot."""
     from kplan.report.registry import HUMAN_FORMATS, Rendering
     from kplan.writing import write_file
 
@@ -299,17 +289,14 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
         text = rendering.text(name, _options(output, name, verbosity, is_file=True))
         write_file(path, text.encode())
     if "github" in (written, *dict(reports)):
-        add_to_step_summary(rendering.text("markdown", _options(output, "markdown", verbosity, is_file=True)))
+        pipelines.add_to_step_summary(rendering.text("markdown", _options(output, "markdown", verbosity, is_file=True)))
     write_out(rendering.text(written, _options(output, written, verbosity, is_file=False)))
     if document.verdict.exit_code:
         raise typer.Exit(document.verdict.exit_code)
 
 
 def write_out(text: str) -> None:
-    """Write the result to standard output; a closed pipe is no error.
-
-    Raises KplanError when it cannot be written, for example because the disk is full.
-    """
+    """Write the result to standard output, or raise KplanError, as for a full disk; a closed pipe is no error."""
     if sys.stdout is None:
         raise KplanError("standard output is closed")
     try:
@@ -333,9 +320,9 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
         is_wide=name == "wide",
         width=DEFAULT_WIDTH if is_file else text_width(),
         has_colour=wants_colour and not verbosity.no_color and not os.environ.get("NO_COLOR"),
-        command=command_line(),
-        repository=repository(),
-        pages=repository_pages() if name == "markdown" else "",
+        command=pipelines.command_line(),
+        repository=pipelines.repository(),
+        pages=pipelines.repository_pages() if name == "markdown" else "",
     )
 
 
@@ -482,10 +469,7 @@ def check_template(output_format: JsonFormat) -> None:
 
 
 def as_data(document: dict[str, Any] | list[dict[str, Any]], output_format: JsonFormat) -> str:
-    """Return a document as text, with a newline at its end, except for a template.
-
-    Raises UsageError for a template that does not match the document.
-    """
+    """Return a document as text, or through its template; raises UsageError where that does not match."""
     from kplan.visible import as_json, as_yaml, shown
 
     if output_format.template is not None:
@@ -505,7 +489,7 @@ def write_document(
     from kplan.report.registry import PROGRAM_FORMATS, render_for_programs
 
     if cases is not None and output in PROGRAM_FORMATS:
-        write_out(render_for_programs(cases(repository()), output))
+        write_out(render_for_programs(cases(pipelines.repository()), output))
     elif output == "table":
         write_out(table(text_width()))
     else:

@@ -183,10 +183,7 @@ class ChangedClusterFlags(ClusterFlags):
 
 
 def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
-    """Return the changes of the options, in their order, with settling last.
-
-    Raises KplanError for an invalid change, with its option.
-    """
+    """Return the changes of the options, in their order, settling last; KplanErrors name the option."""
     if not flags.is_changed:
         return []
     options = {name: getattr(flags, name) or () for name in _NAMES}
@@ -212,10 +209,7 @@ def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
 
 
 def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
-    """Return a cluster with the changes of the options; raises KplanError for invalid input.
-
-    `source`: file of the snapshot; empty for the live cluster.
-    """
+    """Return a cluster with the changes of the options; `source` is its file, empty for the live one."""
     check_read_once([source, *(flags.with_ or ())])
     changes = requested_changes(flags)
     live = flags.live(stdin_is_free=STANDARD_INPUT not in (flags.with_ or ()))

@@ -23,10 +23,7 @@ _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 
 
 def add_to_step_summary(text: str) -> None:
-    """Append to the summary page of a GitHub Actions job, if there is one.
-
-    Raises KplanError when it cannot be written.
-    """
+    """Append to the summary page of a GitHub Actions job, if there is one; raises KplanError where it cannot."""
     path = os.environ.get(_STEP_SUMMARY)
     if not path:
         return
@@ -74,10 +71,7 @@ _formats: ContextVar[Sequence[tuple[str, str]]] = ContextVar("asked", default=()
 
 
 def remember_formats(formats: Sequence[tuple[str, str]]) -> None:
-    """Remember the output formats of the command, as (format, path), for the case of an error.
-
-    The path is empty for standard output.
-    """
+    """Remember the output formats, as (format, path), for the case of an error; no path is standard output."""
     _formats.set(formats)
 
 

@@ -96,10 +96,7 @@ class TimelineFlags:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """Return a duration in seconds; ``0`` is no time at all.
-
-    Raises UsageError for what is no duration, or one of more than a year.
-    """
+    """Return a duration in seconds, of ``0`` none; raises UsageError for no duration, or more than a year."""
     from kplan.live.options import parse_timeout
 
     days = text.strip().removesuffix("d")

@@ -214,10 +214,7 @@ def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> s
 
 
 def _listing(inside: Path, arguments: Sequence[str], what: str) -> list[_Entry]:
-    """Return what a tree of git holds.
-
-    A small repository can hold billions of paths, as its trees may share their own: git is stopped at the bound.
-    """
+    """Return what a tree of git holds, up to a bound: a small repository can hold billions of paths."""
     entries: list[_Entry] = []
     with _started(inside, ["ls-tree", "-r", "-l", "-z", *arguments]) as git:
         stop = threading.Timer(_TIMEOUT, git.kill)

@@ -140,10 +140,7 @@ def pod_health(
 
 
 def fails_by_itself(pod: Pod, now: float) -> bool:
-    """Tell whether its own containers keep a pod on a node from being ready, so that one like it fares no better.
-
-    `now`: seconds since 1970.
-    """
+    """Tell whether a pod's own containers keep it from being ready, so that one like it fares no better."""
     ready = _condition(pod, "Ready")
     if (
         pod.metadata.deletion_timestamp is not None

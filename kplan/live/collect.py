@@ -15,17 +15,9 @@ from msgspec import UNSET
 
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
+from kplan.live import lists
 from kplan.live.connections import side_by_side
 from kplan.live.kubeconfig import load_access
-from kplan.live.lists import (
-    ListedObjects,
-    decode_object,
-    discover,
-    page_decoder,
-    prepare,
-    read_list,
-    read_version,
-)
 from kplan.live.options import LiveOptions
 from kplan.live.reader import Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
@@ -95,8 +87,8 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     version, versions = "", dict[Resource, str]()
     requests: list[Callable[[], str | dict[Resource, str]]] = [
-        lambda: read_version(reader),
-        lambda: discover(reader, RESOURCES),
+        lambda: lists.read_version(reader),
+        lambda: lists.discover(reader, RESOURCES),
     ]
     for answer in side_by_side(requests, len(requests)):
         if isinstance(answer, str):
@@ -106,7 +98,7 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
     for resource in RESOURCES:
         if resource.required and resource not in versions:
             raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
-    prepare(resource.kind.type for resource in versions)
+    lists.prepare(resource.kind.type for resource in versions)
     with ThreadPoolExecutor(1) as decoder:
         collector = _Collector(reader, options, _serialized(progress), decoder)
         tasks = [functools.partial(collector.collect, *served) for served in versions.items()]
@@ -176,14 +168,14 @@ class _Collector:
                 raise
             return _Collected(resource)
 
-    def _read(self, resource: Resource, version: str, namespace: str) -> ListedObjects:
+    def _read(self, resource: Resource, version: str, namespace: str) -> lists.ListedObjects:
         path = resource.path(version, namespace)
-        return read_list(
+        return lists.read_list(
             self._reader,
             path,
             selector=resource.selector,
             page_size=self._options.page_size,
-            decode=page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
+            decode=lists.page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
             decoder=self._decoder,
             progress=lambda n_read, total: self._progress(resource.kind.resource, n_read, total),
         )
@@ -207,7 +199,7 @@ class _Collector:
         return _Collected(resource, tuple(objects), tuple(dict.fromkeys(notes)), reason, tuple(refused))
 
     def _read_one(self, resource: Resource, path: str) -> Any:
-        return decode_object(self._reader.get(path).body, resource.kind.type, path)
+        return lists.decode_object(self._reader.get(path).body, resource.kind.type, path)
 
     def _read_named(self, resource: Resource, version: str) -> _Collected:
         """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""

@@ -25,18 +25,7 @@ from typing import IO, TypeVar
 
 import msgspec
 import urllib3
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    DecodeError,
-    IncompleteRead,
-    LocationParseError,
-    NameResolutionError,
-    NewConnectionError,
-    ProtocolError,
-    ProxyError,
-    ReadTimeoutError,
-    SSLError,
-)
+from urllib3 import exceptions
 
 from kplan.errors import UnreachableError
 
@@ -147,33 +136,33 @@ class BrokenAnswerError(UnreachableError):
 #: Errors of a request, with message and hint; the first match applies.
 _FAULTS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     (
-        (ProxyError,),
+        (exceptions.ProxyError,),
         "the proxy on the way to {server} does not let the request through: {cause}",
         "look at proxy-url in the kubeconfig, and at HTTPS_PROXY and NO_PROXY",
     ),
     (
-        (NameResolutionError,),
+        (exceptions.NameResolutionError,),
         "the host name of {server} is unknown",
         "look at the server address in the kubeconfig; does reaching it need a VPN?",
     ),
     (
-        (NewConnectionError,),
+        (exceptions.NewConnectionError,),
         "cannot connect to {server}: {cause}",
         "is the API server running, and is the address in the kubeconfig right?",
     ),
     (
-        (ConnectTimeoutError,),
+        (exceptions.ConnectTimeoutError,),
         "no connection to {server} in time",
         "is the cluster up, and does reaching it need a VPN or a proxy?",
     ),
-    ((LocationParseError,), "not an address: {server}", "look at the server address in the kubeconfig"),
+    ((exceptions.LocationParseError,), "not an address: {server}", "look at the server address in the kubeconfig"),
     (
-        (ReadTimeoutError, OutOfTimeError),
+        (exceptions.ReadTimeoutError, OutOfTimeError),
         "no complete answer from {server}{within}",
         "give it more time with --request-timeout, for example --request-timeout 2m",
     ),
     (
-        (ProtocolError,),
+        (exceptions.ProtocolError,),
         "the connection to {server} broke off in the middle of an answer: {cause}",
         "try again; a proxy or load balancer on the way may be cutting long answers short",
     ),
@@ -205,24 +194,24 @@ _UNTRUSTED: tuple[tuple[str, str], ...] = (
 
 #: Errors of libraries without an error of the operating system as cause.
 _REASONS: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
-    ((NameResolutionError,), "the host name is unknown"),
-    ((ConnectTimeoutError,), "no connection in time"),
-    ((ReadTimeoutError,), "no answer in time"),
-    ((IncompleteRead, http.client.IncompleteRead), "the answer is shorter than announced"),
+    ((exceptions.NameResolutionError,), "the host name is unknown"),
+    ((exceptions.ConnectTimeoutError,), "no connection in time"),
+    ((exceptions.ReadTimeoutError,), "no answer in time"),
+    ((exceptions.IncompleteRead, http.client.IncompleteRead), "the answer is shorter than announced"),
     ((http.client.RemoteDisconnected,), "it hung up without an answer"),
-    ((DecodeError,), "the answer cannot be unpacked"),
-    ((LocationParseError,), "that is no address"),
+    ((exceptions.DecodeError,), "the answer cannot be unpacked"),
+    ((exceptions.LocationParseError,), "that is no address"),
 )
 
 
 def explain(error: Exception, server: str, timeout: float | None) -> UnreachableError:
     """Return the error to raise for a request that ended without a complete answer."""
-    cause = error.args[0] if isinstance(error, SSLError) and error.args else error
+    cause = error.args[0] if isinstance(error, exceptions.SSLError) and error.args else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         reason = cause.verify_message or reason_of(cause)
         hint = next(hint for part, hint in _UNTRUSTED if part in reason)
         return UnreachableError(f"the certificate of {server} is not trusted: {reason}", hint=hint)
-    if isinstance(error, SSLError):
+    if isinstance(error, exceptions.SSLError):
         words = str(cause).lower()
         message, hint = next((message, hint) for part, message, hint in _HANDSHAKES if part in words)
         reason = reason_of(cause) if isinstance(cause, ssl.SSLError) else "a certificate or key cannot be used"
@@ -230,7 +219,7 @@ def explain(error: Exception, server: str, timeout: float | None) -> Unreachable
         message, hint = next((message, hint) for kinds, message, hint in _FAULTS if isinstance(error, kinds))
         reason = reason_of(error)
     within = "" if timeout is None else f" within {timeout:g} s"
-    kind = BrokenAnswerError if isinstance(error, ProtocolError) else UnreachableError
+    kind = BrokenAnswerError if isinstance(error, exceptions.ProtocolError) else UnreachableError
     return kind(message.format(server=server, cause=reason, within=within), hint=hint)
 
 

@@ -24,15 +24,7 @@ from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
 from kplan.framework.interface import ExtenderError, ExtenderFilterResult, ExtenderVictims, PodsOn
-from kplan.live.connections import (
-    UNREADABLE,
-    BodyTooLargeError,
-    OutOfTimeError,
-    TlsFiles,
-    in_time,
-    read_body,
-    reason_of,
-)
+from kplan.live import connections
 from kplan.visible import without_account
 
 _OK = 200
@@ -65,10 +57,7 @@ class HTTPExtender:
         )
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> ExtenderFilterResult:
-        """Return the nodes that pass.
-
-        Raises ExtenderError when it does not answer, answers with an error, or with nodes that were not sent.
-        """
+        """Return the nodes that pass; raises ExtenderError for no answer, an error, or a node that was not sent."""
         answer = self._ask(self._config.filter_verb, self._about(pod, nodes))
         if error := answer["error"].text():
             raise ExtenderError(error)
@@ -94,10 +83,7 @@ class HTTPExtender:
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
     ) -> Mapping[str, ExtenderVictims]:
-        """Return the candidates, with their victims, that it accepts.
-
-        Raises ExtenderError when it does not answer, or with a pod that is not on the node.
-        """
+        """Return the candidates that it accepts, with victims; raises ExtenderError for a pod that is not there."""
         knows_pods = self._config.node_cache_capable
 
         def shown(victim: Pod) -> Any:
@@ -135,19 +121,19 @@ class HTTPExtender:
         url = f"{self.name.rstrip('/')}/{verb}"
         seconds = min(self._config.http_timeout / _NANOSECONDS, threading.TIMEOUT_MAX)
         try:
-            status, body = in_time(seconds, functools.partial(self._exchange, verb, question, seconds))
-        except (OutOfTimeError, TimeoutError, ReadTimeoutError, ConnectTimeoutError):
+            status, body = connections.in_time(seconds, functools.partial(self._exchange, verb, question, seconds))
+        except (connections.OutOfTimeError, TimeoutError, ReadTimeoutError, ConnectTimeoutError):
             why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
             raise ExtenderError(f'Post "{url}": {why}') from None
-        except BodyTooLargeError:
+        except connections.BodyTooLargeError:
             raise ExtenderError(f'Post "{url}": an answer of more than {_MOST_BYTES >> 20} MiB') from None
         except (HTTPError, OSError, ValueError) as error:
-            raise ExtenderError(f'Post "{url}": {reason_of(error)}') from None
+            raise ExtenderError(f'Post "{url}": {connections.reason_of(error)}') from None
         if status != _OK:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
         try:
             return Value(msgspec.json.decode(body), f'extender "{self.name}" did not answer as it must: $')
-        except UNREADABLE:
+        except connections.UNREADABLE:
             raise ExtenderError(f'extender "{self.name}" did not answer with JSON') from None
 
     def _exchange(self, verb: str, question: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
@@ -160,7 +146,7 @@ class HTTPExtender:
             retries=False,
             preload_content=False,
         )
-        body = read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
+        body = connections.read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
         return response.status, body
 
 
@@ -179,10 +165,10 @@ def _open_pool(config: ExtenderConfig) -> urllib3.PoolManager:
         urllib3.disable_warnings(InsecureRequestWarning)
     try:
         certificate, key = tls.cert_data or tls.cert_file or None, tls.key_data or tls.key_file or None
-        TlsFiles(authority, certificate, key).load_into(context)
+        connections.TlsFiles(authority, certificate, key).load_into(context)
     except (OSError, ValueError) as error:
         name = without_account(config.url_prefix)
-        message = f"the TLS settings of extender {name} cannot be used: {reason_of(error)}"
+        message = f"the TLS settings of extender {name} cannot be used: {connections.reason_of(error)}"
         raise UsageError(message, hint="check certFile, keyFile and caFile under extenders[].tlsConfig") from None
     server_name = tls.server_name or None
     return urllib3.PoolManager(ssl_context=context, server_hostname=server_name, assert_hostname=server_name)

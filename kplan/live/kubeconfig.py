@@ -33,19 +33,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.errors import KubeconfigError, UsageError
+from kplan.live import kubeconfig_file as files
 from kplan.live.connections import UNREADABLE, OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
-from kplan.live.kubeconfig_file import (
-    NEW_HINT,
-    AuthInfo,
-    Cluster,
-    Context,
-    ExecConfig,
-    Kubeconfig,
-    Secrets,
-    address,
-    read_kubeconfig,
-    read_small,
-)
 from kplan.live.options import LiveOptions
 
 if TYPE_CHECKING:
@@ -74,7 +63,9 @@ class _Answer(msgspec.Struct, rename="camel"):
     status: Credential = Credential()
 
 
-def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets, *, stdin_is_free: bool) -> Credential:
+def run_plugin(
+    config: files.ExecConfig, user: str, cluster: files.Cluster, secrets: files.Secrets, *, stdin_is_free: bool
+) -> Credential:
     """Run the plugin of a user and return its credential, which becomes one of the secrets.
 
     Raises KubeconfigError when it cannot be run, takes too long, fails, or prints no usable credential.
@@ -103,7 +94,7 @@ def run_plugin(config: ExecConfig, user: str, cluster: Cluster, secrets: Secrets
     return credential
 
 
-def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
+def _is_interactive(config: files.ExecConfig, name: str, *, stdin_is_free: bool) -> bool:
     if config.api_version not in _API_VERSIONS:
         hint = f"apiVersion must be {' or '.join(_API_VERSIONS)}"
         raise KubeconfigError(f"{name} is of an API version that is not known", hint=hint)
@@ -117,14 +108,14 @@ def _is_interactive(config: ExecConfig, name: str, *, stdin_is_free: bool) -> bo
     return has_somebody and config.interactive_mode != "Never"
 
 
-def _exec_info(config: ExecConfig, cluster: Cluster, *, is_interactive: bool) -> dict[str, Any]:
+def _exec_info(config: files.ExecConfig, cluster: files.Cluster, *, is_interactive: bool) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": is_interactive}
     if config.provide_cluster_info:
         extensions = (entry.get("extension") for entry in cluster.extensions if entry.get("name") == _EXTENSION)
         authority = cluster.certificate_authority_data
         if cluster.certificate_authority and not authority:
             with contextlib.suppress(OSError, ValueError):
-                authority = base64.b64encode(read_small(cluster.certificate_authority)).decode()
+                authority = base64.b64encode(files.read_small(cluster.certificate_authority)).decode()
         shown = replace(cluster, certificate_authority="", certificate_authority_data=authority, extensions=())
         cluster_info = {**msgspec.to_builtins(shown), "config": next(extensions, None)}
         spec["cluster"] = {key: value for key, value in cluster_info.items() if value or key == "server"}
@@ -171,7 +162,7 @@ def _finish(process: subprocess.Popen[bytes]) -> tuple[int, bytes, bytes]:
     return process.wait(), begins[process.stdout], begins[process.stderr]
 
 
-def _credential(out: bytes, config: ExecConfig, name: str) -> Credential:
+def _credential(out: bytes, config: files.ExecConfig, name: str) -> Credential:
     """Decode an ExecCredential; no message quotes it."""
     hint = "run it by hand: it must print an ExecCredential as JSON, with a token or a certificate and its key"
     try:
@@ -198,7 +189,7 @@ class Access(msgspec.Struct, frozen=True):
     configuration: Any  #: a ``kubernetes.client.Configuration``
     authorization: Callable[[], str]  #: the Authorization header, or ""; called again when the server refuses it
     impersonation: tuple[tuple[str, str], ...] = ()  #: headers that impersonate another user
-    secrets: Secrets = msgspec.field(default_factory=Secrets)  #: texts that no message may contain
+    secrets: files.Secrets = msgspec.field(default_factory=files.Secrets)  #: texts that no message may contain
     tls: TlsFiles = TlsFiles()  #: certificates of both sides, and the key
 
     @property
@@ -268,19 +259,19 @@ def context_namespace(options: LiveOptions) -> str:
         context = config.contexts.get(options.context or config.current_context)
         return context.namespace if context else ""
     try:
-        return read_small(_POD_NAMESPACE).decode().strip()
+        return files.read_small(_POD_NAMESPACE).decode().strip()
     except (OSError, ValueError):
         return ""
 
 
-def _kubeconfig(paths: str) -> Kubeconfig | None:
+def _kubeconfig(paths: str) -> files.Kubeconfig | None:
     """Read the files that exist of some joined as in ``KUBECONFIG``; None where there is no default either."""
     named = [path for path in paths.split(os.pathsep) if path]
     existing = [path for path in named or [_DEFAULT_PATH] if _exists(path)]
     if named and not existing:
         hint = "look at --kubeconfig and KUBECONFIG, or use a file with --snapshot"
         raise KubeconfigError(f"no such kubeconfig: {paths}", hint=hint)
-    return read_kubeconfig(existing, os.pathsep) if existing else None
+    return files.read_kubeconfig(existing, os.pathsep) if existing else None
 
 
 def _exists(path: str) -> bool:
@@ -313,17 +304,17 @@ def _from_pod(options: LiveOptions) -> Access:
 
     tls = TlsFiles(authority=configuration.ssl_ca_cert or None)
     configuration.ssl_ca_cert = None
-    return Access("in-cluster", configuration, authorization, _impersonation(options, AuthInfo()), tls=tls)
+    return Access("in-cluster", configuration, authorization, _impersonation(options, files.AuthInfo()), tls=tls)
 
 
-def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
+def _from_files(config: files.Kubeconfig, options: LiveOptions) -> Access:
     from kubernetes.client import Configuration
 
     context, cluster_name, user_name = _choose(config, options)
-    cluster, user = config.clusters[cluster_name], config.users.get(user_name, AuthInfo())
-    secrets = Secrets.of(user, cluster)
+    cluster, user = config.clusters[cluster_name], config.users.get(user_name, files.AuthInfo())
+    secrets = files.Secrets.of(user, cluster)
     where = f"the kubeconfig {config.where}, context {context},"
-    host = address(cluster.server)
+    host = files.address(cluster.server)
     if not host.startswith(("https://", "http://")):
         message = f"the kubeconfig {config.where}: cluster {cluster_name} has no usable server address"
         raise KubeconfigError(message, hint="an address looks like https://203.0.113.7:6443")
@@ -344,14 +335,14 @@ def _from_files(config: Kubeconfig, options: LiveOptions) -> Access:
     return Access(context, configuration, authorization, _impersonation(options, user), secrets, tls)
 
 
-def _choose(config: Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
+def _choose(config: files.Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
     """Return the names of context, cluster and user, with `--context`, `--cluster` and `--user` applied."""
     context = options.context or config.current_context
     if not context and not options.cluster:
         names = ", ".join(config.contexts)
         hint = f"give --context, one of: {names}" if names else "get a new kubeconfig"
         raise KubeconfigError(f"the kubeconfig {config.where} has no current context", hint=hint)
-    entry = config.contexts.get(context, Context())
+    entry = config.contexts.get(context, files.Context())
     cluster, user = options.cluster or entry.cluster, options.user or entry.user
     for what, name, known in (
         ("context", context, config.contexts),
@@ -369,7 +360,7 @@ def _set_proxy(configuration: Any, url: str, where: str) -> None:
 
     import urllib3
 
-    shown = address(url)
+    shown = files.address(url)
     if "://" not in shown:
         hint = "a proxy looks like http://proxy.example.com:3128"
         raise KubeconfigError(f"{where} has no usable proxy-url", hint=hint)
@@ -386,14 +377,14 @@ def _pem(where: str, what: str, data: str, path: str) -> Pem | None:
         try:
             return base64.b64decode(data, validate=False)
         except (binascii.Error, ValueError):
-            raise KubeconfigError(f"{where} cannot be used: {what}-data is not base64", hint=NEW_HINT) from None
+            raise KubeconfigError(f"{where} cannot be used: {what}-data is not base64", hint=files.NEW_HINT) from None
     if path and not Path(path).is_file():
-        raise KubeconfigError(f"{where} cannot be used: no such file: {path} ({what})", hint=NEW_HINT)
+        raise KubeconfigError(f"{where} cannot be used: no such file: {path} ({what})", hint=files.NEW_HINT)
     return path or None
 
 
 def _sign_in(
-    user: AuthInfo, name: str, cluster: Cluster, secrets: Secrets, options: LiveOptions
+    user: files.AuthInfo, name: str, cluster: files.Cluster, secrets: files.Secrets, options: LiveOptions
 ) -> tuple[Callable[[], str], Credential | None]:
     """Return the source of the Authorization header, and the first credential of a plugin."""
     if user.auth_provider is not None:
@@ -421,12 +412,12 @@ def _sign_in(
     return str, None
 
 
-def _read_token(path: str, name: str, secrets: Secrets) -> str:
+def _read_token(path: str, name: str, secrets: files.Secrets) -> str:
     try:
-        token = read_small(path).decode().strip()
+        token = files.read_small(path).decode().strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
-        raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=NEW_HINT) from None
+        raise KubeconfigError(f"the token file of user {name} cannot be read: {why}", hint=files.NEW_HINT) from None
     secrets.add(token)
     return token
 
@@ -457,9 +448,9 @@ def _token_expiry(token: str) -> float:
     return math.inf
 
 
-def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str], ...]:
+def _impersonation(options: LiveOptions, user: files.AuthInfo) -> tuple[tuple[str, str], ...]:
     if options.impersonate_user:
-        user = AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
+        user = files.AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
     if not user.impersonate:
         return ()
     extra = [(f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values]

@@ -187,10 +187,7 @@ def _located(entry: S, directory: Path, *fields: str) -> S:
 
 
 def read_small(path: str) -> bytes:
-    """Return the content of a regular file of at most a mebibyte.
-
-    Raises OSError for what is no such file: a pipe or a device might never end.
-    """
+    """Return the content of a regular file of at most a mebibyte, else raise OSError: a pipe might never end."""
     # Opening a pipe would wait for somebody who writes.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     with os.fdopen(descriptor, "rb") as file:

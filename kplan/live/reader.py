@@ -24,16 +24,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from kplan.errors import ApiError, ForbiddenError, KubeconfigError, UnauthorizedError, UnreachableError
-from kplan.live.connections import (
-    CONNECT_SECONDS,
-    UNREADABLE,
-    BodyTooLargeError,
-    BrokenAnswerError,
-    OutOfTimeError,
-    explain,
-    in_time,
-    read_body,
-)
+from kplan.live import connections
 from kplan.live.kubeconfig import Access
 
 #: An object has at most one and a half megabytes, and a page some hundred objects.
@@ -53,10 +44,7 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """Sends GET requests to one API server as one user.
-
-    The time limit is that of one whole request, the body included, in seconds; None for none.
-    """
+    """Sends GET requests to one API server as one user, each within seconds, its body included; None: no limit."""
 
     def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:
         self._access = access
@@ -96,13 +84,13 @@ class Transport:
         headers["Accept"] = accept
         # Messages of the libraries' errors may contain headers with credentials: they are not even the cause.
         try:
-            return in_time(self._timeout, functools.partial(self._exchange, url, headers))
-        except BodyTooLargeError:
+            return connections.in_time(self._timeout, functools.partial(self._exchange, url, headers))
+        except connections.BodyTooLargeError:
             raise UnreachableError(
                 f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB", hint=NO_SERVER_HINT
             ) from None
-        except (OutOfTimeError, HTTPError, OSError) as error:
-            raise explain(error, self.server, self._timeout) from None
+        except (connections.OutOfTimeError, HTTPError, OSError) as error:
+            raise connections.explain(error, self.server, self._timeout) from None
         except ValueError:
             raise KubeconfigError(
                 f"the request to {self.server} cannot be sent: a header cannot hold what it should",
@@ -111,11 +99,13 @@ class Transport:
 
     def _exchange(self, url: str, headers: urllib3.HTTPHeaderDict) -> Response:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, self._timeout or CONNECT_SECONDS), read=self._timeout)
+        timeout = urllib3.Timeout(
+            connect=min(connections.CONNECT_SECONDS, self._timeout or connections.CONNECT_SECONDS), read=self._timeout
+        )
         answer = self._pool.request(
             "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
         )
-        body = read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
+        body = connections.read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
         return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _build_headers(self) -> urllib3.HTTPHeaderDict:
@@ -170,10 +160,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class ExpiredListError(ApiError):
-    """410: the state of a list has expired on the server.
-
-    `continue_token`, where it is not empty, continues the list in its present state.
-    """
+    """410: the state of a list has expired; `continue_token`, if any, continues it in its present state."""
 
     def __init__(self, message: str, *, continue_token: str) -> None:
         super().__init__(message, status=410, hint="run the command again")
@@ -181,10 +168,7 @@ class ExpiredListError(ApiError):
 
 
 class Reader:
-    """Sends requests through a transport, again after 429, 5xx and incomplete answers.
-
-    `sleep` waits a number of seconds.
-    """
+    """Sends requests through a transport, again after 429, 5xx and incomplete answers; `sleep` waits seconds."""
 
     def __init__(self, transport: Transport, *, sleep: Callable[[float], object] = time.sleep) -> None:
         self._transport = transport
@@ -202,7 +186,7 @@ class Reader:
             wait = FIRST_WAIT_SECONDS * 2.0 ** (attempt - 1)
             try:
                 response = self._transport.get(path, query, accept=accept)
-            except BrokenAnswerError:
+            except connections.BrokenAnswerError:
                 if attempt == MAX_ATTEMPTS:
                     raise
             else:
@@ -255,7 +239,7 @@ _UNWELL_HINT = "the API server is overloaded or unwell; try again later"
 
 def _read_status(response: Response) -> _Status:
     """Return the Status in the body, or one with the beginning of another body as its message."""
-    with contextlib.suppress(*UNREADABLE):
+    with contextlib.suppress(*connections.UNREADABLE):
         status = msgspec.json.decode(response.body, type=_Status)
         if status.kind == "Status":
             return status

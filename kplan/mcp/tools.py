@@ -217,10 +217,7 @@ _WIDTH = 110
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer of a tool.
-
-    `facts` are kind, verdict and summary of the document; empty for an error.
-    """
+    """The answer of a tool; `facts` are kind, verdict and summary of the document, and empty for an error."""
 
     text: str
     facts: dict[str, Any] = {}
@@ -228,11 +225,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
-    """Answer a question; what is wrong with it is an answer, too.
-
-    `name`: of the tool.
-    `arguments`: the parameters of the question, as its schema has them.
-    """
+    """Answer the question of a tool, whose parameters are the arguments; what is wrong with it is an answer, too."""
     if name not in TOOLS:
         return refusal(UsageError(f"no tool is called {name}", hint=f"choose from {', '.join(TOOLS)}"))
     try:

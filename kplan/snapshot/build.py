@@ -442,19 +442,13 @@ class SnapshotBuilder:
                 reduced.append(lean(obj))  # duplicates are compared with all they have
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
-        """Return the collected objects, kind by kind, without contents that do not affect scheduling.
-
-        Raises SnapshotError with all problems of all objects.
-        """
+        """Return the objects, kind by kind, without what does not affect scheduling; SnapshotError has all problems."""
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
         return tuple(chain.from_iterable(self._lean.values()))
 
     def finish(self, about: Snapshot) -> Snapshot:
-        """Return the snapshot, with all that `about` says of it besides its objects.
-
-        Raises SnapshotError with all problems of all objects.
-        """
+        """Return the snapshot, with what `about` says besides its objects; raises SnapshotError with all problems."""
         if self.problems:
             raise SnapshotError(self.problems, unchecked=self.unchecked)
         objects: dict[str, Any] = {name: tuple(reduced) for name, reduced in self._lean.items()}

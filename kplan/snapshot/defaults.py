@@ -132,10 +132,7 @@ def _round_to_milli(amount: QuantityLike) -> QuantityLike:
 
 
 def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
-    """Fill in pod-level limits of huge pages and pod-level requests.
-
-    Upstream: defaultHugePagePodLimits and defaultPodRequests.
-    """
+    """Fill in pod-level limits and requests (upstream defaultHugePagePodLimits and defaultPodRequests)."""
     limits = _round_up(resources.limits)
     requests = _round_up(resources.requests)
     if limits or requests:
@@ -309,10 +306,7 @@ class ResolvedPriority(NamedTuple):
 
 
 def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> ResolvedPriority | None:
-    """Return the priority of a class; without a name, of the default class, or 0. None for an unknown class.
-
-    Of several global defaults the lowest counts.
-    """
+    """Return the priority of a class; without a name of the lowest global default, or 0. None: unknown class."""
     if class_name:
         entry = next((entry for entry in classes if entry.metadata.name == class_name), None)
     else:

@@ -26,19 +26,10 @@ from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, Progress, files_below, is_archive
 from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items, read_pieces, read_runs, too_large
+from kplan.snapshot import own_file
 from kplan.snapshot.build import TIME_HINT, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
 from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
-from kplan.snapshot.own_file import (
-    API_VERSION,
-    FORMAT_VERSION,
-    KIND,
-    SnapshotDocument,
-    SnapshotMetadata,
-    changes_of,
-    field_name,
-    missing_of,
-)
 
 #: The name of the cluster that ships inside the package.
 DEMO = "demo"
@@ -51,7 +42,7 @@ _OBJECTS_A_STEP = 1000
 
 LIKE = "kplan/like"
 """Annotation of a node without status: the node whose capacity it gets."""
-_OWN_LISTS = {field_name(kind): kind for kind in KINDS}
+_OWN_LISTS = {own_file.field_name(kind): kind for kind in KINDS}
 _GIVES_NODES = frozenset({"Node", "NodePool"})
 """Kinds of which a cluster has at least one object: an autoscaler may begin without any node."""
 _NO_NODES_HINT = (
@@ -133,10 +124,7 @@ class LoadedObjects(msgspec.Struct, frozen=True):
 
 
 def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> LoadedObjects:
-    """Read objects from a file, a directory, ``-``, or memory.
-
-    Raises SnapshotError with all problems, each with file, document and JSON path.
-    """
+    """Read objects from a file, a directory, ``-``, or memory; raises SnapshotError with all problems."""
     refuse_empty(source)
     from_files = isinstance(source, str | Path)
     loader = _Loader(SnapshotBuilder(refuses_odd=from_files))
@@ -172,7 +160,7 @@ class _Loader:
         self.has_nodes = False
         self._skipped: Counter[str] = Counter()
         self._unread: Counter[tuple[str, str]] = Counter()
-        self._metadata = SnapshotMetadata()
+        self._metadata = own_file.SnapshotMetadata()
         self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
         self.notes: list[Problem] = []  #: about files that are passed over
         self._likes: dict[str, str] = {}
@@ -180,7 +168,7 @@ class _Loader:
     def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
         n_taken = 0
         for part in parts:
-            if isinstance(part, Run) and part.kind != KIND:
+            if isinstance(part, Run) and part.kind != own_file.KIND:
                 self._take(part)
                 n_taken += len(part.contents)
                 continue
@@ -191,7 +179,7 @@ class _Loader:
                 progress("objects", n_taken, None)
 
     def take(self, item: Item) -> None:
-        if (item.api_version, item.kind) == (API_VERSION, KIND):
+        if (item.api_version, item.kind) == (own_file.API_VERSION, own_file.KIND):
             self._take_own(item)
         else:
             self._take(Run(item.origin, item.json_path, item.api_version, item.kind, [item.content]))
@@ -260,7 +248,7 @@ class _Loader:
             # From YAML: the lists are decoded from JSON text, kind by kind.
             item = replace(item, content=msgspec.Raw(msgspec.json.encode(item.content)))
         try:
-            document = item.decode(SnapshotDocument)
+            document = item.decode(own_file.SnapshotDocument)
         except DecodeError as error:
             problems += map(item.locate, error.problems)
             return
@@ -302,10 +290,10 @@ class _Loader:
             from_server=metadata.source.startswith(LIVE),
             taken_at=metadata.taken_at,
             server_version=metadata.server_version,
-            missing=missing_of(metadata),
+            missing=own_file.missing_of(metadata),
             whole=self._whole,
             unredacted=metadata.unredacted,
-            changes=changes_of(metadata),
+            changes=own_file.changes_of(metadata),
             skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
             warnings=(*unread, *passed_over),
         )
@@ -331,11 +319,12 @@ class _Loader:
         return LoadedObjects(self.builder.objects(), self._whole, self._likes)
 
 
-def _version_problems(document: SnapshotDocument) -> list[Problem]:
+def _version_problems(document: own_file.SnapshotDocument) -> list[Problem]:
     """Return why this version of kplan cannot read a snapshot file of kplan."""
     problems = []
-    if document.format_version and document.format_version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-        message = f"format version {document.format_version!r} is not {FORMAT_VERSION.partition('.')[0]}.x"
+    ours, theirs = own_file.FORMAT_VERSION.partition(".")[0], document.format_version
+    if theirs and theirs.partition(".")[0] != ours:
+        message = f"format version {theirs!r} is not {ours}.x"
         problems.append(Problem(message, json_path="$.formatVersion", hint="read it with the kplan that wrote it"))
     taken_at = document.metadata.taken_at
     if taken_at and not is_time(taken_at):

@@ -176,10 +176,7 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
 
 
 def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
-    """Return a condition without its time, unless it tells since when a pod is ready or has ended.
-
-    Messages of others than the scheduler are removed, too.
-    """
+    """Return a condition without its time, but that of readiness, and any message but the scheduler's."""
     message = condition.message if condition.type == "PodScheduled" else ""
     time = condition.last_transition_time if condition.type == "Ready" else None
     return replace(condition, last_transition_time=time, message=message)
@@ -228,10 +225,7 @@ def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> boo
 
 
 def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[core.NodeCondition, ...] | None:
-    """Return Ready and the conditions that are not False; None where there are no others.
-
-    The heartbeat of Ready tells when the node was heard last.
-    """
+    """Return Ready, whose heartbeat counts, and what is not False; None where these are all, as they are."""
     if not conditions:
         return None
     reduced = tuple(
@@ -366,10 +360,7 @@ def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:
 
 
 def encode_snapshot(snapshot: Snapshot, name: str) -> bytes:
-    """Return the content of a snapshot file of this name.
-
-    Equal snapshots have equal bytes. Raises UsageError for a name without a known ending.
-    """
+    """Return the content of a snapshot file, the same for equal ones; raises UsageError for an unknown ending."""
     check_name(name)
     stem = name.lower().removesuffix(_GZIP)
     if stem.endswith(_YAML):

@@ -102,10 +102,7 @@ class Pseudonyms:
         self.is_sealed = False  #: whether all names are collected, so that `of` returns pseudonyms
 
     def of(self, domain: str, name: str) -> str:
-        """Return the pseudonym of a name; before `seal`, collect the name and return it unchanged.
-
-        The empty name stays empty.
-        """
+        """Return the pseudonym of a name, of an empty one itself; before `seal`, collect the name and return it."""
         if not name:
             return name
         if self.is_sealed:
@@ -208,10 +205,7 @@ class Words:
         return "/".join(self._pseudonyms.of("request", part) for part in request.split("/"))
 
     def volume(self, volume: str) -> str:
-        """Redact the handle of a volume.
-
-        EBS needs ``vol-…``, alone or at the end of ``aws://ZONE/``; both forms mean the same volume.
-        """
+        """Redact the handle of a volume; EBS needs ``vol-…``, and means the same by ``aws://ZONE/vol-…``."""
         if volume.startswith(_EBS_URL):
             zone, slash, name = volume.removeprefix(_EBS_URL).rpartition("/")
             return f"{_EBS_URL}{self.value('zone', zone)}{slash}{self.volume(name)}"

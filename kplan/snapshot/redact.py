@@ -28,15 +28,7 @@ import msgspec
 from msgspec import UNSET, inspect
 from msgspec.structs import replace
 
-from kplan.api import core, meta, pod, provisioning, resource, scheduling, storage, workloads
-from kplan.api.affinity import (
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinityTerm,
-    Taint,
-    Toleration,
-    TopologySelectorLabelRequirement,
-)
+from kplan.api import affinity, core, meta, pod, provisioning, resource, scheduling, storage, workloads
 from kplan.api.core import HEADLESS
 from kplan.api.kinds import type_of
 from kplan.api.pod import PodAnnotations
@@ -219,7 +211,7 @@ _VOLUME = _named("volume")
 #: Fields of a struct, with the rule that comes before those of fields of these names. Metadata rules return changes.
 _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
     (meta.LabelSelector, "match_labels", Words.labels),
-    (PodAffinityTerm, "namespaces", _all(_named("Namespace"))),
+    (affinity.PodAffinityTerm, "namespaces", _all(_named("Namespace"))),
     # Pods
     (core.PodSpec, "runtime_class_name", _named("RuntimeClass")),
     (core.PodSpec, "node_selector", Words.labels),
@@ -354,7 +346,7 @@ def _by_key(words: Words, holder: Any) -> dict[str, Any]:
     return {"values": tuple(words.value(holder.key, value) for value in holder.values)}
 
 
-def _node_term(words: Words, term: NodeSelectorTerm) -> dict[str, Any]:
+def _node_term(words: Words, term: affinity.NodeSelectorTerm) -> dict[str, Any]:
     """Redact matchFields, which are names of nodes; expressions over labels have their own rule."""
     nodes = _all(_named("Node"))
     return {"match_fields": tuple(replace(field, values=nodes(words, field.values)) for field in term.match_fields)}
@@ -392,17 +384,17 @@ STRUCT_RULES: dict[type, StructRule] = {
     **dict.fromkeys(
         (
             meta.LabelSelectorRequirement,
-            NodeSelectorRequirement,
+            affinity.NodeSelectorRequirement,
             provisioning.NodeRequirement,
-            TopologySelectorLabelRequirement,
-            Taint,
-            Toleration,
+            affinity.TopologySelectorLabelRequirement,
+            affinity.Taint,
+            affinity.Toleration,
             resource.DeviceTaint,
             resource.DeviceToleration,
         ),
         StructRule(_VALUES, _by_key),
     ),
-    NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
+    affinity.NodeSelectorTerm: StructRule(frozenset({"match_fields"}), _node_term),
     core.ScopedResourceSelectorRequirement: StructRule(_VALUES, _scoped_values),
 }
 
@@ -469,10 +461,7 @@ def _without_namespaces(kind: MissingKind) -> MissingKind:
 
 @functools.cache
 def _steps(struct: Any) -> tuple[tuple[str, Rule], ...]:
-    """Return the fields of a struct to redact, with the function for each.
-
-    A text field without a rule raises TypeError, so that no new field leaks.
-    """
+    """Return the fields of a struct to redact, each with its rule; raises TypeError for text without one."""
     steps: list[tuple[str, Rule]] = []
     covered = STRUCT_RULES[struct].fields if struct in STRUCT_RULES else frozenset()
     if issubclass(struct, meta.PlainMeta):

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.limits import Rejection, check_claim
+from kplan.admission.limits import Rejection, check
 from kplan.api.core import LimitRange, PersistentVolumeClaim
 from kplan.api.decode import convert
 
@@ -34,7 +34,7 @@ def claim(storage: str) -> PersistentVolumeClaim:
 )
 def test_claims_are_held_against_bounds_too(storage: str, message: str) -> None:
     bounds = limit_range(type="PersistentVolumeClaim", min={"storage": "1Gi"}, max={"storage": "5Gi"})
-    check_claim(claim("2Gi"), [bounds])
+    check(claim("2Gi"), [bounds])
     with pytest.raises(Rejection) as caught:
-        check_claim(claim(storage), [bounds])
+        check(claim(storage), [bounds])
     assert str(caught.value) == message

@@ -36,7 +36,7 @@ def test_nothing_in_it_would_be_refused(demo: Snapshot) -> None:
     whole = {pod.metadata.name: default_pod(msgspec.json.decode(msgspec.json.encode(pod))) for pod in demo.pods}
     for pod in whole.values():
         pod["metadata"].pop("ownerReferences", None)  # owners have no uids in the demo, since scheduling asks for none
-    assert {name: errors for name, pod in whole.items() if (errors := pod_errors(pod))} == {}
+    assert {name: errors for name, pod in whole.items() if (errors := list(pod_errors(pod)))} == {}
 
 
 def test_no_node_holds_more_than_it_has(demo: Snapshot) -> None:

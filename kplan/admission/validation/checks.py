@@ -16,17 +16,11 @@ from typing import Any
 
 import msgspec
 
+from kplan.api import names as api_names
 from kplan.api.decode import convert
 from kplan.api.kinds import split_api_version
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.meta import LabelSelector
-from kplan.api.names import (
-    as_prefix,
-    dns_label_problems,
-    dns_subdomain_problems,
-    label_key_problems,
-    label_value_problems,
-)
 
 OMITTED = object()
 """A value that the message leaves out."""
@@ -107,7 +101,7 @@ def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
 
 def quoted(text: str) -> str:
     """Return a text in quotes as Go's %q writes it."""
-    return '"' + "".join(_escaped(char) for char in text) + '"'
+    return '"' + "".join(map(_escaped, text)) + '"'
 
 
 def go_json(value: Any) -> str:
@@ -213,6 +207,22 @@ def in_list(*checks: Check) -> Check:
     return lambda items, path: [error for index, item in enumerate(items) for error in inner(item, f"{path}[{index}]")]
 
 
+def each(*checks: Check) -> Check:
+    """Return the checks of the items of a list whose errors do not say which one it is."""
+    inner = rules(*checks)
+    return lambda items, path: [error for item in items for error in inner(item, path)]
+
+
+def in_turn(*checks: Check) -> Check:
+    """Return the check that tells what the first of some checks says that says anything."""
+    return lambda value, path: next(filter(None, (list(check(value, path)) for check in checks)), [])
+
+
+def unset(keys: str, words: str) -> Check:
+    """Return the check that fields are not there."""
+    return field(keys, lambda _, path: [forbidden(path, words)])
+
+
 def items(keys: str, *checks: Check) -> Check:
     return field(keys, in_list(*checks))
 
@@ -293,11 +303,11 @@ _MOST_PORT = 65535
 
 
 def dns_label(value: str) -> list[str]:
-    return _in_characters(dns_label_problems(value))
+    return _in_characters(api_names.dns_label_problems(value))
 
 
 def dns_subdomain(value: str) -> list[str]:
-    return _in_characters(dns_subdomain_problems(value))
+    return _in_characters(api_names.dns_subdomain_problems(value))
 
 
 def _in_characters(problems: Sequence[str]) -> list[str]:
@@ -375,7 +385,7 @@ def subdomain_with_underscore(value: str) -> list[str]:
 
 
 LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)
-KEY, LABEL_VALUE = formed(label_key_problems), formed(label_value_problems)
+KEY, LABEL_VALUE = formed(api_names.label_key_problems), formed(api_names.label_value_problems)
 _PORT_NAME, PORT_NUMBER = formed(port_name), between(1, _MOST_PORT)
 ENV_NAME, PATH_SEGMENT = formed(env_name), formed(path_segment)
 HEADER = formed(matching("[-A-Za-z0-9]+", _HEADER_TEXT, "X-Header-Name"))
@@ -435,19 +445,14 @@ Names = Callable[[str], Sequence[str]]
 
 
 def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_namespaced: bool = True) -> Check:
-    def prefix(text: str, path: str) -> Errors:
-        return [invalid(path, text, problem) for problem in names(as_prefix(text))] if checks_prefix else []
-
-    def name(obj: Object, path: str) -> Errors:
+    def is_named(obj: Object, path: str) -> Errors:
         if not obj.get("name") and not obj.get("generateName"):
             yield required(f"{path}.name", "name or generateName is required")
-        for problem in names(obj["name"]) if obj.get("name") else ():
-            yield invalid(f"{path}.name", obj["name"], problem)
 
-    namespace = needed("namespace", LABEL)
-    if not is_namespaced:
-        namespace = filled("namespace", lambda _, path: [forbidden(path, "not allowed on this type")])
-    return field("metadata", filled("generateName", prefix), name, namespace, *_COMMON, absent={})
+    prefix = formed(lambda text: names(api_names.as_prefix(text))) if checks_prefix else rules()
+    name = filled("name", formed(names))
+    namespace = needed("namespace", LABEL) if is_namespaced else unset("namespace", "not allowed on this type")
+    return field("metadata", filled("generateName", prefix), is_named, name, namespace, *_COMMON, absent={})
 
 
 def of_kind(meta: Check, *spec: Check) -> Check:
@@ -463,7 +468,7 @@ def label_errors(labels: dict[str, str], path: str) -> Errors:
 def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
     """Return what is wrong with annotations: their keys, and their total size."""
     for key in sorted(annotations):
-        yield from (invalid(path, key, problem) for problem in label_key_problems(key.lower()))
+        yield from (invalid(path, key, problem) for problem in api_names.label_key_problems(key.lower()))
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
         yield FieldError(path, "Too long", "", f"may not be more than {_MOST_ANNOTATION_BYTES} bytes")
 

@@ -107,8 +107,16 @@ def _read(schedule: str) -> Schedule:
         if not is_time_zone(zone):
             raise _Unreadable(f"provided bad location {zone}: unknown time zone {zone}")
         schedule = rest.strip()
+    if schedule in _DESCRIPTORS:
+        return _read(_DESCRIPTORS[schedule])
+    if schedule.startswith("@every "):
+        duration = schedule.removeprefix("@every ")
+        nanoseconds = parse_duration(duration)
+        if nanoseconds is None:
+            raise _Unreadable(f'failed to parse duration {schedule}: time: invalid duration "{duration}"')
+        return Schedule(every=max(nanoseconds // SECOND, 1))
     if schedule.startswith("@"):
-        return _read_descriptor(schedule)
+        raise _Unreadable(f"unrecognized descriptor: {schedule}")
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         raise _Unreadable(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
@@ -121,19 +129,6 @@ def _read(schedule: str) -> Schedule:
         for part, span in zip(parts[place], ranges[place], strict=True)
     )
     return Schedule(tuple(frozenset(number for span in spans for number in span) for spans in ranges), any_day)
-
-
-def _read_descriptor(text: str) -> Schedule:
-    if text in _DESCRIPTORS:
-        return _read(_DESCRIPTORS[text])
-    if text.startswith("@every "):
-        duration = text.removeprefix("@every ")
-        nanoseconds = parse_duration(duration)
-        if nanoseconds is None:
-            problem = f'time: invalid duration "{duration}"'
-            raise _Unreadable(f"failed to parse duration {text}: {problem}")
-        return Schedule(every=max(nanoseconds // SECOND, 1))
-    raise _Unreadable(f"unrecognized descriptor: {text}")
 
 
 def _read_range(text: str, low: int, high: int, listed: list[str]) -> range:
@@ -441,13 +436,13 @@ def _zone_errors(zone: str, path: str) -> Errors:
         yield from () if is_time_zone(zone) else [unknown]
 
 
-def _generated_selector_errors(selector: Object, path: str) -> Errors:
-    return [invalid(path, check.shown_selector(selector), "`selector` will be auto-generated")]
-
-
 _manual = check.filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
 _name_length = check.must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
-_job_template = check.field("spec", _job, check.field("selector", _generated_selector_errors), _manual, absent={})
+_generated = check.field(
+    "selector",
+    lambda selector, path: [invalid(path, check.shown_selector(selector), "`selector` will be auto-generated")],
+)
+_job_template = check.field("spec", _job, _generated, _manual, absent={})
 cron_job_errors = check.rules(
     check.metadata(),
     check.field(

@@ -47,11 +47,8 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
 def os_errors(spec: Object, path: str) -> Errors:
     name = spec.get("os", {}).get("name", "")
     containers = [(one.get("securityContext", {}), at) for one, at in containers_with_path(spec, path)]
-    stated: list[str] = []
     if name == "windows":
-        for field_path in _POD_FIELDS:
-            outer, _, inner = field_path.rpartition(".")
-            stated += [f"{path}.{field_path}"] if inner in (spec.get(outer, {}) if outer else spec) else []
+        stated = [f"{path}.{field}" for field in _POD_FIELDS if next(check.reached(spec, field), None) is not None]
         stated += [f"{at}.securityContext.{key}" for own, at in containers for key in _CONTAINER_FIELDS if key in own]
         yield from (forbidden(at, "cannot be set for a windows pod") for at in stated)
     elif name == "linux":
@@ -130,10 +127,8 @@ _most_path = check.at_most_bytes(4095)
 
 def _seccomp_errors(profile: Object, path: str) -> Errors:
     kind, file = profile.get("type", ""), profile.get("localhostProfile")
-    if not kind:
-        yield required(f"{path}.type", "type is required when seccompProfile is set")
-    elif kind not in _PROFILE_TYPES:
-        yield not_supported(f"{path}.type", kind, _PROFILE_TYPES)
+    words = "type is required when seccompProfile is set"
+    yield from check.needed("type", check.one_of(*_PROFILE_TYPES), words=words)(profile, path)
     if kind == "Localhost":
         if file is None:
             yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
@@ -167,15 +162,12 @@ _windows = check.field("windowsOptions", windows_option_errors)
 
 
 def _escalation_errors(context: Object, path: str) -> Errors:
-    if context.get("allowPrivilegeEscalation") is not False:
-        return
-    if context.get("privileged"):
-        words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+    others = ["`privileged` to true"] if context.get("privileged") else []
+    added = context.get("capabilities", {}).get("add", [])
+    others += ["`capabilities.Add` CAP_SYS_ADMIN" for name in added if name == "CAP_SYS_ADMIN"]
+    for other in others if context.get("allowPrivilegeEscalation") is False else ():
+        words = f"cannot set `allowPrivilegeEscalation` to false and {other}"
         yield invalid(path, check.go_struct(context, **_CONTEXT), words)
-    for name in context.get("capabilities", {}).get("add", []):
-        if name == "CAP_SYS_ADMIN":
-            words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield invalid(path, check.go_struct(context, **_CONTEXT), words)
 
 
 _PROFILE = {"Type": "", "LocalhostProfile": None}
@@ -297,14 +289,9 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
         yield from check.items(names[0], mismatched)(term, path)
 
 
-def _namespace_errors(namespaces: list[str], path: str) -> Errors:
-    at = path.removesuffix("s")
-    return [invalid(at, namespace, problem) for namespace in namespaces for problem in check.dns_label(namespace)]
-
-
 _pod_term = check.rules(
     check.field("labelSelector namespaceSelector", check.selector_errors),
-    check.field("namespaces", _namespace_errors),
+    check.field("namespaces", check.each(check.LABEL), called="namespace"),
     partial(_label_key_list_errors, names=("matchLabelKeys", "mismatchLabelKeys")),
     _topology_key,
     check.field("topologyKey", check.KEY, absent=""),
@@ -471,12 +458,14 @@ def _is_multiple(amount: str, name: str) -> bool:
     return size.nanos > 0 and size.milli_value() % 1000 == 0 and parse(amount).value() % size.value() == 0
 
 
-def standard_name_errors(name: str, path: str) -> Errors:
-    """Return what is wrong with the name of a resource (upstream validateResourceName)."""
-    errors = list(check.KEY(name, path))
-    if errors or "/" in name or name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")):
-        return errors
-    return [invalid(path, name, "must be a standard resource type or fully qualified")]
+standard_name_errors = check.in_turn(
+    check.KEY,
+    check.must(
+        lambda name: "/" in name or name in _STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}")),
+        "must be a standard resource type or fully qualified",
+    ),
+)
+"""The check of the name of a resource (upstream validateResourceName)."""
 
 
 def container_name_errors(name: str, path: str) -> Errors:
@@ -489,10 +478,9 @@ def container_name_errors(name: str, path: str) -> Errors:
 
 
 def _pod_name_errors(name: str, path: str) -> Errors:
-    errors = list(standard_name_errors(name, path))
-    if errors or name in ("cpu", "memory") or name.startswith(HUGE_PAGES):
-        return errors
-    return [not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))]
+    is_for_pods = name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
+    others = () if is_for_pods else [not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))]
+    return list(standard_name_errors(name, path)) or others
 
 
 def _is_native(name: str) -> bool:

@@ -15,26 +15,8 @@ from typing import Any
 import msgspec
 
 from kplan.admission.validation import checks as check
+from kplan.admission.validation import containers, pod_fields
 from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
-from kplan.admission.validation.containers import (
-    Surroundings,
-    container_errors,
-    ephemeral_container_errors,
-    image_errors,
-    init_container_errors,
-)
-from kplan.admission.validation.pod_fields import (
-    affinity_errors,
-    containers_with_path,
-    gate_errors,
-    host_process_errors,
-    os_errors,
-    overhead_errors,
-    pod_resource_errors,
-    pod_security_errors,
-    spread_errors,
-    toleration_errors,
-)
 from kplan.admission.validation.volumes import claim_spec_errors, volume_errors
 from kplan.api.names import dns_subdomain_problems
 
@@ -61,7 +43,7 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
     for key, profile in sorted(annotations.items()):
         if key == _SECCOMP_POD or key.startswith(_SECCOMP):
             yield from _seccomp_errors(profile, f"{path}.{key}")
-    names = {container.get("name", "") for container, _ in containers_with_path(spec, "")}
+    names = {container.get("name", "") for container, _ in pod_fields.containers_with_path(spec, "")}
     for key, profile in sorted(annotations.items()):
         if key.startswith(_APP_ARMOR):
             name = key.removeprefix(_APP_ARMOR)
@@ -76,7 +58,7 @@ def _written_toleration_errors(text: str, path: str) -> Errors:
         tolerations = msgspec.json.decode(text, type=list[dict[str, Any]])
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         return [invalid(path, _TOLERATIONS, str(error))]
-    return toleration_errors(tolerations, f"{path}.{_TOLERATIONS}")
+    return pod_fields.toleration_errors(tolerations, f"{path}.{_TOLERATIONS}")
 
 
 def _seccomp_errors(profile: str, path: str) -> Errors:
@@ -98,7 +80,7 @@ def profile_match_errors(annotations: dict[str, str], spec: Object, path: str) -
         ("apparmor", _APP_ARMOR, "appArmorProfile", whole),
     )
     for what, prefix, name, otherwise in kinds[:1] if is_windows else kinds:
-        for container, at in containers_with_path(spec, path):
+        for container, at in pod_fields.containers_with_path(spec, path):
             key = prefix + container.get("name", "")
             profile = container.get("securityContext", {}).get(name) or otherwise.get(name)
             if profile is not None and key in annotations:
@@ -117,22 +99,20 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
 
 
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
-_metadata, _images = check.metadata(), check.items("containers initContainers", image_errors)
-_grace = check.present("terminationGracePeriodSeconds")
+_pod_metadata, _grace = check.metadata(), check.present("terminationGracePeriodSeconds")
+_new = check.rules(
+    check.items("containers initContainers", containers.image_errors),
+    check.unset("ephemeralContainers", "cannot be set on create"),
+)
 
 
-def pod_errors(pod: Object) -> list[check.FieldError]:
-    return list(_pod_errors(pod, pod.get("metadata", {}), pod.get("spec", {})))
-
-
-def _pod_errors(pod: Object, meta: Object, spec: Object) -> Errors:
+def pod_errors(pod: Object) -> Errors:
+    meta, spec = pod.get("metadata", {}), pod.get("spec", {})
     annotations = meta.get("annotations", {})
-    yield from _metadata(pod, "")
+    yield from _pod_metadata(pod, "")
     yield from pod_annotation_errors(annotations, spec, "metadata.annotations")
     yield from pod_spec_errors(spec, "spec", meta)
-    yield from _images(spec, "spec")
-    if spec.get("ephemeralContainers"):
-        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    yield from _new(spec, "spec")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
     yield from profile_match_errors(annotations, spec, "spec")
@@ -166,10 +146,14 @@ def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
     claims = {claim["name"] for claim in spec.get("resourceClaims", []) if claim.get("name")}
     yield from _claim_errors(spec.get("resourceClaims", []), meta, f"{path}.resourceClaims")
     grace, restart = spec.get("terminationGracePeriodSeconds"), spec.get("restartPolicy", "")
-    around = Surroundings(volumes, claims, grace, restart, spec.get("hostUsers", True))
-    for errors in (container_errors, init_container_errors, ephemeral_container_errors):
+    around = containers.Surroundings(volumes, claims, grace, restart, spec.get("hostUsers", True))
+    for errors in (
+        containers.container_errors,
+        containers.init_container_errors,
+        containers.ephemeral_container_errors,
+    ):
         yield from errors(spec, around, path)
-    yield from pod_resource_errors(spec, claims, path)
+    yield from pod_fields.pod_resource_errors(spec, claims, path)
     words = "must match `containerPort` when `hostNetwork` is true"
     for index, container in enumerate(spec.get("containers", []) if spec.get("hostNetwork") else ()):
         for number, port in enumerate(container.get("ports", [])):
@@ -211,7 +195,7 @@ def _host_user_errors(spec: Object, path: str) -> Errors:
     for key, called in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(key):
             yield forbidden(f"{path}.{called}", words)
-    for container, at in containers_with_path(spec, path):
+    for container, at in pod_fields.containers_with_path(spec, path):
         if container.get("volumeDevices"):
             yield forbidden(f"{at}.volumeDevices", words)
 
@@ -234,23 +218,21 @@ def _dns_config_errors(spec: Object, path: str) -> Errors:
 
 
 def _search_errors(search: str, path: str) -> Errors:
-    domain = "a" if search == "." else search.removesuffix(".")
-    return check.formed(check.subdomain_with_underscore)(domain, path)
+    return _domain("a" if search == "." else search.removesuffix("."), path)
+
+
+def _at_most(most: int, what: str) -> Check:
+    return check.must(lambda listed: len(listed) <= most, f"must not have more than {most} {what}")
+
+
+_domain = check.formed(check.subdomain_with_underscore)
 
 
 _dns_config = check.rules(
-    check.field(
-        "nameservers",
-        check.must(
-            lambda servers: len(servers) <= _MOST_SERVERS, f"must not have more than {_MOST_SERVERS} nameservers"
-        ),
-        check.in_list(check.ip_errors),
-    ),
+    check.field("nameservers", _at_most(_MOST_SERVERS, "nameservers"), check.in_list(check.ip_errors)),
     check.field(
         "searches",
-        check.must(
-            lambda searches: len(searches) <= _MOST_PATHS, f"must not have more than {_MOST_PATHS} search paths"
-        ),
+        _at_most(_MOST_PATHS, "search paths"),
         check.must(
             lambda searches: len(" ".join(searches).encode()) <= _MOST_CHARACTERS,
             f"must not have more than {_MOST_CHARACTERS} characters (including spaces) in the search list",
@@ -264,7 +246,7 @@ _dns_config = check.rules(
 def _file_key_volume_errors(spec: Object, path: str) -> Errors:
     """Return where an environment variable comes from a volume that is not an emptyDir."""
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
-    for container, at in containers_with_path(spec, path):
+    for container, at in pod_fields.containers_with_path(spec, path):
         for index, variable in enumerate(container.get("env", [])):
             reference = variable.get("valueFrom", {}).get("fileKeyRef")
             if reference is None:
@@ -278,42 +260,40 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
 
 def restart_policy(owner: str) -> Check:
     """Return the check of restart policy and deadline in the template of a controller."""
-
-    def deadline(_: int, path: str) -> Errors:
-        return [forbidden(path, f"activeDeadlineSeconds in {owner} is not Supported")]
-
-    pod = check.rules(
-        check.field("restartPolicy", check.one_of("Always"), absent=""), check.field("activeDeadlineSeconds", deadline)
+    return check.field(
+        "spec",
+        check.field("restartPolicy", check.one_of("Always"), absent=""),
+        check.unset("activeDeadlineSeconds", f"activeDeadlineSeconds in {owner} is not Supported"),
+        absent={},
     )
-    return check.field("spec", pod, absent={})
 
 
 _CHECKS = check.rules(
     check.enum("restartPolicy", "Always", "OnFailure", "Never"),
     check.enum("dnsPolicy", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
     check.field("nodeSelector", check.label_errors),
-    pod_security_errors,
-    check.field("affinity", affinity_errors),
+    pod_fields.pod_security_errors,
+    check.field("affinity", pod_fields.affinity_errors),
     _dns_config_errors,
     check.items("readinessGates", check.field("conditionType", check.KEY, absent="")),
-    check.field("schedulingGates", gate_errors),
-    check.field("topologySpreadConstraints", spread_errors),
-    host_process_errors,
+    check.field("schedulingGates", pod_fields.gate_errors),
+    check.field("topologySpreadConstraints", pod_fields.spread_errors),
+    pod_fields.host_process_errors,
     _host_user_errors,
     _host_name_errors,
     check.field("hostnameOverride", check.at_most_bytes(64), check.SUBDOMAIN),
     check.filled("serviceAccountName nodeName", check.SUBDOMAIN),
     check.field("activeDeadlineSeconds", check.between(1, 2**31 - 1)),
     check.filled("hostname subdomain", check.LABEL),
-    check.field("tolerations", toleration_errors),
+    check.field("tolerations", pod_fields.toleration_errors),
     check.items(
         "hostAliases", check.field("ip", check.ip_errors, absent=""), check.items("hostnames", check.SUBDOMAIN)
     ),
     check.filled("priorityClassName", check.SUBDOMAIN),
     check.field("runtimeClassName", check.SUBDOMAIN),
     check.field("preemptionPolicy", check.stated("PreemptLowerPriority", "Never")),
-    check.field("overhead", overhead_errors),
-    os_errors,
+    check.field("overhead", pod_fields.overhead_errors),
+    pod_fields.os_errors,
     _file_key_volume_errors,
 )
 """Checks of a pod spec in upstream's order, which is that of the errors."""
@@ -328,12 +308,9 @@ FIRST_WITH_RECREATE = 37
 
 def _something(called: str) -> Check:
     words = f"empty selector is invalid for {called}"
-
-    def errors_of(selector: Object, path: str) -> Errors:
-        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            yield invalid(path, check.shown_selector(selector), words)
-
-    return errors_of
+    return lambda selector, path: (
+        [] if any(selector.values()) else [invalid(path, check.shown_selector(selector), words)]
+    )
 
 
 def label_match_errors(spec: Object, path: str) -> Errors:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kplan.admission.validation import checks as check
+from kplan.admission.validation import pod_fields
 from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
-from kplan.admission.validation.pod_fields import (
-    amount_errors,
-    can_overcommit,
-    container_name_errors,
-    overhead_errors,
-    standard_name_errors,
-    toleration_errors,
-)
 from kplan.admission.validation.pods import above_all_errors, share_errors
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
@@ -119,12 +112,12 @@ def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
 runtime_class_errors = check.rules(
     check.metadata(is_namespaced=False),
     check.needed("handler", check.formed(check.dns_label)),
-    check.field("overhead", lambda overhead, path: overhead_errors(overhead.get("podFixed", {}), path)),
+    check.field("overhead", lambda overhead, path: pod_fields.overhead_errors(overhead.get("podFixed", {}), path)),
     check.field(
         "scheduling",
         check.rules(
             check.field("nodeSelector", check.label_errors),
-            check.field("tolerations", toleration_errors, _repeated_errors),
+            check.field("tolerations", pod_fields.toleration_errors, _repeated_errors),
         ),
     ),
 )
@@ -147,10 +140,10 @@ _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 def _hard_errors(hard: Object, path: str) -> Errors:
     for name, amount in sorted(hard.items()):
         at = f"{path}[{name}]"
-        yield from standard_name_errors(name, at)
+        yield from pod_fields.standard_name_errors(name, at)
         if "/" not in name and not _is_for_quotas(name):
             yield invalid(at, name, "must be a standard resource for quota")
-        yield from amount_errors(name, amount, at)
+        yield from pod_fields.amount_errors(name, amount, at)
 
 
 def _is_for_quotas(name: str) -> bool:
@@ -252,7 +245,7 @@ def _item_errors(item: Object, kind: str, path: str) -> Errors:
             parts.remove(part)
             if item.get(part):
                 yield forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'")
-    name_errors = container_name_errors if kind in ("Pod", "Container") else standard_name_errors
+    name_errors = pod_fields.container_name_errors if kind in ("Pod", "Container") else pod_fields.standard_name_errors
     for part in parts:
         for name in sorted(item.get(part, {})):
             yield from name_errors(name, f"{path}.{part}[{name}]")
@@ -283,7 +276,7 @@ def _order_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
             pair = amounts[small], amounts[large]
             yield invalid(f"{path}.{part}[{name}]", pair[shown], words.format(*pair))
     default, request = amounts.get("default"), amounts.get("defaultRequest")
-    has_both = default is not None and request is not None and not can_overcommit(name)
+    has_both = default is not None and request is not None and not pod_fields.can_overcommit(name)
     if has_both and parse(default or "").nanos != parse(request or "").nanos:
         words = f"default value {default} must equal to defaultRequest value {request} in {name}"
         yield invalid(f"{path}.defaultRequest[{name}]", request, words)
@@ -412,7 +405,7 @@ def _target(one: str, other: str, missing: str, both: str = "") -> Check:
         elif both and one in target and other in target:
             yield forbidden(f"{path}.{one}", both)
 
-    return check.field("target", _target_type, _target_amounts, amount_errors, absent={})
+    return check.field("target", _target_type, _target_amounts, pod_fields.amount_errors, absent={})
 
 
 _target_type = check.rules(

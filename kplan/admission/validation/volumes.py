@@ -173,12 +173,6 @@ _iscsi = check.rules(
 )
 
 
-def _iscsi_name_errors(source: Object, name: str, path: str) -> Errors:
-    if len(f"{name}:{source.get('targetPortal', '')}".encode()) > 64:
-        words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
-        yield invalid(f"{path}.name", name, f"{words} iscsi.initiatorName is specified.")
-
-
 def _flocker(source: Object, path: str) -> Errors:
     name, uid = source.get("datasetName", ""), source.get("datasetUUID", "")
     if not name and not uid:
@@ -239,23 +233,22 @@ _azure_disk = check.rules(
 
 def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tuple[dict[str, Object], Errors]:
     """Return the valid volumes by name, and what is wrong with the others."""
-    errors: list[Errors] = []
+    errors: list[check.FieldError] = []
     good: dict[str, Object] = {}
     volumes: list[Object] = spec.get("volumes", [])
     created = {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and "ephemeral" in volume}
     for index, volume in enumerate(volumes):
         at, name = f"{path}[{index}]", volume.get("name", "")
         problems = [*_source_errors(volume, at, name, pod_name, is_pod=is_pod), *_name(volume, at)]
-        if name in good:
-            problems.append(check.duplicate(f"{at}.name", name))
+        problems += [check.duplicate(f"{at}.name", name)] if name in good else []
         if not problems:
             good[name] = volume
-        errors.append(problems)
+        errors += problems
         claim = volume.get("persistentVolumeClaim", {}).get("claimName", "")
         if claim in created and claim:
             words = "must not reference a PVC that gets created for an ephemeral volume"
-            errors.append([invalid(f"{at}.persistentVolumeClaim.claimName", claim, words)])
-    return good, (error for several in errors for error in several)
+            errors.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, words))
+    return good, errors
 
 
 _name = check.needed("name", check.LABEL)
@@ -275,13 +268,13 @@ def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_po
             yield from _SOURCES[key](source, f"{path}.{_CHECKED_AS.get(key, key)}")
             for problem in check.dns_subdomain(claim) if key == "ephemeral" and pod_name and name else ():
                 yield invalid(f"{path}.name", name, f'PVC name "{claim}": {problem}')
-        if key == "iscsi" and "initiatorName" in source:
-            yield from _iscsi_name_errors(source, name, path)
-
-
-def _size_errors(amount: str, path: str) -> Errors:
-    if parse(amount).nanos < 0:
-        yield forbidden(path, "SizeLimit field must be a valid resource quantity")
+        if (
+            key == "iscsi"
+            and "initiatorName" in source
+            and len(f"{name}:{source.get('targetPortal', '')}".encode()) > 64
+        ):
+            words = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if"
+            yield invalid(f"{path}.name", name, f"{words} iscsi.initiatorName is specified.")
 
 
 def _host_path(source: Object, path: str) -> Errors:
@@ -300,11 +293,6 @@ def _files(name: str) -> Check:
     return check.rules(check.needed(name), _default_mode, check.items("items", _key_to_path_errors))
 
 
-def _downward_items(files: list[Object], path: str) -> Errors:
-    at = path.removesuffix(".items")
-    return [error for file in files for error in _downward_file_errors(file, at)]
-
-
 def _publish_secret_errors(reference: Object, path: str) -> Errors:
     if name := reference.get("name", ""):
         yield from check.SUBDOMAIN(name, f"{path.rpartition('.')[0]}.name")
@@ -314,7 +302,12 @@ def _publish_secret_errors(reference: Object, path: str) -> Errors:
 
 #: In upstream's order: of two sources the later one is the error.
 _SOURCES: dict[str, Check] = {
-    "emptyDir": check.field("sizeLimit", _size_errors),
+    "emptyDir": check.field(
+        "sizeLimit",
+        lambda amount, path: (
+            [forbidden(path, "SizeLimit field must be a valid resource quantity")] if parse(amount).nanos < 0 else []
+        ),
+    ),
     "hostPath": _host_path,
     "gitRepo": _git_repo,
     "gcePersistentDisk": _disk("pdName"),
@@ -332,7 +325,10 @@ _SOURCES: dict[str, Check] = {
     "cinder": check.rules(check.needed("volumeID"), _secret),
     "cephfs": check.needed("monitors"),
     "quobyte": _quobyte,
-    "downwardAPI": check.rules(_default_mode, check.field("items", _downward_items)),
+    "downwardAPI": check.rules(
+        _default_mode,
+        lambda source, path: check.each(_downward_file_errors)(source.get("items", ()), path),
+    ),
     "fc": _fibre_channel,
     "flexVolume": _flex,
     "configMap": _files("name"),
