@@ -142,10 +142,7 @@ def _violations(item: core.LimitRangeItem, requests: Amounts, limits: Amounts) -
 
 
 def _beyond(item: core.LimitRangeItem, *sides: tuple[str, Amounts]) -> Iterator[str]:
-    """Yield what is outside the bounds; a minimum wants a request first, and a maximum a limit.
-
-    `sides` are ``request`` and ``limit`` with the amounts; of both, the first violation is told.
-    """
+    """Yield what is outside the bounds, of both sides the first; a minimum wants a request, a maximum a limit."""
     for what, sign, bounds, order in (("minimum", -1, item.min, sides), ("maximum", 1, item.max, sides[::-1])):
         for name, bound in sorted(core.parsed(bounds).items()):
             words = f"{what} {name} usage per {item.type} is {bound}"
@@ -190,10 +187,7 @@ _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "li
 
 
 class QuotaLedger:
-    """The quotas of a snapshot with their usage, to which every charged object adds.
-
-    `existing` are the objects that count, where these are not all of the snapshot.
-    """
+    """The quotas of a snapshot, used by all its objects or only the `existing` ones; every charged object adds."""
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None) -> None:
         self._quotas: dict[str, list[tuple[core.ResourceQuota, Usage, Usage]]] = {}
@@ -298,10 +292,7 @@ def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> 
 
 
 def usage_of(item: core.Pod | core.PersistentVolumeClaim) -> Usage:
-    """Return the usage of a pod or claim; a finished pod counts as an object only.
-
-    Upstream: PodUsageFunc, pkg/quota/v1/evaluator/core/persistent_volume_claims.go.
-    """
+    """Return the usage of a pod, a finished one being only an object, or of a claim (upstream PodUsageFunc)."""
     if isinstance(item, core.Pod):
         is_over = item.status.phase in ENDED
         return {"count/pods": _ONE} if is_over else {"count/pods": _ONE, **_compute_usage(*stored_totals(item))}

@@ -52,10 +52,7 @@ class Subject:
         self.all_contexts: list[Object] = [self.security, *(security for _, security in self.contexts)]
 
     def violators(self, is_bad: Callable[[Object], object], *, in_pod: bool = True) -> str:
-        """Return ``pod and container "a"`` for those whose security context is bad; "" where none is.
-
-        With `in_pod` the pod's own security context counts too.
-        """
+        """Return ``pod and container "a"`` for bad security contexts, `in_pod` with its own; "" where none is."""
         names = [name for name, security in self.contexts if is_bad(security)]
         by_pod = ["pod"] if in_pod and is_bad(self.security) else []
         return " and ".join([*by_pod, *([_containers(names)] if names else [])])

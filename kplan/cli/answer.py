@@ -64,9 +64,7 @@ def ask(
     run_cronjobs: bool = False,
     may_be_idle: bool = False,
 ) -> Subject:
-    """Load cluster, configuration and manifests, and return what the question is about.
-
-    Raises KplanError for invalid flags or input.
+    """Load cluster, configuration and manifests, and return what the question is about; raises KplanError.
 
     `what`: manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one.
     `run_cronjobs`: cron jobs among other manifests start a run now.
@@ -194,10 +192,7 @@ def _extenders(
 
 
 def showing_for(flags: CommonFlags, command: str = "") -> Showing:
-    """Return how answers to a command are shown, and what of ``--fail-on`` counts, by default the question's own.
-
-    Raises UsageError for an invalid option about that.
-    """
+    """Return how answers to a command are shown, and which conditions count; raises UsageError."""
     from kplan.course.answers.verdict import DEFAULT_FAIL_ON, parse_fail_on
 
     listed = flags.output.fail_on

@@ -33,10 +33,8 @@ def check_read_once(sources: Iterable[str]) -> None:
 def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: str = "") -> tuple[list[str], list[str]]:
     """Return the manifests and the names of pods and workloads among arguments.
 
-    A name of an existing file, or with its ending, is a manifest. ``po NAME…`` becomes ``po/NAME`` for each. Raises
-    UsageError for an argument that is neither.
-
-    `namespace`: that of ``--namespace``, where a name alone is a pod.
+    A name of an existing file, or with its ending, is a manifest. ``po NAME…`` becomes ``po/NAME`` for each, and in the
+    `namespace` of ``--namespace`` a name alone is a pod. Raises UsageError for an argument that is neither.
     """
     files: list[str] = [*filenames]
     names: list[str] = []
@@ -112,10 +110,7 @@ class PodChoiceFlags:
     selector: str = flag("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
-        """Return the chosen pods, in their order; raises UsageError for an invalid selector.
-
-        `namespace`: namespace of the pods, without ``-A``; empty for all.
-        """
+        """Return the chosen pods of a namespace, "" or with ``-A`` of all, in their order; raises UsageError."""
         wanted = read_selector(self.selector) if self.selector else None
         where = "" if self.all_namespaces else namespace
         return [

@@ -53,12 +53,7 @@ class ClusterFlags:
     )
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
-        """Return the options for a live cluster; namespaces may be repeated options, or separated by commas.
-
-        Raises UsageError for an invalid timeout.
-
-        `stdin_is_free`: kplan itself does not read standard input.
-        """
+        """Return the options for a live cluster; raises UsageError. `stdin_is_free`: kplan itself does not read it."""
         from kplan.live.options import LiveOptions, parse_timeout
 
         named = [name.strip() for names in self.namespaces or () for name in names.split(",")]
@@ -76,10 +71,7 @@ class ClusterFlags:
         )
 
     def default_namespace(self) -> str:
-        """Return the namespace of the kubeconfig's context, as kubectl takes it; empty for a snapshot, or none.
-
-        Raises KubeconfigError when the kubeconfig cannot be used.
-        """
+        """Return the namespace of the kubeconfig's context; empty for a snapshot, or none. Raises KubeconfigError."""
         if self.snapshot:
             return ""
         from kplan.live.kubeconfig import context_namespace
@@ -88,10 +80,7 @@ class ClusterFlags:
 
 
 def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:
-    """Load the cluster from a file, or from a live API server where `snapshot` is empty.
-
-    Raises SnapshotError for a file, and LiveClusterError for an API server, that cannot be read.
-    """
+    """Load the cluster from a file, or from a live API server where `snapshot` is empty; KplanError where it cannot."""
     if snapshot:
         from kplan.reading.documents import name_of
         from kplan.snapshot.load import load_snapshot

@@ -39,11 +39,7 @@ _MOST_SHOWN = 60
 
 
 class QuickConversion:
-    """Converts the values of one parameter as Typer does, without Pydantic where possible.
-
-    `annotation`: the type of the parameter.
-    `typers`: returns Typer's conversion.
-    """
+    """Converts values of a type as Typer does, by `typers` conversion where that needs Pydantic."""
 
     def __init__(self, annotation: Any, typers: Callable[[], Any]) -> None:
         self._annotation = annotation

@@ -58,8 +58,7 @@ class KplanCommand(TyperCommand):
 
     `--help` fits a screen of 24 lines: the command's own options and the commonest of the shared ones, in a line each.
     `--help-all` has all of them in groups (``rich_help_panel``). Each line of the epilog is an example: a command, two
-    blanks, ``#`` and its purpose. The
-    command keeps the order of its options; Typer itself collects the values of each.
+    blanks, ``#`` and its purpose. The command keeps the order of its options; Typer collects the values of each.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -34,12 +34,9 @@ def read_manifests(
     """Read the manifests of files and kustomizations, as an API server of a minor such as 36 does.
 
     Objects without a namespace get that of ``--namespace``, else that of the context. As in kubectl, objects of another
-    namespace than ``--namespace`` are refused.
+    namespace than ``--namespace`` are refused. `may_be_idle`: objects without a pod or workload are no error.
 
-    `may_be_idle`: objects without a pod and without a workload among them are no error.
-
-    Raises ManifestError with all problems, and KubeconfigError where the namespace is that of a context that cannot be
-    read.
+    Raises ManifestError with all problems, and KubeconfigError for a context that cannot be read.
     """
     from kplan.workloads import load_manifests
 
@@ -78,10 +75,7 @@ _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 
 
 def build(directory: str) -> Text:
-    """Build a kustomization with kustomize or kubectl, whichever is on the PATH.
-
-    Raises UsageError without the directory or a program, and ManifestError where the program fails or takes too long.
-    """
+    """Build a kustomization with kustomize or kubectl; raises UsageError without them, ManifestError if they fail."""
     if not Path(directory).is_dir():
         raise UsageError(f"-k {directory}: no such directory", hint="name the directory with the kustomization.yaml")
     for program, command in _PROGRAMS:

@@ -27,10 +27,7 @@ def options(group: type[T]) -> type[T]:
 
 
 def flag(spelled: str, about: str, *, default: Any = "", panel: str | None = None, **settings: Any) -> Any:
-    """Return an option, to stand as the default of a field, or of a parameter of a command; `with_flags` reads it.
-
-    Parameters as for `option`.
-    """
+    """Return an `option`, to stand as the default of a field, or of a parameter of a command with `with_flags`."""
     return field(default=default, metadata={DECLARED: option(spelled, about, panel=panel, **settings)})
 
 

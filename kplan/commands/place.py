@@ -156,10 +156,7 @@ def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subjec
 
 
 def _deployment(requests: str, selector: str, tolerations: Sequence[str]) -> dict[str, Any]:
-    """Return a Deployment of pods that request so much, run where the labels are, and tolerate these taints.
-
-    Raises UsageError for what is no amount, label or toleration.
-    """
+    """Return a Deployment of pods with these requests, labels of nodes and tolerations; raises UsageError."""
     amounts = _pairs(requests, "--requests", "cpu=2,memory=4Gi")
     for name, amount in amounts.items():
         with suppress(InvalidQuantity):

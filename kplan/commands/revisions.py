@@ -58,9 +58,8 @@ class _First(NamedTuple):
 def manifests_of_both(names: Sequence[str], against: str, kustomizations: Sequence[str] = ()) -> Iterator[_First]:
     """Yield the manifests of the first question; a git revision exists only during the context.
 
-    `names` and `kustomizations`: those of the second question.
-    `against`: a path, or ``git:REV`` for the same files in a revision; empty for the manifests of the second
-    question.
+    `names`, `kustomizations`: those of the second question.
+    `against`: a path, or ``git:REV`` for the same files in a revision; empty for the manifests of the second question.
     Raises UsageError when git cannot read the revision, and ManifestError for invalid manifests, with ``git:REV:PATH``.
     """
     if not against.startswith(GIT):

@@ -33,9 +33,7 @@ def renewals(snapshot: Snapshot) -> dict[str, float]:
 def present(renewed: Mapping[str, float], latest: float) -> float | None:
     """Return when the leases were read, most likely; None without any.
 
-    That is after the latest renewal, and before the next one of any kubelet that answers.
-
-    `latest`: another time that has passed by then.
+    That is after the latest renewal and the time `latest`, and before the next renewal of any kubelet that answers.
     """
     answering = [at for at in renewed.values() if at >= max(renewed.values()) - RENEWAL_SECONDS]
     if not answering:

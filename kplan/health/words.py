@@ -230,10 +230,7 @@ def workload_name(key: str) -> str:
 
 
 def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
-    """Return what a workload is in one sentence, without a full stop; of one that is well how many pods are ready.
-
-    `why_pending`: why the first of its pods without a node has none.
-    """
+    """Return what a workload is in one sentence; `why_pending`: why the first of its pods without a node has none."""
     kind = health.workload.partition("/")[0]
     name = workload_name(health.workload)
     why = f": {why_pending}" if why_pending else ""

@@ -202,10 +202,7 @@ class Access(msgspec.Struct, frozen=True):
         return bool(self.configuration.verify_ssl)
 
     def open_pool(self, connections: int) -> urllib3.PoolManager:
-        """Return a connection pool as that of the `kubernetes` client: certificates, server name, proxies.
-
-        Raises KubeconfigError when a proxy or a certificate cannot be used.
-        """
+        """Return a pool as that of the `kubernetes` client; KubeconfigError for an unusable proxy or certificate."""
         from kubernetes.client.rest import RESTClientObject
         from urllib3.util.ssl_ import create_urllib3_context
 
@@ -251,10 +248,7 @@ def context_names(kubeconfig: str) -> list[str]:
 
 
 def context_namespace(options: LiveOptions) -> str:
-    """Return the namespace of the context, or of the pod that kplan runs in; empty where there is none.
-
-    Raises KubeconfigError when the kubeconfig cannot be used.
-    """
+    """Return the namespace of the context, or of kplan's own pod; empty for none. Raises KubeconfigError."""
     if config := _kubeconfig(options.kubeconfig):
         context = config.contexts.get(options.context or config.current_context)
         return context.namespace if context else ""

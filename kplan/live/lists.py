@@ -138,10 +138,7 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 def page_decoder(kind: Any, path: str, *, is_open: bool = False) -> PageDecoder:
-    """Return the decoder of a page of a list, for objects of the struct `kind`.
-
-    The decoder raises ApiError when an object does not match its kind; if `is_open`, such objects are left out.
-    """
+    """Return the decoder of a page of such objects; others raise ApiError, or are left out if `is_open`."""
 
     def decode_page(body: bytes) -> tuple[Any, ...]:
         # An API server stores no larger objects.
@@ -170,10 +167,7 @@ def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
 
 
 def prepare(kinds: Iterable[Any]) -> None:
-    """Create the decoders of these structs before threads use them.
-
-    msgspec analyses a struct at its first use, and other threads may see the unfinished result.
-    """
+    """Create the decoders of structs before threads use them, as msgspec shows them unfinished ones."""
     for kind in kinds:
         _decoder(_Page[kind])  # type: ignore[valid-type]  # made here
 

@@ -43,10 +43,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_timeout(text: str) -> float | None:
-    """Return a duration as in kubectl (``30s``, ``1m30s``, ``45``) in seconds; None for ``0``, which means no limit.
-
-    Raises UsageError for an invalid duration.
-    """
+    """Return a duration as in kubectl (``1m30s``, ``45``) in seconds; None for ``0``, no limit. Raises UsageError."""
     stripped = text.strip()
     duration = parse_duration(stripped)
     if re.fullmatch(r"\d+(\.\d+)?", stripped):

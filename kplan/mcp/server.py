@@ -26,11 +26,9 @@ _INSTRUCTIONS = (
 
 
 def serve(planner: Base, seconds: float) -> None:
-    """Answer the requests on standard input until it ends.
+    """Answer the requests on standard input until it ends; a call ends without an answer after so many seconds.
 
     Raises UsageError when the SDK is not installed, and KplanError for settings of the planner that cannot be used.
-
-    `seconds`: after which a call ends without an answer.
     """
     try:
         import anyio

@@ -82,10 +82,7 @@ _QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m"
 
 
 class QuantityCheck:
-    """Checks the quantities of many objects, each distinct text once.
-
-    With `refuses_odd`, negative amounts and those beyond int64 are problems, too; otherwise they are accepted.
-    """
+    """Checks quantities, each distinct text once; `refuses_odd`: also those that are negative or beyond int64."""
 
     def __init__(self, *, refuses_odd: bool) -> None:
         self._refuses_odd = refuses_odd
@@ -371,10 +368,7 @@ def build_snapshot(
 
 
 class SnapshotBuilder:
-    """Collects objects and their problems; :meth:`finish` returns the snapshot.
-
-    `refuses_odd`: negative amounts and amounts beyond int64 are errors, as they are in files that people write.
-    """
+    """Collects objects and their problems; `refuses_odd`: also amounts below 0 or beyond int64, as in files by hand."""
 
     def __init__(self, *, refuses_odd: bool = False) -> None:
         self.problems: list[Problem] = []

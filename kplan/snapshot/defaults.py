@@ -154,10 +154,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements)
 
 
 def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
-    """Merge matchLabelKeys and mismatchLabelKeys into their label selectors, once.
-
-    Upstream: pod strategy mutatePodAffinity and mutateTopologySpreadConstraints.
-    """
+    """Merge (mis)matchLabelKeys into their label selectors, once (upstream pod strategy mutatePodAffinity)."""
     affinity = spec.affinity
     if affinity is not None:
         affinity = replace(

@@ -189,10 +189,7 @@ def short_resource(message: str) -> str:
 
 
 def named_as_missing(message: str) -> tuple[str, str] | None:
-    """Return kind and name of what a container names that does not exist, as the kubelet's message says.
-
-    Upstream: pkg/kubelet makeEnvironmentVariables, whose errors are those of API servers.
-    """
+    """Return kind and name of what a container lacks, as the kubelet says (upstream makeEnvironmentVariables)."""
     match = re.match(r'(secret|configmap) "([a-z0-9][a-z0-9.-]{0,252})" not found', message)
     return None if match is None else ("Secret" if match[1] == "secret" else "ConfigMap", match[2])
 

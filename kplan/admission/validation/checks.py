@@ -531,10 +531,7 @@ template_metadata = rules(field("annotations", annotation_errors), field("labels
 
 
 def selector_matches(selector: Object | None, labels: dict[str, str]) -> bool | None:
-    """Tell whether a selector matches labels; None for an invalid one. An absent selector matches nothing.
-
-    Upstream: k8s.io/apimachinery LabelSelectorAsSelector.
-    """
+    """Tell whether a selector matches labels, an absent one none; None: invalid (upstream LabelSelectorAsSelector)."""
     try:
         return selector_from(None if selector is None else convert(selector, LabelSelector)).matches(labels)
     except InvalidSelector:

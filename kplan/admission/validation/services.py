@@ -72,10 +72,7 @@ def _form_errors(addresses: list[str], path: str) -> Errors:
 
 
 def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
-    """Fill in the policy and the families of a service in its ``spec``, and return why that cannot be.
-
-    `before` is its present ``spec``; None for a new service.
-    """
+    """Fill in policy and families of a service's ``spec``, or return why not; `before` is its present one."""
     old = before or {}
     if spec.get("type") == EXTERNAL_NAME or (before is not None and _stays_dual(old, spec)):
         return []
