@@ -103,11 +103,6 @@ def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Sn
         )
 
 
-def print_warnings(snapshot: Snapshot, *, quiet: bool = False) -> None:
-    for warning in () if quiet else snapshot.warnings:
-        say(f"warning: {warning.object}: {warning.message}")
-
-
 @contextmanager
 def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
     """Show a progress bar for every kind that takes more than one request; remove them at the end."""

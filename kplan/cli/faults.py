@@ -32,6 +32,7 @@ from kplan.visible import visible
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.facts import InputWarning
 
 
 _TEXTS = list[str]
@@ -115,14 +116,10 @@ class KplanGroup(TyperGroup):
         """Accept `--debug` anywhere before a `--`; the help of a group of commands is always whole."""
         args = ["--help", *args[1:]] if args[:1] == ["--help-all"] else args
         end = args.index("--") if "--" in args else len(args)
-        try:
-            _refuse_names_of_files(args[:end])
-        except KplanError as error:
-            _print_error(error)
-            raise typer.Exit(FAILED) from None
         wants_traceback = _DEBUG_OPTION in args[:end]
         rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]
         try:
+            _refuse_names_of_files(args[:end])
             return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
         except _USAGE as error:
             raise _print_usage_error(error) from None
@@ -278,6 +275,11 @@ def say(text: str) -> None:
             textwrap.wrap(message, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         )
     typer.echo(message, err=True)
+
+
+def warn_of(warnings: Iterable[InputWarning], *, quiet: bool = False) -> None:
+    for warning in () if quiet else warnings:
+        say(f"warning: {warning.object}: {warning.message}")
 
 
 _PATIENCE_SECONDS = 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from kplan.cli.answer import check_template, write_document
-from kplan.cli.faults import say
+from kplan.cli.faults import warn_of
 from kplan.cli.flags import with_flags
 from kplan.cli.help import OPTIONS, subcommand, subgroup
 from kplan.cli.options import argument, flag, options
@@ -71,7 +71,7 @@ def show(
     check_template(output)
     release = flags.release()
     config = read_configuration(flags.source(), release)
-    _print_warnings(config)
+    warn_of(config.warnings)
     write_document(config_report(config), output, lambda width: render_config(shown(config), width))
 
 
@@ -112,7 +112,7 @@ def check(
     problems: tuple[Problem, ...] = ()
     try:
         config = read_configuration(source, release)
-        _print_warnings(config)
+        warn_of(config.warnings)
     except ConfigError as error:
         problems = error.problems
     name = name_of(source)
@@ -125,8 +125,3 @@ def check(
     )
     if config is None:
         raise typer.Exit(2)
-
-
-def _print_warnings(config: SchedulerConfiguration) -> None:
-    for warning in config.warnings:
-        say(f"warning: {warning.object}: {warning.message}")

@@ -10,7 +10,7 @@ import typer
 from kplan.cli.answer import check_template, write_document, write_out
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
-from kplan.cli.faults import say
+from kplan.cli.faults import say, warn_of
 from kplan.cli.flags import ManifestFlags, VerbosityFlags, with_flags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import arguments, flag
@@ -76,17 +76,12 @@ def pods(
     minor = nearest(snapshot.server_version).number
     loaded = read_manifests(files, manifests, cluster, snapshot, verbosity, minor=minor, may_be_idle=True)
     from kplan.questions.pods.created import pods_report
-    from kplan.visible import visible
 
     report = pods_report(loaded, snapshot, minor=minor)
-    if not verbosity.quiet:
-        for warning in report.warnings:
-            say(f"warning: {visible(warning.object)}: {visible(warning.message)}")
-    if output is PodsFormat.NAME:
-        for entry in report.pods:
-            if entry.refusal:
-                source = entry.source
-                say(f"refused: {visible(f'{source.kind} {source.namespace}/{source.name}: {entry.refusal}')}")
+    warn_of(report.warnings, quiet=verbosity.quiet)
+    for entry in report.pods if output is PodsFormat.NAME else ():
+        if entry.refusal:
+            say(f"refused: {entry.source.kind} {entry.source.namespace}/{entry.source.name}: {entry.refusal}")
     write_pods(report, output)
     if report.summary.refused or any(pod.refusal for pod in report.pods):
         raise typer.Exit(1)

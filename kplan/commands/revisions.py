@@ -10,16 +10,18 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from kplan.cli.manifests import error_of
 from kplan.errors import ManifestError, UsageError
 from kplan.reading.files import MANIFESTS
+
+T = TypeVar("T")
 
 GIT = "git:"
 _TIMEOUT = 60
@@ -122,7 +124,8 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
 
     Raises UsageError where git fails, and for what no manifest is: links, names that lead elsewhere, too much.
     """
-    inside, name = (path, "") if path.is_dir() else _in_folder(path)
+    inside = next((folder for folder in (path, *path.parents) if folder.is_dir()), path.parent)
+    name = "" if inside == path else str(path.relative_to(inside))
     what = f"git:{revision}: {path}"
     if not revision or revision.startswith("-"):
         raise UsageError(f"git:{revision}: no revision", hint=_REVISION_HINT)
@@ -146,12 +149,6 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
     except (OSError, ValueError):
         raise UsageError(f"{what} cannot be read whole", hint="fetch the revision first, or compare folders") from None
     return str(target / name) if name else str(target)
-
-
-def _in_folder(path: Path) -> tuple[Path, str]:
-    """Return the nearest folder of a path that exists, and the name of the path in that."""
-    inside = next((folder for folder in path.parents if folder.is_dir()), path.parent)
-    return inside, str(path.relative_to(inside))
 
 
 def _check_revision(inside: Path, revision: str) -> None:
@@ -185,37 +182,25 @@ def _words(output: bytes) -> str:
     return error_of(output).removeprefix("fatal: ")
 
 
-def _started(inside: Path, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+def _begun(begin: Callable[..., T], inside: Path, arguments: Sequence[str], **settings: Any) -> T:
+    """Run or start the user's own git, with a function of `subprocess`; no shell, and the revision is no option."""
     try:
-        return subprocess.Popen(  # noqa: S603 - no shell; the revision is no option
-            ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=os.environ | _ENVIRONMENT,
-        )
-    except (OSError, ValueError) as error:
+        return begin(["git", "-C", str(inside), *arguments], env=os.environ | _ENVIRONMENT, **settings)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
 
 
 def _run(inside: Path, arguments: Sequence[str], lines: Sequence[str] = ()) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(  # noqa: S603 - no shell; the revision is no option
-            ["git", "-C", str(inside), *arguments],  # noqa: S607 - the user's own
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-            input="".join(f"{line}\n" for line in lines).encode(),
-            env=os.environ | _ENVIRONMENT,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"git cannot be run: {error}", hint="compare two directories instead") from None
+    text = "".join(f"{line}\n" for line in lines).encode()
+    return _begun(subprocess.run, inside, arguments, input=text, capture_output=True, timeout=_TIMEOUT, check=False)
 
 
 def _listing(inside: Path, arguments: Sequence[str], what: str) -> list[_Entry]:
     """Return what a tree of git holds, up to a bound: a small repository can hold billions of paths."""
     entries: list[_Entry] = []
-    with _started(inside, ["ls-tree", "-r", "-l", "-z", *arguments]) as git:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+    with _begun(start, inside, ["ls-tree", "-r", "-l", "-z", *arguments], **pipes) as git:
         stop = threading.Timer(_TIMEOUT, git.kill)
         stop.start()
         try:

@@ -9,8 +9,8 @@ import typer
 
 from kplan.cli.answer import as_data, check_template, write_document, write_out
 from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.cluster import ChangedClusterFlags, changed_cluster, print_warnings
-from kplan.cli.faults import say
+from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
+from kplan.cli.faults import say, warn_of
 from kplan.cli.flags import with_flags
 from kplan.cli.help import OPTIONS, subcommand, subgroup
 from kplan.cli.options import argument, flag, options, repeated, switch
@@ -90,7 +90,7 @@ def save(
         from kplan.snapshot.redact import redact_snapshot
 
         snapshot = redact_snapshot(snapshot)
-    print_warnings(snapshot, quiet=cluster.quiet)
+    warn_of(snapshot.warnings, quiet=cluster.quiet)
     if path == _STANDARD_OUTPUT:
         write_out(encode_snapshot(snapshot, "snapshot.json").decode())
         return
@@ -262,9 +262,7 @@ def groups(
 
     check_template(output)
     known = found_list(cluster.open(file))
-    if not cluster.quiet:
-        for warning in known.warnings:
-            say(f"warning: {warning.object}: {warning.message}")
-        if not known.content["nodeGroups"]:
-            say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
+    warn_of(known.warnings, quiet=cluster.quiet)
+    if not cluster.quiet and not known.content["nodeGroups"]:
+        say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
     write_out(as_data(known.content, output))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -57,7 +58,7 @@ class Program(KplanGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _OnDemand({name: entry.load for name, entry in self.entries.items()})
+        self.commands = _OnDemand(self.entries)  # type: ignore[assignment] # nobody adds commands
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as Typer calls it
         return list(self.commands)
@@ -80,25 +81,14 @@ class Program(KplanGroup):
                     formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
 
 
-class _OnDemand(MutableMapping[str, Any]):
+class _OnDemand(Mapping[str, Any]):
     """Commands by name, each loaded when it is first looked up."""
 
-    def __init__(self, loaders: Mapping[str, Callable[[], Any]]) -> None:
-        self._loaders = dict(loaders)
-        self._loaded: dict[str, Any] = {}
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._loaders = {name: cache(entry.load) for name, entry in entries.items()}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._loaders[name]()
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._loaders[name] = lambda: value
-        self._loaded.pop(name, None)
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaders[name]
-        self._loaded.pop(name, None)
+        return self._loaders[name]()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaders)

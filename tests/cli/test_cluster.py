@@ -1,7 +1,8 @@
 import pytest
 
 from kplan.cli import cluster as module
-from kplan.cli.cluster import ClusterFlags, open_cluster, print_warnings
+from kplan.cli.cluster import ClusterFlags, open_cluster
+from kplan.cli.faults import warn_of
 from kplan.errors import KubeconfigError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
@@ -30,8 +31,8 @@ def test_without_a_file_the_cluster_is_asked() -> None:
 
 def test_warnings_go_to_standard_error_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     snapshot = Snapshot(warnings=(Warning("MissingKind", "jobs", "forbidden"),))
-    print_warnings(snapshot)
-    print_warnings(snapshot, quiet=True)
+    warn_of(snapshot.warnings)
+    warn_of(snapshot.warnings, quiet=True)
     assert capsys.readouterr() == ("", "warning: jobs: forbidden\n")
 
 

@@ -399,13 +399,13 @@ def _metric_errors(metric: Object, path: str) -> Errors:
 def _target(one: str, other: str, missing: str, both: str = "") -> Check:
     """Return the check of a target that needs one of two amounts; `both` is said where both may not be."""
 
-    def amount_errors(target: Object, path: str) -> Errors:
+    def either_errors(target: Object, path: str) -> Errors:
         if one not in target and other not in target:
             yield required(f"{path}.{other}", missing)
         elif both and one in target and other in target:
             yield forbidden(f"{path}.{one}", both)
 
-    return check.field("target", _target_type, _target_amounts, pod_fields.amount_errors, absent={})
+    return check.field("target", _target_type, _target_amounts, either_errors, absent={})
 
 
 _target_type = check.rules(
