@@ -207,7 +207,7 @@ def in_list(*checks: Check) -> Check:
     return lambda items, path: [error for index, item in enumerate(items) for error in inner(item, f"{path}[{index}]")]
 
 
-def each(*checks: Check) -> Check:
+def every_item(*checks: Check) -> Check:
     """Return the checks of the items of a list whose errors do not say which one it is."""
     inner = rules(*checks)
     return lambda items, path: [error for item in items for error in inner(item, path)]

@@ -291,7 +291,7 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
 
 _pod_term = check.rules(
     check.field("labelSelector namespaceSelector", check.selector_errors),
-    check.field("namespaces", check.each(check.LABEL), called="namespace"),
+    check.field("namespaces", check.every_item(check.LABEL), called="namespace"),
     partial(_label_key_list_errors, names=("matchLabelKeys", "mismatchLabelKeys")),
     _topology_key,
     check.field("topologyKey", check.KEY, absent=""),

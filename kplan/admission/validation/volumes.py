@@ -327,7 +327,7 @@ _SOURCES: dict[str, Check] = {
     "quobyte": _quobyte,
     "downwardAPI": check.rules(
         _default_mode,
-        lambda source, path: check.each(_downward_file_errors)(source.get("items", ()), path),
+        lambda source, path: check.every_item(_downward_file_errors)(source.get("items", ()), path),
     ),
     "fc": _fibre_channel,
     "flexVolume": _flex,
