@@ -143,6 +143,47 @@ def daemon_set(name: str, image: str = "app:1", **strategy: Any) -> Object:
     }
 
 
+def scaler(name: str, lowest: int, highest: int, kind: str = "Deployment", target: str = "") -> Object:
+    """Write an autoscaler of the workload of its name, or of another one."""
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": target or name}
+    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {
+        "spec": {"scaleTargetRef": reference, "minReplicas": lowest, "maxReplicas": highest}
+    }
+
+
+def job(name: str, pods: int = 1, cpu: str = "500m", **spec: Any) -> Object:
+    """Write a job of so many pods, which run side by side unless its spec says otherwise."""
+    once = template(name, cpu=cpu)
+    once["spec"]["restartPolicy"] = "Never"
+    own = {"parallelism": pods, "completions": pods, "template": once, **spec}
+    return head("Job", name=name, namespace="default", uid=name) | {"spec": own}
+
+
+def cron_job(name: str, schedule: str, run: Object, **spec: Any) -> Object:
+    """Write a cron job whose runs are as a job is."""
+    return head("CronJob", name=name, namespace="default", uid=name) | {
+        "spec": {"schedule": schedule, "jobTemplate": {"spec": run["spec"]}, **spec}
+    }
+
+
+def with_ready(obj: Object, status: str = "True") -> Object:
+    """Return a node or a pod with that condition."""
+    return obj | {"status": {**obj["status"], "conditions": [{"type": "Ready", "status": status}]}}
+
+
+def affinity(kind: str, key: str, **labels: str) -> Object:
+    """Return the part of a pod's spec that requires others near or, as podAntiAffinity, elsewhere."""
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def spread(key: str, when: str = "DoNotSchedule", **labels: str) -> Object:
+    """Return the part of a pod's spec that spreads pods with these labels."""
+    selector = {"matchLabels": labels}
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": selector}
+    return {"topologySpreadConstraints": [constraint]}
+
+
 def budget(name: str, **spec: Any) -> Object:
     return head("PodDisruptionBudget", name=name, namespace="default") | {
         "spec": {"selector": {"matchLabels": {"app": name}}, **spec}

@@ -140,28 +140,18 @@ ACTION: dict[str, Any] = {
     "type": "object",
     "required": ["name", "description", "runs"],
     "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string"},
-        "description": {"type": "string", "maxLength": 125},
-        "author": {"type": "string"},
-        "branding": {"required": ["icon", "color"]},
-        "inputs": {
-            "additionalProperties": {
-                "required": ["description"],
-                "additionalProperties": False,
-                "properties": {"description": {}, "required": {"type": "boolean"}, "default": {"type": "string"}},
-            }
-        },
-        "outputs": {"additionalProperties": {"required": ["description", "value"]}},
-        "runs": {
-            "required": ["using", "steps"],
-            "properties": {
-                "using": {"const": "composite"},
-                "steps": {"items": {"if": {"required": ["run"]}, "then": {"required": ["shell"]}}},
-            },
-        },
-    },
-}
+    "properties": {"name": {"type": "string"}, "description": {"type": "string", "maxLength": 125},
+                   "author": {"type": "string"}, "branding": {"required": ["icon", "color"]},
+                   "inputs": {"additionalProperties": {"required": ["description"], "additionalProperties": False,
+                                                       "properties": {"description": {},
+                                                                      "required": {"type": "boolean"},
+                                                                      "default": {"type": "string"}}}},
+                   "outputs": {"additionalProperties": {"required": ["description", "value"]}},
+                   "runs": {"required": ["using", "steps"],
+                            "properties": {"using": {"const": "composite"},
+                                           "steps": {"items": {"if": {"required": ["run"]},
+                                                               "then": {"required": ["shell"]}}}}}},
+}  # fmt: skip
 
 
 def test_the_action_is_one_that_github_takes_and_passes_inputs_as_data() -> None:

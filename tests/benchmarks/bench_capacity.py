@@ -18,18 +18,11 @@ TEMPLATE = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "new", "namespace": "default"},
-    "spec": {
-        "selector": {"matchLabels": {"app": "new"}},
-        "template": {
-            "metadata": {"labels": {"app": "new"}},
-            "spec": {
-                "containers": [
-                    {"name": "app", "image": "app", "resources": {"requests": {"cpu": "200m", "memory": "512Mi"}}}
-                ]
-            },
-        },
-    },
-}
+    "spec": {"selector": {"matchLabels": {"app": "new"}},
+             "template": {"metadata": {"labels": {"app": "new"}},
+                          "spec": {"containers": [{"name": "app", "image": "app",
+                                                   "resources": {"requests": {"cpu": "200m", "memory": "512Mi"}}}]}}},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -51,76 +51,36 @@ _AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "20"}
 
 CLUSTER: list[Object] = [
     head("Node", name="n", labels={"disk": "ssd"}) | {"status": {"capacity": _AMOUNTS, "allocatable": _AMOUNTS}},
-    _of(
-        "Deployment",
-        spec={
-            "replicas": 2,
-            "selector": _SELECTOR,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}},
-            "minReadySeconds": 3,
-            "paused": False,
-            "template": _template(),
-        },
-    ),
-    _of(
-        "StatefulSet",
-        spec={
-            "replicas": 1,
-            "selector": _SELECTOR,
-            "serviceName": "a",
-            "podManagementPolicy": "OrderedReady",
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-            "template": _template(),
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _CLAIM}],
-        },
-    ),
-    _of(
-        "DaemonSet",
-        spec={
-            "selector": _SELECTOR,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
-            "template": _template(),
-        },
-    ),
+    _of("Deployment",
+        spec={"replicas": 2, "selector": _SELECTOR,
+              "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}},
+              "minReadySeconds": 3, "paused": False, "template": _template()}),
+    _of("StatefulSet",
+        spec={"replicas": 1, "selector": _SELECTOR, "serviceName": "a", "podManagementPolicy": "OrderedReady",
+              "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}, "template": _template(),
+              "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": _CLAIM}]}),
+    _of("DaemonSet",
+        spec={"selector": _SELECTOR,
+              "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+              "template": _template()}),
     _of("Job", spec=_JOB),
     _of("CronJob", spec={"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": _JOB}}),
     _of("PersistentVolumeClaim", spec=_CLAIM, status={"phase": "Bound"}),
-    _of(
-        "Service",
-        spec={
-            "type": "ClusterIP",
-            "clusterIP": "10.96.0.10",
-            "clusterIPs": ["10.96.0.10"],
-            "ipFamilies": ["IPv4"],
-            "ipFamilyPolicy": "SingleStack",
-            "sessionAffinity": "None",
-            "selector": dict(_LABELS),
-            "ports": [{"name": "web", "port": 80, "targetPort": 80, "protocol": "TCP"}],
-        },
-    ),
+    _of("Service",
+        spec={"type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "ipFamilies": ["IPv4"],
+              "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None", "selector": dict(_LABELS),
+              "ports": [{"name": "web", "port": 80, "targetPort": 80, "protocol": "TCP"}]}),
     _of("ResourceQuota", spec={"hard": {"pods": "10", "requests.cpu": "3"}}, status={"used": {"pods": "3"}}),
     _of("LimitRange", spec={"limits": [{"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "1"}}]}),
     _of("PodDisruptionBudget", spec={"minAvailable": 1, "selector": _SELECTOR}),
-    _of(
-        "HorizontalPodAutoscaler",
-        spec={
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
-            "minReplicas": 1,
-            "maxReplicas": 5,
-        },
-    ),
+    _of("HorizontalPodAutoscaler",
+        spec={"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, "minReplicas": 1,
+              "maxReplicas": 5}),
     _of("PriorityClass", "high", namespace="", value=100, globalDefault=False, preemptionPolicy="PreemptLowerPriority"),
-    _of(
-        "StorageClass",
-        "ssd",
-        namespace="",
-        provisioner="p.example.com",
-        reclaimPolicy="Delete",
-        volumeBindingMode="WaitForFirstConsumer",
-        parameters={"type": "fast"},
-    ),
+    _of("StorageClass", "ssd", namespace="", provisioner="p.example.com", reclaimPolicy="Delete",
+        volumeBindingMode="WaitForFirstConsumer", parameters={"type": "fast"}),
     _of("RuntimeClass", "box", namespace="", handler="runsc", overhead={"podFixed": {"cpu": "10m"}}),
-]
+]  # fmt: skip
 MANIFESTS = [obj for obj in CLUSTER if obj["kind"] != "Node"]
 
 

@@ -65,56 +65,34 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
     [
         (pod(ready="True"), "web/p is running and ready on n1"),
         (pod(ready="True", node="gone"), "web/p shows as running and ready on gone, which does not exist any more"),
-        (
-            pod({"name": "app", "ready": True, "restartCount": 2, "lastState": ended(1)}, ready="True"),
-            "web/p is running and ready on n1 (2 restarts, last exit code 1)",
-        ),
-        (
-            pod(OOM),
-            "web/p is on n1 and not ready: CrashLoopBackOff (57 restarts, last exit code 137 OOMKilled), container app",
-        ),
-        (
-            pod(waiting("ImagePullBackOff"), phase="Pending"),
-            "web/p is on n1 and not ready: ImagePullBackOff, container app",
-        ),
-        (
-            pod(*LATER, phase="Pending", initContainerStatuses=[{"name": "setup", "ready": False, "state": ended(2)}]),
-            "web/p is on n1 and not ready: Init:Error (exit code 2), container setup",
-        ),
-        (
-            pod(*LATER, phase="Pending", initContainerStatuses=[RUNS | {"name": "setup"}]),
-            f"web/p is starting on n1 (Init: container setup runs) {SINCE}",
-        ),
-        (
-            pod(waiting("ContainerCreating"), phase="Pending"),
-            f"web/p does not start on n1 (ContainerCreating, container app) {SINCE}",
-        ),
+        (pod({"name": "app", "ready": True, "restartCount": 2, "lastState": ended(1)}, ready="True"),
+         "web/p is running and ready on n1 (2 restarts, last exit code 1)"),
+        (pod(OOM),
+         "web/p is on n1 and not ready: CrashLoopBackOff (57 restarts, last exit code 137 OOMKilled), container app"),
+        (pod(waiting("ImagePullBackOff"), phase="Pending"),
+         "web/p is on n1 and not ready: ImagePullBackOff, container app"),
+        (pod(*LATER, phase="Pending", initContainerStatuses=[{"name": "setup", "ready": False, "state": ended(2)}]),
+         "web/p is on n1 and not ready: Init:Error (exit code 2), container setup"),
+        (pod(*LATER, phase="Pending", initContainerStatuses=[RUNS | {"name": "setup"}]),
+         f"web/p is starting on n1 (Init: container setup runs) {SINCE}"),
+        (pod(waiting("ContainerCreating"), phase="Pending"),
+         f"web/p does not start on n1 (ContainerCreating, container app) {SINCE}"),
         (pod(RUNS), "web/p is on n1 and not ready: container app runs, but its readiness probe fails"),
-        (
-            pod(RUNS | {"started": False}),
-            "web/p is on n1 and not ready: container app runs, but its startup probe has not passed",
-        ),
+        (pod(RUNS | {"started": False}),
+         "web/p is on n1 and not ready: container app runs, but its startup probe has not passed"),
         (pod(spec=GATE), "web/p is on n1 and not ready: readiness gate acme.io/registered is not met"),
-        (
-            pod(deleted=True, metadata={"finalizers": ["acme.io/backup"]}),
-            f"web/p on n1 is being deleted {SINCE}, and waits for finalizer acme.io/backup: it goes once whoever set",
-        ),
-        (
-            pod(deleted=True),
-            f"web/p on n1 is being deleted {SINCE}, and its kubelet has not ended it, though its grace period of 30 s",
-        ),
-        (
-            pod(deleted=True, node="gone"),
-            f"web/p on gone is being deleted {SINCE}, node gone does not exist any more: the garbage collector",
-        ),
+        (pod(deleted=True, metadata={"finalizers": ["acme.io/backup"]}),
+         f"web/p on n1 is being deleted {SINCE}, and waits for finalizer acme.io/backup: it goes once whoever set"),
+        (pod(deleted=True),
+         f"web/p on n1 is being deleted {SINCE}, and its kubelet has not ended it, though its grace period of 30 s"),
+        (pod(deleted=True, node="gone"),
+         f"web/p on gone is being deleted {SINCE}, node gone does not exist any more: the garbage collector"),
         (pod(phase="Succeeded"), "web/p has completed on n1"),
-        (
-            pod({"name": "app", "state": ended(3)}, phase="Failed"),
-            "web/p has failed on n1: Error (exit code 3), container app",
-        ),
+        (pod({"name": "app", "state": ended(3)}, phase="Failed"),
+         "web/p has failed on n1: Error (exit code 3), container app"),
         (pod(phase="Failed", reason="Evicted", message=LOW), "web/p was evicted from n1: its node was short of memory"),
     ],
-)
+)  # fmt: skip
 def test_a_pod_is_told_with_what_keeps_it(obj: dict[str, Any], said: str) -> None:
     snapshot = load_snapshot([nodes(), obj])
     assert pod_text(pods_health(snapshot)["web/p"]).startswith(said)

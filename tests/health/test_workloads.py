@@ -60,78 +60,40 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     ("objects", "said", "command"),
     [
         (ONE, "web/x: 1 of 1 pod is ready", ""),
-        (
-            [workload("Deployment", {"replicas": 2}, conditions=condition("ReplicaFailure", "True", "FailedCreate"))],
-            (
-                "web/x: 2 of 2 replicas are missing: the API server refuses them (FailedCreate);"
-                " kubectl describe replicaset says why"
-            ),
-            "",
-        ),
-        (
-            [workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
-            "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",
-            """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'""",
-        ),
-        (
-            [classed("hihg"), pod("x-1", "ReplicaSet"), head("PriorityClass", name="high") | {"value": 100}],
-            "web/x: 1 of 2 replicas is missing: there is no PriorityClass hihg (did you mean high?)",
-            """kubectl patch replicaset x -n web -p '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'""",
-        ),
-        (
-            [classed("system-node-critical"), pod("x-1", "ReplicaSet")],
-            "web/x: 1 of 2 replicas is missing: nothing refuses it, so its controller makes more",
-            "",
-        ),
-        (
-            [workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],
-            "web/x: 2 of 3 replicas are missing and wait for x-0, which is not ready (OrderedReady): container app",
-            "",
-        ),
-        (
-            [workload("StatefulSet", {"replicas": 2}), pod("x-0", "StatefulSet", node="")],
-            "web/x: 1 of 2 replicas is missing and waits for x-0, which has no node (OrderedReady)",
-            "",
-        ),
+        ([workload("Deployment", {"replicas": 2}, conditions=condition("ReplicaFailure", "True", "FailedCreate"))],
+         ("web/x: 2 of 2 replicas are missing: the API server refuses them (FailedCreate);"
+          " kubectl describe replicaset says why"), ""),
+        ([workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
+         "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",
+         """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'"""),
+        ([classed("hihg"), pod("x-1", "ReplicaSet"), head("PriorityClass", name="high") | {"value": 100}],
+         "web/x: 1 of 2 replicas is missing: there is no PriorityClass hihg (did you mean high?)",
+         """kubectl patch replicaset x -n web -p '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'"""),
+        ([classed("system-node-critical"), pod("x-1", "ReplicaSet")],
+         "web/x: 1 of 2 replicas is missing: nothing refuses it, so its controller makes more", ""),
+        ([workload("StatefulSet", {"replicas": 3}), pod("x-0", "StatefulSet", ready="False")],
+         "web/x: 2 of 3 replicas are missing and wait for x-0, which is not ready (OrderedReady): container app", ""),
+        ([workload("StatefulSet", {"replicas": 2}), pod("x-0", "StatefulSet", node="")],
+         "web/x: 1 of 2 replicas is missing and waits for x-0, which has no node (OrderedReady)", ""),
         ([workload("DaemonSet"), head("Node", name="n2")], "web/x: 2 of 2 nodes lack its pod, n1, n2", ""),
-        (
-            [workload("Job", {"suspend": True})],
-            "web/x: Job is suspended, so it starts no pod",
-            """kubectl patch job x -n web -p '{"spec":{"suspend":false}}'""",
-        ),
-        (
-            [workload("Job", conditions=condition("Failed", "True", "BackoffLimitExceeded"))],
-            "web/x: Job has failed: its pods failed more often than its backoffLimit allows (BackoffLimitExceeded)",
-            "",
-        ),
+        ([workload("Job", {"suspend": True})], "web/x: Job is suspended, so it starts no pod",
+         """kubectl patch job x -n web -p '{"spec":{"suspend":false}}'"""),
+        ([workload("Job", conditions=condition("Failed", "True", "BackoffLimitExceeded"))],
+         "web/x: Job has failed: its pods failed more often than its backoffLimit allows (BackoffLimitExceeded)", ""),
         ([workload("Job", conditions=condition("Complete", "True"))], "web/x: Job is complete", ""),
-        (
-            [workload("CronJob", {"suspend": True})],
-            "web/x: CronJob is suspended, so it starts no Job",
-            """kubectl patch cronjob x -n web -p '{"spec":{"suspend":false}}'""",
-        ),
-        (
-            [workload("Deployment", {"replicas": 0})],
-            "web/x: Deployment is scaled to zero",
-            "kubectl scale deployment x -n web --replicas=1",
-        ),
-        (
-            [workload("Deployment", {"replicas": 0, "paused": True})],
-            "web/x: Deployment is scaled to zero; Deployment is paused, so that changes of its template",
-            "kubectl scale deployment x -n web --replicas=1",
-        ),
-        (
-            [*ONE, scaler({"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"})],
-            "web/x: HorizontalPodAutoscaler web/x is at its maximum of 1 replicas",
-            "",
-        ),
-        (
-            [*ONE, scaler({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"})],
-            "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)",
-            "",
-        ),
+        ([workload("CronJob", {"suspend": True})], "web/x: CronJob is suspended, so it starts no Job",
+         """kubectl patch cronjob x -n web -p '{"spec":{"suspend":false}}'"""),
+        ([workload("Deployment", {"replicas": 0})], "web/x: Deployment is scaled to zero",
+         "kubectl scale deployment x -n web --replicas=1"),
+        ([workload("Deployment", {"replicas": 0, "paused": True})],
+         "web/x: Deployment is scaled to zero; Deployment is paused, so that changes of its template",
+         "kubectl scale deployment x -n web --replicas=1"),
+        ([*ONE, scaler({"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"})],
+         "web/x: HorizontalPodAutoscaler web/x is at its maximum of 1 replicas", ""),
+        ([*ONE, scaler({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"})],
+         "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)", ""),
     ],
-)
+)  # fmt: skip
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), *objects))
     assert workload_text(health).startswith(said)

@@ -45,115 +45,62 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
 @pytest.mark.parametrize(
     ("objects", "question", "begins"),
     [
-        pytest.param(
-            [SMALL, REPLICA_SET, pod("big-0", cpu="3", owner="ReplicaSet/big")],
-            Explain(("rs/big",)),
-            "default/big-0 fits nowhere: no node is large enough, even empty: it requests 3 cpu",
-            id="a pod of one replica is told with its reason",
-        ),
-        pytest.param(
-            [SMALL, stateful_set("zk", 3), pod("zk-0", cpu="3", owner="StatefulSet/zk")],
-            Explain(("sts/zk",)),
-            "default/zk: 2 of 3 replicas are missing and wait for zk-0, which has no node (OrderedReady): no node "
-            "is large enough, even empty: it requests 3 cpu",
-            id="a pod that comes first is told with why it has no node, once",
-        ),
-        pytest.param(
-            [SMALL, pod("x", schedulerName="defualt-scheduler")],
-            Explain(("default/x",)),
-            "default/x is not for kube-scheduler: it waits for scheduler defualt-scheduler, which no profile here has "
-            "(did you mean default-scheduler?)",
-            id="a misspelt scheduler is told with the right one",
-        ),
-        pytest.param(
-            [SMALL, node("leaving", "8", taints=DISRUPTED), pod("x", cpu="3")],
-            Explain(("default/x",)),
-            "default/x fits nowhere: neither node fits: 1 lacks cpu (requests 3, it has 2 even when empty), 1 is being "
-            "removed by Karpenter",
-            id="a node that Karpenter removes is told as that",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *web("False", **CRASHING)],
-            Explain(("deploy/web",)),
-            "default/web: 1 of 2 pods is not ready, web-h1-000: CrashLoopBackOff (exit code 137 OOMKilled)",
-            id="a pod that crashes",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *web("False", state={"waiting": {"reason": "ImagePullBackOff"}})],
-            Explain(("deploy/web",)),
-            "default/web: 1 of 2 pods is not ready, web-h1-000: ImagePullBackOff, container c, image app:1",
-            id="an image that cannot be pulled is named",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *web("True", **RESTARTED)],
-            Explain(("deploy/web",)),
-            "default/web: 2 of 2 pods are ready; web-h1-000 keeps restarting (9 restarts, last exit code 137",
-            id="a pod that is ready between restarts",
-        ),
-        pytest.param(
-            [SMALL, pod("x", nodeSelector={"kubernetes.io/hostname": "gone"})],
-            Remedy(only=("moves",)),
-            "default/x stays pending: no node has kubernetes.io/hostname=gone",
-            id="what nothing helps begins with the pod and its reason",
-        ),
-        pytest.param(
-            [SMALL, LARGE, BUSY, pod("x", cpu="3")],
-            Remedy(only=("nodes",)),
-            "Add 1 node like large; then default/x runs",
-            id="a remedy begins with what to do",
-        ),
-        pytest.param(
-            [LARGE, BUSY, *VIP],
-            Remedy(pods=("default/vip",)),
-            "1 of 1 pod runs: default/vip gets in by evicting default/busy",
-            id="a pod that gets in by itself is told with whom it evicts",
-        ),
-        pytest.param(
-            [LARGE, BUSY, *VIP],
-            Preempt(pods=("default/vip",)),
-            "default/vip evicts default/busy on large",
-            id="a preemption begins with who evicts whom",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *web("False", **CRASHING), budget("web", minAvailable=1)],
-            Drain(nodes=("large",)),
-            "default/web blocks large: its budget default/web allows no eviction (requires 1 healthy pod, has 1: "
-            "default/web-h1-000 is not ready)",
-            id="a budget is told with the pod that it waits for",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *running(deployment("web", 2), ["large"]), pod("web-x", cpu="1", owner="ReplicaSet/web-h1")],
-            Drain(nodes=("large",)),
-            "2 of 2 pods placed",
-            id="a pod that leaves counts although one that waited gets a place as well",
-        ),
-        pytest.param(
-            [SMALL, LARGE, HELD],
-            Drain(nodes=("large",)),
-            "default/x never leaves large: finalizer example.com/hold holds it",
-            id="what holds a pod is not its kubelet",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],
-            InTurn(Drain(nodes=())),
-            "1 of 2 nodes cannot be drained, even alone (1 cannot be emptied); small first: default/web blocks it, "
-            "and 1 other pod too: budget default/web requires 2 healthy pods and has 2",
-            id="drains in turn begin with the numbers of check",
-        ),
-        pytest.param(
-            [SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],
-            Checks(),
-            '"every node drains alone" does not hold for small (1 of 2 nodes): default/web blocks it',
-            id="a check says what drain says",
-        ),
-        pytest.param(
-            [SMALL, LARGE, pod("x", cpu="3", schedulerName="volcano", owner="Job/x")],
-            Plan(),
-            "default/x stays pending: volcano decides where it runs",
-            id="another scheduler",
-        ),
+        pytest.param([SMALL, REPLICA_SET, pod("big-0", cpu="3", owner="ReplicaSet/big")], Explain(("rs/big",)),
+                     "default/big-0 fits nowhere: no node is large enough, even empty: it requests 3 cpu",
+                     id="a pod of one replica is told with its reason"),
+        pytest.param([SMALL, stateful_set("zk", 3), pod("zk-0", cpu="3", owner="StatefulSet/zk")], Explain(("sts/zk",)),
+                     ("default/zk: 2 of 3 replicas are missing and wait for zk-0, which has no node (OrderedReady): "
+                      "no node is large enough, even empty: it requests 3 cpu"),
+                     id="a pod that comes first is told with why it has no node, once"),
+        pytest.param([SMALL, pod("x", schedulerName="defualt-scheduler")], Explain(("default/x",)),
+                     ("default/x is not for kube-scheduler: it waits for scheduler defualt-scheduler, which no "
+                      "profile here has (did you mean default-scheduler?)"),
+                     id="a misspelt scheduler is told with the right one"),
+        pytest.param([SMALL, node("leaving", "8", taints=DISRUPTED), pod("x", cpu="3")], Explain(("default/x",)),
+                     ("default/x fits nowhere: neither node fits: 1 lacks cpu (requests 3, it has 2 even when "
+                      "empty), 1 is being removed by Karpenter"), id="a node that Karpenter removes is told as that"),
+        pytest.param([SMALL, LARGE, *web("False", **CRASHING)], Explain(("deploy/web",)),
+                     "default/web: 1 of 2 pods is not ready, web-h1-000: CrashLoopBackOff (exit code 137 OOMKilled)",
+                     id="a pod that crashes"),
+        pytest.param([SMALL, LARGE, *web("False", state={"waiting": {"reason": "ImagePullBackOff"}})],
+                     Explain(("deploy/web",)),
+                     "default/web: 1 of 2 pods is not ready, web-h1-000: ImagePullBackOff, container c, image app:1",
+                     id="an image that cannot be pulled is named"),
+        pytest.param([SMALL, LARGE, *web("True", **RESTARTED)], Explain(("deploy/web",)),
+                     "default/web: 2 of 2 pods are ready; web-h1-000 keeps restarting (9 restarts, last exit code 137",
+                     id="a pod that is ready between restarts"),
+        pytest.param([SMALL, pod("x", nodeSelector={"kubernetes.io/hostname": "gone"})], Remedy(only=("moves",)),
+                     "default/x stays pending: no node has kubernetes.io/hostname=gone",
+                     id="what nothing helps begins with the pod and its reason"),
+        pytest.param([SMALL, LARGE, BUSY, pod("x", cpu="3")], Remedy(only=("nodes",)),
+                     "Add 1 node like large; then default/x runs", id="a remedy begins with what to do"),
+        pytest.param([LARGE, BUSY, *VIP], Remedy(pods=("default/vip",)),
+                     "1 of 1 pod runs: default/vip gets in by evicting default/busy",
+                     id="a pod that gets in by itself is told with whom it evicts"),
+        pytest.param([LARGE, BUSY, *VIP], Preempt(pods=("default/vip",)), "default/vip evicts default/busy on large",
+                     id="a preemption begins with who evicts whom"),
+        pytest.param([SMALL, LARGE, *web("False", **CRASHING), budget("web", minAvailable=1)], Drain(nodes=("large",)),
+                     ("default/web blocks large: its budget default/web allows no eviction (requires 1 healthy pod, "
+                      "has 1: default/web-h1-000 is not ready)"), id="a budget is told with the pod that it waits for"),
+        pytest.param([SMALL, LARGE, *running(deployment("web", 2), ["large"]),
+                      pod("web-x", cpu="1", owner="ReplicaSet/web-h1")], Drain(nodes=("large",)), "2 of 2 pods placed",
+                     id="a pod that leaves counts although one that waited gets a place as well"),
+        pytest.param([SMALL, LARGE, HELD], Drain(nodes=("large",)),
+                     "default/x never leaves large: finalizer example.com/hold holds it",
+                     id="what holds a pod is not its kubelet"),
+        pytest.param([SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],
+                     InTurn(Drain(nodes=())),
+                     ("1 of 2 nodes cannot be drained, even alone (1 cannot be emptied); small first: default/web "
+                      "blocks it, and 1 other pod too: budget default/web requires 2 healthy pods and has 2"),
+                     id="drains in turn begin with the numbers of check"),
+        pytest.param([SMALL, LARGE, *running(deployment("web", 2), ["small"]), budget("web", maxUnavailable=0)],
+                     Checks(),
+                     '"every node drains alone" does not hold for small (1 of 2 nodes): default/web blocks it',
+                     id="a check says what drain says"),
+        pytest.param([SMALL, LARGE, pod("x", cpu="3", schedulerName="volcano", owner="Job/x")], Plan(),
+                     "default/x stays pending: volcano decides where it runs", id="another scheduler"),
     ],
-)
+)  # fmt: skip
 def test_the_first_sentence_says_the_thing_itself(objects: list[Any], question: Any, begins: str) -> None:
     document = planner_of(objects).ask(question)
     assert with_sentence(document).sentence.startswith(begins)

@@ -72,43 +72,23 @@ def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Q
     ("question", "command", "words"),
     [
         (Drain(("n",), surge=1), ["--surge", "1"], "{surge} needs {timeline} and {replace}"),
-        (
-            Drain(("n",), how="replace", profile="gke", surge=1, timeout=5),
-            ["--profile", "gke", "--surge", "1", "--timeout", "5s"],
-            "{timeout}, {surge} and {profile} need {timeline}",
-        ),
-        (
-            Drain(("n",), how="lost", surge=1, max_unavailable=2, timeout=5),
-            ["--lost", "--surge", "1", "--max-unavailable", "2", "--timeout", "5s"],
-            "{surge} and {max_unavailable} do not go with {lost}; {timeout} needs {timeline}",
-        ),
-        (
-            InTurn(question=Drain(("n",), how="replace", profile="gke")),
-            ["--each", "--profile", "gke"],
-            "{each} does not go with {profile}",
-        ),
-        (
-            Drain(("n",), timeline=Clock(), max_unavailable=1),
-            ["--timeline", "--max-unavailable", "1"],
-            "{max_unavailable} needs {rolling} or {replace}",
-        ),
-        (
-            Drain(("n",), how="rolling", timeline=Clock(), surge=1),
-            ["--timeline", "--rolling", "--surge", "1"],
-            "{surge} needs {replace}",
-        ),
-        (
-            Drain(("n",), how="one-by-one", timeline=Clock()),
-            ["--timeline", "--one-by-one"],
-            "{timeline} and {one_by_one} do not go together",
-        ),
-        (
-            InTurn(question=Drain(("n",), how="rolling", timeline=Clock())),
-            ["--timeline", "--each", "--rolling"],
-            "{each} does not go with {rolling} or {replace}",
-        ),
+        (Drain(("n",), how="replace", profile="gke", surge=1, timeout=5),
+         ["--profile", "gke", "--surge", "1", "--timeout", "5s"], "{timeout}, {surge} and {profile} need {timeline}"),
+        (Drain(("n",), how="lost", surge=1, max_unavailable=2, timeout=5),
+         ["--lost", "--surge", "1", "--max-unavailable", "2", "--timeout", "5s"],
+         "{surge} and {max_unavailable} do not go with {lost}; {timeout} needs {timeline}"),
+        (InTurn(question=Drain(("n",), how="replace", profile="gke")), ["--each", "--profile", "gke"],
+         "{each} does not go with {profile}"),
+        (Drain(("n",), timeline=Clock(), max_unavailable=1), ["--timeline", "--max-unavailable", "1"],
+         "{max_unavailable} needs {rolling} or {replace}"),
+        (Drain(("n",), how="rolling", timeline=Clock(), surge=1), ["--timeline", "--rolling", "--surge", "1"],
+         "{surge} needs {replace}"),
+        (Drain(("n",), how="one-by-one", timeline=Clock()), ["--timeline", "--one-by-one"],
+         "{timeline} and {one_by_one} do not go together"),
+        (InTurn(question=Drain(("n",), how="rolling", timeline=Clock())), ["--timeline", "--each", "--rolling"],
+         "{each} does not go with {rolling} or {replace}"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_go_together_is_refused_in_the_same_words_by_the_question_and_its_command(
     planner: kplan.Planner, question: Question, command: list[str], words: str
 ) -> None:
@@ -131,33 +111,18 @@ def test_two_ways_to_empty_nodes_are_refused(planner: kplan.Planner) -> None:
     [
         ([], ["$: not a question"]),
         ({"kind": "DrainQuestion", "nodes": []}, ["$.apiVersion: is not kplan/v1"]),
-        (
-            {"apiVersion": "kplan/v1", "kind": "DrainQuestions", "nodes": []},
-            ["$.kind: is not a kind of question (did you mean DrainQuestion?)"],
-        ),
-        (
-            {
-                "apiVersion": "kplan/v1",
-                "kind": "ManyRunsQuestion",
-                "question": {"kind": "DrainQuestion", "nodes": "n1", "options": {"forse": True}},
-                "runs": "5",
-            },
-            [
-                "$.question.options.forse: unknown field (did you mean force?)",
-                "$.question.nodes: expected a list",
-                "$.runs: expected an integer",
-            ],
-        ),
-        (
-            {"apiVersion": "kplan/v1", "kind": "InTurnQuestion", "question": {"kind": "PlaceQuestion", "pods": []}},
-            ["$.question.kind: expected one of DrainQuestion"],
-        ),
-        (
-            {"apiVersion": "kplan/v1", "kind": "PlaceQuestion", "manifests": ["web.yaml"], "replicas": -3},
-            ["$.replicas: expected an integer from 0 up, got -3"],
-        ),
+        ({"apiVersion": "kplan/v1", "kind": "DrainQuestions", "nodes": []},
+         ["$.kind: is not a kind of question (did you mean DrainQuestion?)"]),
+        ({"apiVersion": "kplan/v1", "kind": "ManyRunsQuestion",
+          "question": {"kind": "DrainQuestion", "nodes": "n1", "options": {"forse": True}}, "runs": "5"},
+         ["$.question.options.forse: unknown field (did you mean force?)", "$.question.nodes: expected a list",
+          "$.runs: expected an integer"]),
+        ({"apiVersion": "kplan/v1", "kind": "InTurnQuestion", "question": {"kind": "PlaceQuestion", "pods": []}},
+         ["$.question.kind: expected one of DrainQuestion"]),
+        ({"apiVersion": "kplan/v1", "kind": "PlaceQuestion", "manifests": ["web.yaml"], "replicas": -3},
+         ["$.replicas: expected an integer from 0 up, got -3"]),
     ],
-)
+)  # fmt: skip
 def test_all_problems_of_a_document_are_told(document: Any, problems: list[str]) -> None:
     question, wrong = question_of(document)
     assert question is None
@@ -189,21 +154,15 @@ def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -
     ("question", "problems"),
     [
         (Drain(nodes="n"), ['Drain: nodes: expected a list, got "n"']),
-        (
-            Place(manifests=("web.yaml",), replicas=-3, run_cron_jobs=1),
-            [
-                "Place: replicas: expected an integer from 0 up, got -3",
-                "Place: run_cron_jobs: expected true or false, got 1",
-            ],
-        ),
+        (Place(manifests=("web.yaml",), replicas=-3, run_cron_jobs=1),
+         ["Place: replicas: expected an integer from 0 up, got -3",
+          "Place: run_cron_jobs: expected true or false, got 1"]),
         (InTurn(question=Drain(nodes=(3,))), ["InTurn: question.nodes[0]: expected a string, got 3"]),
         (InTurn(question=Place()), ["InTurn: question.kind: expected one of DrainQuestion"]),
-        (
-            Drain(nodes=("general-a-1",), options=DrainOptions(grace_period=-3)),
-            ["Drain: options.grace_period: expected an integer from 0 to 31622400, got -3"],
-        ),
+        (Drain(nodes=("general-a-1",), options=DrainOptions(grace_period=-3)),
+         ["Drain: options.grace_period: expected an integer from 0 to 31622400, got -3"]),
     ],
-)
+)  # fmt: skip
 def test_a_question_built_in_python_is_read_as_its_document_would_be(
     planner: kplan.Planner, question: Question, problems: list[str]
 ) -> None:

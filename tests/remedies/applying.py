@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from tests.remedies.objects import HOST
+from tests.objects import HOSTNAME
 
 
 def applied(objects: list[dict[str, Any]], remedy: dict[str, Any]) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def _add(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any
     like = _named(objects, "Node", change["like"])
     for number in range(change["nodes"]):
         added = copy.deepcopy(like)
-        added["metadata"]["name"] = added["metadata"]["labels"][HOST] = f"{change['like']}-added-{number + 1}"
+        added["metadata"]["name"] = added["metadata"]["labels"][HOSTNAME] = f"{change['like']}-added-{number + 1}"
         for key, _, value in (label.partition("=") for label in change.get("labels", ())):
             added["metadata"]["labels"][key] = value or "new"
         for resource, _, amount in (text.partition("=") for text in change.get("room", ())):

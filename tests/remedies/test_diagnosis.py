@@ -5,8 +5,7 @@ import pytest
 from tests.objects import node, pod
 from tests.preemption.scenes import planner
 from tests.remedies.applying import applied
-from tests.remedies.everyday import STORIES
-from tests.remedies.objects import KEY, Story
+from tests.remedies.everyday import KEY, STORIES, Story
 
 STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 

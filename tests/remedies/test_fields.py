@@ -4,8 +4,7 @@ import pytest
 
 from kplan.remedies.fields import _host_port, _rule
 from tests.preemption.scenes import planner
-from tests.remedies.everyday import STORIES
-from tests.remedies.objects import KEY
+from tests.remedies.everyday import KEY, STORIES
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FIELDS = {

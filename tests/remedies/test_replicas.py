@@ -7,9 +7,9 @@ from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
 from kplan.report.remedies import remedy_text
 from kplan.workloads import load_manifests
-from tests.objects import node, pod
-from tests.remedies.objects import ZONE, affinity, claim, taint
-from tests.remedies.objects import volume as volume_object
+from tests.objects import affinity, node, pod
+from tests.remedies.everyday import ZONE, claim, taint
+from tests.remedies.everyday import volume as volume_object
 
 
 def deployment(replicas: int, kind: str = "Deployment", **spec: Any) -> dict[str, Any]:

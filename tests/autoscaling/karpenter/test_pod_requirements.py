@@ -23,23 +23,17 @@ def spread(key: str, when: str) -> dict[str, Any]:
 
 SPEC = {
     "containers": [{"name": "c"}],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a"), term("b")]},
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "preference": term("c")},
-                {"weight": 9, "preference": term("d")},
-            ],
-        },
-        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(1)]},
-        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(2)]},
-    },
-    "topologySpreadConstraints": [
-        spread("one", "ScheduleAnyway"),
-        spread("two", "DoNotSchedule"),
-        spread("three", "ScheduleAnyway"),
-    ],
-}
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a"),
+                                                                                                           term("b")]},
+                                  "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+                                                                                       "preference": term("c")},
+                                                                                      {"weight": 9,
+                                                                                       "preference": term("d")}]},
+                 "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(1)]},
+                 "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(2)]}},
+    "topologySpreadConstraints": [spread("one", "ScheduleAnyway"), spread("two", "DoNotSchedule"),
+                                  spread("three", "ScheduleAnyway")],
+}  # fmt: skip
 
 
 def sizes(pod: PodRequirements) -> tuple[int, ...]:

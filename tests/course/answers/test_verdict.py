@@ -38,24 +38,16 @@ def because(*pods, fail_on, settle=False, **options):
         pytest.param(["shut"], ["gated"], ["default/shut: Gated"], id="a gated pod"),
         pytest.param(["none"], ["warning"], ["Pod/x: Odd"], id="a warning"),
         pytest.param(["vip"], ["preemption"], ["default/vip: Preemption on a"], id="preemption"),
-        pytest.param(
-            ["vip"],
-            ["unschedulable", "preemption"],
-            ["default/vip: Unschedulable"],
-            id="a pod that must preempt is told once",
-        ),
-        pytest.param(
-            ["vip"], ["pdb-violation"], ["default/vip: PdbViolation of default/low"], id="a budget that is violated"
-        ),
+        pytest.param(["vip"], ["unschedulable", "preemption"], ["default/vip: Unschedulable"],
+                     id="a pod that must preempt is told once"),
+        pytest.param(["vip"], ["pdb-violation"], ["default/vip: PdbViolation of default/low"],
+                     id="a budget that is violated"),
         pytest.param(["huge", "lost", "shut", "vip"], ["none"], [], id="nothing counts"),
-        pytest.param(
-            ["vip", "huge", "shut"],
-            ["gated", "unschedulable"],
-            ["default/vip: Unschedulable", "default/huge: Unschedulable", "default/shut: Gated"],
-            id="in the order of the placements",
-        ),
+        pytest.param(["vip", "huge", "shut"], ["gated", "unschedulable"],
+                     ["default/vip: Unschedulable", "default/huge: Unschedulable", "default/shut: Gated"],
+                     id="in the order of the placements"),
     ],
-)
+)  # fmt: skip
 def test_what_counts_is_told(pods, fail_on, expected):
     assert because(*pods, fail_on=fail_on) == expected
 

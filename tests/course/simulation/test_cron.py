@@ -12,19 +12,12 @@ from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan import Plan
-from tests.objects import head, node, planner_of
+from tests.objects import cron_job, head, job, node, planner_of, quota
 
 
 def _plan(policy: str, run: float, seconds: float = 3600.0, **spec: str) -> CarriedOut:
-    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": "1"}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container], **spec}}
-    cron: dict[str, Any] = head("CronJob", name="tick", namespace="default", uid="tick") | {
-        "spec": {
-            "schedule": "*/10 * * * *",
-            "concurrencyPolicy": policy,
-            "jobTemplate": {"spec": {"template": template}},
-        }
-    }
+    cron = cron_job("tick", "*/10 * * * *", job("tick", cpu="1"), concurrencyPolicy=policy)
+    cron["spec"]["jobTemplate"]["spec"]["template"]["spec"] |= spec
     planner = planner_of(node("n1", "8", labels={ZONE: "z"}), cron)
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
     return carry_out(planner, Task(clock=clock))
@@ -61,14 +54,12 @@ def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() 
 
 def _report_of_a_day(*objects: dict[str, Any], **limits: str) -> Any:
     """Return the report of a cron job of which four pods run every hour, and which is applied now."""
-    resources = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": limits}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a", "resources": resources}]}}
-    cron = head("CronJob", name="tick", namespace="default") | {
-        "spec": {
-            "schedule": "0 * * * *",
-            "jobTemplate": {"spec": {"parallelism": 4, "completions": 4, "template": template}},
-        }
+    run = job("tick", 4)
+    run["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+        "requests": {"cpu": "1", "memory": "1Gi"},
+        "limits": limits,
     }
+    cron = cron_job("tick", "0 * * * *", run)
     planner = planner_of(node("n1", "8"), *objects, now="2026-01-15T12:30:00Z")
     clock = Clock(run={"CronJob/default/tick": 60}, runs_for=2 * 3600)
     return Plan(manifests=(cron,), timeline=clock).answer(planner)
@@ -88,10 +79,6 @@ def test_runs_of_applied_cron_jobs_are_validated_with_the_limits_that_they_get()
 
 @pytest.mark.parametrize(("resource", "desired"), [("count/jobs.batch", 0), ("pods", 8)])
 def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None:
-    quota = head("ResourceQuota", name="none", namespace="default") | {
-        "spec": {"hard": {resource: "0"}},
-        "status": {"hard": {resource: "0"}, "used": {resource: "0"}},
-    }
-    [tick] = _report_of_a_day(quota, memory="1Gi").workloads
+    [tick] = _report_of_a_day(quota("none", **{resource: "0"}), memory="1Gi").workloads
     assert (tick.state, tick.desired) == (WorkloadState.STUCK, desired)
     assert "exceeded quota: none" in tick.because

@@ -6,15 +6,10 @@ DEVICES: list[Object] = [
     | {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}},
     head("DeviceClass", name="gpu.example.com") | {"spec": {}},
     head("ResourceSlice", name="s0")
-    | {
-        "spec": {
-            "driver": "gpu.example.com",
-            "nodeName": "n0",
-            "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "d0"}, {"name": "d1"}],
-        }
-    },
-]
+    | {"spec": {"driver": "gpu.example.com", "nodeName": "n0",
+                "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "d0"}, {"name": "d1"}]}},
+]  # fmt: skip
 
 
 def trained(replicas: int, image: str = "app:1") -> Object:

@@ -11,7 +11,7 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.scheduler import FailedShapes
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.session import Session
-from tests.objects import Object, budget, deployment, node, planner_of, running
+from tests.objects import HOSTNAME, Object, affinity, budget, deployment, node, planner_of, running
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -27,14 +27,13 @@ class _Always(FailedShapes):
 
 @st.composite
 def _workload(draw: st.DrawFn, name: str) -> Object:
-    workload = deployment(name, draw(st.integers(0, 6)), draw(st.sampled_from(["app:1", "app:2"])))
+    cpu = draw(st.sampled_from(["500m", "1", "3"]))
+    workload = deployment(name, draw(st.integers(0, 6)), draw(st.sampled_from(["app:1", "app:2"])), cpu)
     spec = workload["spec"]["template"]["spec"]
-    spec["containers"][0]["resources"]["requests"]["cpu"] = draw(st.sampled_from(["500m", "1", "3"]))
     spec["priority"] = draw(st.sampled_from([0, 0, 100]))
     kind = draw(st.sampled_from(["plain", "apart", "ports", "claim", "empty"]))
     if kind == "apart":
-        term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
-        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        spec |= affinity("podAntiAffinity", HOSTNAME, app=name)
     elif kind == "ports":
         spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
     elif kind == "claim":
@@ -78,11 +77,8 @@ def test_every_pod_fares_as_if_it_had_been_tried(
 @pytest.mark.parametrize("replicas", [1, 40])
 def test_like_pods_that_fit_nowhere_cost_one_cycle(replicas: int) -> None:
     planner = planner_of(node("n0", "2"))
-    workload = deployment("web", replicas)
-    workload["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-
     with patch("kplan.course.simulation.scheduler.schedule_pod", side_effect=schedule_pod) as tries:
-        plan = planner.roll_out([workload])
+        plan = planner.roll_out([deployment("web", replicas, cpu="3")])
 
     (message,) = {pod.message for pod in plan.after}
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")

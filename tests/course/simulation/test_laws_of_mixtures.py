@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.owners import Owner
-from tests.course.simulation.test_adoption import orphan, replica_set
+from tests.course.simulation.test_owners import orphan, replica_set
 from tests.course.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
 from tests.objects import Object, budget, daemon_set, deployment, head, node, planner_of, running
 from tests.recorded import examples

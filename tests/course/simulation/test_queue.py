@@ -1,28 +1,27 @@
 """The scheduling queue at work."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from kplan.course.simulation.queue import MAX_BACKOFF, MAX_WAIT, RetryQueue
-from kplan.framework.interface import PodDeleted
+from kplan.api.core import Node
+from kplan.api.decode import convert
+from kplan.course.simulation.queue import MAX_BACKOFF, MAX_WAIT, GoHeap, RetryQueue, in_turn, is_worth_retrying
+from kplan.documents.plan import QueuePlace
+from kplan.framework.interface import SUCCESS, Event, NodeChanged, NodeUncordoned, PodAdded, PodDeleted, Status
 from kplan.rules.pod_info import PodInfo
-from tests.objects import head, node, planner_of
+from kplan.snapshot.load import decode_pod
+from tests.framework import fakes
+from tests.objects import HOSTNAME, affinity, node, planner_of, pod, spread
 
 FIT = frozenset({"NodeResourcesFit"})
 
 
-def pod(name: str, priority: int, cpu: str = "1") -> dict[str, Any]:
-    container = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    return head("Pod", name=name, namespace="default", uid=name) | {
-        "spec": {"priority": priority, "containers": [container]}
-    }
-
-
 def queue_of(**pods: int) -> tuple[RetryQueue, dict[str, int], dict[str, PodInfo]]:
     """Return an empty queue, and rows and facts of pods with these priorities, each of another size."""
-    objects = [pod(name, priority, f"{number}") for number, (name, priority) in enumerate(pods.items(), 1)]
+    objects = [pod(name, cpu=f"{number}", priority=priority) for number, (name, priority) in enumerate(pods.items(), 1)]
     session = planner_of(node("n1", "8"), *objects).fork()
     rows = {name: session.pod_ids[f"default/{name}"] for name in pods}
     return RetryQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
@@ -47,11 +46,8 @@ def test_what_happens_in_a_fork_stays_there() -> None:
     queue, rows, infos = queue_of(active=1, waits=1)
     queue.add(rows["active"])
     queue.add_rejected(rows["waits"], FIT, -math.inf)
-    session = planner_of(node("n1", "8"), pod("active", 1, "1"), pod("waits", 1, "2")).fork()
-
-    twin = queue.fork(session)
+    twin = queue.fork(planner_of(node("n1", "8"), pod("active", priority=1), pod("waits", cpu="2", priority=1)).fork())
     twin.notice(PodDeleted(infos["waits"]), 0.0)
-
     assert [twin.pop(), twin.pop()] == [rows["active"], rows["waits"]]
     assert queue.pop() == rows["active"]
     assert not queue
@@ -68,3 +64,124 @@ def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event(
         tried.append([queue.pop() for _ in range(2) if queue])
 
     assert tried == [[], [rows["long_since"]], [rows["waits"]]]
+
+
+def heap_of(*keys: int) -> GoHeap:
+    heap = GoHeap()
+    for item, key in enumerate(keys):
+        heap.push(key, item)
+    return heap
+
+
+def test_the_least_key_comes_first_and_equal_items_as_they_stand_in_the_array_of_go() -> None:
+    heap, equal = heap_of(3, 1, 2), heap_of(1, 1, 1, 1)
+    assert heap.first_key == 1
+    assert [heap.pop() for _ in range(3)] == [1, 2, 0]
+    assert [equal.pop() for _ in range(4)] == [0, 3, 2, 1]
+
+
+def test_an_item_is_taken_out_of_the_middle() -> None:
+    heap = heap_of(1, 2, 3, 4)
+    assert heap.discard(1)
+    assert not heap.discard(7)
+    assert len(heap) == 3
+    assert [heap.pop() for _ in range(3)] == [0, 2, 3]
+
+
+def test_the_first_of_those_that_may_come_leaves_the_others() -> None:
+    heap = heap_of(1, 1, 1, 1)
+    assert heap.pop(lambda item: item > 1) == 2
+    assert [heap.pop() for _ in range(4)] == [0, 3, 1, None]
+
+
+BY_PRIORITY = fakes.plugin("Sort", sort_key=lambda info: -info.priority)
+
+
+def gate(info):
+    return Status.unresolvable("waiting") if info.labels.get("gated") else SUCCESS
+
+
+def test_active_pods_stand_in_the_order_of_the_queue_sort_plugin_and_then_by_name():
+    made = fakes.session(
+        [BY_PRIORITY], pods=[fakes.pod("b"), fakes.pod("c", priority=5), fakes.pod("a"), fakes.pod("d", priority=-1)]
+    )
+    assert [each.pod for each in in_turn(made, range(4))] == [1, 2, 0, 3]
+
+
+def test_the_others_stand_apart_with_the_reason():
+    pods = [
+        fakes.pod("z", labels={"gated": "yes"}),
+        fakes.pod("y", scheduler="other", labels={"gated": "yes"}),
+        fakes.pod("x", deletionTimestamp="2026-03-01T10:00:00Z", labels={"gated": "yes"}),
+        fakes.pod("w", creationTimestamp="2026-03-01T09:00:00Z", priority=7),
+        fakes.pod("v", nominated="b"),
+        fakes.pod("u", labels={"gated": "yes"}),
+    ]
+    made = fakes.session([BY_PRIORITY, fakes.plugin("Gate", pre_enqueue=gate)], pods=pods)
+
+    found = [(each.pod, each.place, each.reason) for each in in_turn(made, range(6))]
+    assert found == [
+        (3, QueuePlace.ACTIVE, "priority 7, created 2026-03-01T09:00:00Z"),
+        (4, QueuePlace.ACTIVE, "priority 0, not created yet, nominated to b"),
+        (2, QueuePlace.DELETING, "being deleted since 2026-03-01T10:00:00Z"),
+        (1, QueuePlace.FOREIGN, 'no profile is named "other"'),
+        (5, QueuePlace.GATED, "waiting"),
+        (0, QueuePlace.GATED, "waiting"),
+    ]
+
+
+NEAR = affinity("podAffinity", HOSTNAME, app="web")
+APART = affinity("podAntiAffinity", HOSTNAME, app="web")
+CLAIM = [{"name": "gpu", "resourceClaimName": "gpu"}]
+DISK = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def info(namespace: str = "default", ports: Iterable[int] = (), **spec: Any) -> PodInfo:
+    return PodInfo(decode_pod(pod("p", namespace=namespace, labels={"app": "web"}, ports=ports, **spec)))
+
+
+def bare_node(*taints: dict[str, str]) -> Node:
+    return convert(node("n1", taints=taints, disk="ssd"), Node)
+
+
+GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"))
+UNCORDONED = NodeUncordoned(bare_node())
+TAINT = {"key": "gpu", "effect": "NoSchedule"}
+CLEARED, TAINTED = NodeChanged(bare_node(TAINT), bare_node()), NodeChanged(bare_node(), bare_node(TAINT))
+SESSION = planner_of(node("n1")).session
+
+
+@pytest.mark.parametrize(
+    ("plugin", "waiting", "helpful", "useless"),
+    [
+        ("NodeResourcesFit", info(), [GONE], [BOUND, UNCORDONED]),
+        ("NodePorts", info(ports=[80]), [PodDeleted(info(ports=[80]))], [GONE, PodDeleted(info(ports=[81])), BOUND]),
+        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND], [OTHER, UNCORDONED]),
+        ("PodTopologySpread", info(**spread(HOSTNAME, "ScheduleAnyway", app="web")), [], [GONE]),
+        ("InterPodAffinity", info(**NEAR), [BOUND], [GONE, OTHER, UNCORDONED]),
+        ("InterPodAffinity", info(**APART), [GONE], [BOUND, UNCORDONED]),
+        ("InterPodAffinity", info(), [PodDeleted(info(**APART))], [GONE, BOUND]),
+        ("NodeAffinity", info(nodeSelector={"disk": "ssd"}), [], [GONE, BOUND, UNCORDONED]),
+        ("NodeUnschedulable", info(), [UNCORDONED], [GONE]),
+        ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED]),
+        ("NodeName", info(), [], [GONE, UNCORDONED]),
+        ("VolumeBinding", info(), [], [GONE]),
+        ("VolumeRestrictions", info(), [PodDeleted(info(volumes=DISK))], [GONE, BOUND]),
+        ("DynamicResources", info(), [PodDeleted(info(resourceClaims=CLAIM))], [GONE, UNCORDONED]),
+        ("SomebodysOwn", info(), [GONE, BOUND, UNCORDONED], []),
+    ],
+)
+def test_a_plugin_waits_for_what_may_change_its_mind(
+    plugin: str, waiting: PodInfo, helpful: list[Event], useless: list[Event]
+) -> None:
+    rejectors = frozenset({plugin})
+    assert [is_worth_retrying(SESSION, waiting, rejectors, event) for event in helpful] == [True] * len(helpful)
+    assert [is_worth_retrying(SESSION, waiting, rejectors, event) for event in useless] == [False] * len(useless)
+
+
+def test_every_plugin_that_rejects_pods_knows_what_it_waits_for() -> None:
+    (framework,) = SESSION.frameworks.values()
+    rejecting = {*framework.pre_enqueue_plugins, *framework.pre_filter_plugins, *framework.filter_plugins}
+    # These wait for any event: upstream's hints of both look at other pods of a group, which all events may concern.
+    at_any_event = {"GangScheduling", "DefaultPreemption"}
+    assert {plugin.name for plugin in rejecting} - at_any_event <= set(framework.queueing_hints)

@@ -8,7 +8,7 @@ import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
-from tests.course.simulation.test_adoption import NODES, names, orphan
+from tests.course.simulation.test_owners import NODES, names, orphan
 from tests.objects import Object, daemon_set, head, node, stateful_set
 
 OWNER = {"apiVersion": "apps/v1", "controller": True}

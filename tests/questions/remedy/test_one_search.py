@@ -17,7 +17,7 @@ from tests.questions.remedy.test_report import clusters
 from tests.questions.remedy.test_stories import STORIES
 from tests.recorded import examples, sample
 from tests.remedies.everyday import STORIES as EVERYDAY
-from tests.remedies.objects import Story
+from tests.remedies.everyday import Story
 
 Way = tuple[Any, ...]
 

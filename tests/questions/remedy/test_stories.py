@@ -8,7 +8,7 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, budget, head, planner_of, quota
+from tests.objects import HOSTNAME, adding, affinity, budget, head, planner_of, quota, scaler, spread
 from tests.objects import pod as owned
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
@@ -57,24 +57,6 @@ def volume(zone: str, claim: str) -> list[Object]:
     ]
 
 
-def hpa(name: str, lowest: int, highest: int) -> Object:
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {
-        "spec": {"minReplicas": lowest, "maxReplicas": highest, "scaleTargetRef": target}
-    }
-
-
-def apart(app: str) -> Object:
-    """Return the affinity of pods of which every node takes only one."""
-    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def spread(app: str) -> list[Object]:
-    selector = {"matchLabels": {"app": app}}
-    return [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
-
-
 def on_port(port: int) -> list[Object]:
     ports = [{"containerPort": port, "hostPort": port}]
     return [{"name": "c", "image": "edge", "ports": ports, "resources": {"requests": {"cpu": "1"}}}]
@@ -118,209 +100,104 @@ ML = {"pool": "ml"}
 TOLERATION = '{"key":"dedicated","operator":"Equal","value":"ml","effect":"NoSchedule"}'
 
 STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
-    "a budget leaves one of two pods to move": (
-        [*gpus(), budget("second", maxUnavailable=0)],
-        "",
-        moves("g1", "first-h1-000"),
-    ),
-    "where budgets guard all pods, one of them is loosened": (
-        [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable="100%")],
-        "moves budgets",
-        [LOOSEN, *moves("g1", "first-h1-000"), RESTORE],
-    ),
-    "a new node disturbs less than a budget that is loosened": (
-        [*gpus(), budget("first", minAvailable=1), budget("second", minAvailable=1)],
-        "moves budgets nodes",
-        [*adding(1, "g1")],
-    ),
-    "two jobs need two moves, though a budget allows only one pod at a time": (
-        [
-            *(node(f"g{number}", "8", gpu="4") for number in range(4)),
-            deployment("serve", "1", ("g0", "g1", "g2", "g3"), gpu="2"),
-            budget("serve", maxUnavailable=1),
-            deployment("train", "1", ("", ""), gpu="4"),
-        ],
-        "",
-        [*moves("g0", "serve-h1-000", ready=4), *moves("g2", "serve-h1-002", ready=4)],
-    ),
-    "two pods with different causes need two actions": (
-        [
-            node("a", disk="ssd"),
-            node("b", cordoned=True),
-            node("c", "1", disk="ssd"),
-            deployment("full", "4", ("a",)),
-            deployment("web", "1", ("",), nodeSelector={"disk": "ssdd"}),
-            deployment("big", "4", ("",)),
-        ],
-        "",
-        [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}'), "kubectl uncordon b"],
-    ),
-    "two nodes rather than one, and pods among those that a taint is for": (
-        [
-            node("a"),
-            tainted(node("b", "2"), "dedicated", "ml"),
-            deployment("full", "4", ("a",)),
-            deployment("m", "2", ("",)),
-            deployment("n", "3", ("",)),
-        ],
-        "tolerations nodes",
-        [*adding(2, "a")],
-    ),
-    "a volume of a zone: the pod that is not bound to it moves": (
-        [
-            node("a", **{ZONE: "za"}),
-            node("b", **{ZONE: "zb"}),
-            *volume("za", "data"),
-            deployment("mover", "3", ("a",)),
-            deployment("db", "2", ("",), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
-        ],
-        "",
-        moves("a", "mover-h1-000"),
-    ),
-    "a node is added rather than that a rollout that gets stuck tolerates a taint": (
-        [node("a"), tainted(node("b"), "dedicated", "ml"), deployment("web", "3", ("a", ""))],
-        "",
-        [*adding(1, "a")],
-    ),
-    "pods that keep apart get the cordoned node": (
-        [node("a"), node("b"), node("c", cordoned=True), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
-        "",
-        ["kubectl uncordon c"],
-    ),
-    "pods that keep apart get a node before the running ones are replaced": (
-        [node("a"), node("b"), deployment("db", "1", ("a", "b", ""), affinity=apart("db"))],
-        "",
-        [*adding(1, "a")],
-    ),
-    "another workload runs fewer replicas where nothing else may be done": (
-        [node("a"), node("b"), deployment("batch", "2", ("a", "a", "b", "b")), deployment("web", "2", ("",))],
-        "scale",
-        ["kubectl scale deployment batch -n default --replicas=3"],
-    ),
-    "no workload is scaled below its budget": (
-        [
-            node("a"),
-            node("b"),
-            deployment("batch", "2", ("a", "a", "b", "b")),
-            budget("batch", minAvailable=4),
-            deployment("other", "500m", ("a",)),
-            deployment("web", "2", ("",)),
-        ],
-        "scale",
-        [],
-    ),
-    "an autoscaler at its maximum gets a lower one": (
-        [node("a"), deployment("web", "1", ("a", "a", "a", "a", "")), hpa("web", 2, 5)],
-        "scale",
-        ['kubectl patch hpa web -n default --type merge -p \'{"spec":{"maxReplicas":4}}\''],
-    ),
-    "a pod of a full node moves where a label binds another to it": (
-        [
-            holding(node("a"), 2),
-            node("b"),
-            deployment("x", "100m", ("a", "a")),
-            deployment("y", "100m", ("",), nodeSelector={"kubernetes.io/hostname": "a"}),
-        ],
-        "",
-        moves("a", "x-h1-000", ready=2),
-    ),
-    "a port of the host is taken": (
-        [node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))],
-        "",
-        [*adding(1, "a")],
-    ),
-    "a zone is missing for the spread": (
-        [
-            node("a", **{ZONE: "za"}),
-            node("b", cordoned=True, **{ZONE: "zb"}),
-            deployment("web", "1", ("a", ""), topologySpreadConstraints=spread("web")),
-        ],
-        "",
-        ["kubectl uncordon b"],
-    ),
-    "two small moves disturb less than a node": (
-        [node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))],
-        "",
-        moves("a", "s-h1-000", "s-h1-001", ready=8),
-    ),
-    "a misspelt scheduler is corrected": (
-        [node("a"), deployment("web", "1", ("", ""), schedulerName="defualt-scheduler")],
-        "",
-        [template_patch("web", '{"schedulerName":"default-scheduler"}')],
-    ),
-    "what is misspelt and what is not tolerated change together": (
-        [
-            tainted(node("a", disk="ssd"), "dedicated", "ml"),
-            deployment("web", "1", ("",), nodeSelector={"disk": "sdd"}),
-        ],
-        "",
-        [template_patch("web", f'{{"nodeSelector":{{"disk":"ssd"}},"tolerations":[{TOLERATION}]}}')],
-    ),
-    "pods that select a pool tolerate its taint rather than leave it": (
-        [node("a"), tainted(node("b", pool="ml"), "dedicated", "ml"), deployment("w", "1", ("",), nodeSelector=ML)],
-        "",
-        [template_patch("w", f'{{"tolerations":[{TOLERATION}]}}')],
-    ),
-    "a set that makes one pod after the other gets nodes for all": (
-        [
-            node("a"),
-            head("StatefulSet", name="db", namespace="default", uid="db")
-            | {"spec": {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": big_template("db")}},
-            *(
-                owned(f"db-{n}", on, cpu="3", labels={"app": "db"}, owner="StatefulSet/db")
-                for n, on in ((0, "a"), (1, ""))
-            ),
-        ],
-        "",
-        [*adding(2, "a")],
-    ),
-    "a budget that allows nothing keeps its pods where they are": (
-        [
-            *(node("a"), node("b"), deployment("db", "1", ("a",)), deployment("web", "2", ("b",))),
-            *(budget("db", maxUnavailable=0), deployment("big", "4", ("",))),
-        ],
-        "moves",
-        moves("b", "web-h1-000"),
-    ),
-    "pods are moved in a chain where one needs the room of the other": (
-        [
-            *(node("a", "6"), node("b", "5"), node("c", "2"), deployment("small", "1", ("b",))),
-            *(deployment("middle", "5", ("a",)), deployment("big", "6", ("",))),
-        ],
-        "moves",
-        [*moves("b", "small-h1-000"), *moves("a", "middle-h1-000")],
-    ),
-    "a node that is uncordoned is cordoned again while its pods are moved": (
-        [node("a", cordoned=True), node("b", "1"), deployment("small", "1", ("a",)), deployment("big", "4", ("",))],
-        "moves uncordon",
-        ["kubectl uncordon a", *moves("a", "small-h1-000")],
-    ),
-    "as many nodes are added as are needed": (
-        [node("a"), deployment("web", "3", ("a", *[""] * 5))],
-        "nodes",
-        [*adding(5, "a")],
-    ),
-    "a misspelt selector is corrected in the template": (
-        [node("a", disk="ssd"), node("b", disk="hdd"), deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"})],
-        "",
-        [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}')],
-    ),
-    "pods on nodes that the snapshot lacks make no room": (
-        [node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",))],
-        "",
-        [*adding(1, "a")],
-    ),
-    "an autoscaler lets fewer run once both its bounds say so": (
-        [node("a"), deployment("b", "1", ("a", "a", "a")), deployment("big", "2", ("",)), hpa("b", 3, 5)],
-        "scale",
-        ['kubectl patch hpa b -n default --type merge -p \'{"spec":{"maxReplicas":2,"minReplicas":2}}\''],
-    ),
-    "one node is enough for two workloads": (
-        [node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))],
-        "",
-        [*adding(1, "a")],
-    ),
-}
+    "a budget leaves one of two pods to move":
+        ([*gpus(), budget("second", maxUnavailable=0)], "", moves("g1", "first-h1-000")),
+    "where budgets guard all pods, one of them is loosened":
+        ([*gpus(), budget("first", minAvailable=1), budget("second", minAvailable="100%")], "moves budgets",
+         [LOOSEN, *moves("g1", "first-h1-000"), RESTORE]),
+    "a new node disturbs less than a budget that is loosened":
+        ([*gpus(), budget("first", minAvailable=1), budget("second", minAvailable=1)], "moves budgets nodes",
+         [*adding(1, "g1")]),
+    "two jobs need two moves, though a budget allows only one pod at a time":
+        ([*(node(f"g{number}", "8", gpu="4") for number in range(4)),
+          deployment("serve", "1", ("g0", "g1", "g2", "g3"), gpu="2"), budget("serve", maxUnavailable=1),
+          deployment("train", "1", ("", ""), gpu="4")], "",
+         [*moves("g0", "serve-h1-000", ready=4), *moves("g2", "serve-h1-002", ready=4)]),
+    "two pods with different causes need two actions":
+        ([node("a", disk="ssd"), node("b", cordoned=True), node("c", "1", disk="ssd"), deployment("full", "4", ("a",)),
+          deployment("web", "1", ("",), nodeSelector={"disk": "ssdd"}), deployment("big", "4", ("",))], "",
+         [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}'), "kubectl uncordon b"]),
+    "two nodes rather than one, and pods among those that a taint is for":
+        ([node("a"), tainted(node("b", "2"), "dedicated", "ml"), deployment("full", "4", ("a",)),
+          deployment("m", "2", ("",)), deployment("n", "3", ("",))], "tolerations nodes", [*adding(2, "a")]),
+    "a volume of a zone: the pod that is not bound to it moves":
+        ([node("a", **{ZONE: "za"}), node("b", **{ZONE: "zb"}), *volume("za", "data"), deployment("mover", "3", ("a",)),
+          deployment("db", "2", ("",), volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])], "",
+         moves("a", "mover-h1-000")),
+    "a node is added rather than that a rollout that gets stuck tolerates a taint":
+        ([node("a"), tainted(node("b"), "dedicated", "ml"), deployment("web", "3", ("a", ""))], "", [*adding(1, "a")]),
+    "pods that keep apart get the cordoned node":
+        ([node("a"), node("b"), node("c", cordoned=True),
+          deployment("db", "1", ("a", "b", ""), **affinity("podAntiAffinity", HOSTNAME, app="db"))],
+         "", ["kubectl uncordon c"]),
+    "pods that keep apart get a node before the running ones are replaced":
+        ([node("a"), node("b"),
+          deployment("db", "1", ("a", "b", ""), **affinity("podAntiAffinity", HOSTNAME, app="db"))], "",
+         [*adding(1, "a")]),
+    "another workload runs fewer replicas where nothing else may be done":
+        ([node("a"), node("b"), deployment("batch", "2", ("a", "a", "b", "b")), deployment("web", "2", ("",))], "scale",
+         ["kubectl scale deployment batch -n default --replicas=3"]),
+    "no workload is scaled below its budget":
+        ([node("a"), node("b"), deployment("batch", "2", ("a", "a", "b", "b")), budget("batch", minAvailable=4),
+          deployment("other", "500m", ("a",)), deployment("web", "2", ("",))], "scale", []),
+    "an autoscaler at its maximum gets a lower one":
+        ([node("a"), deployment("web", "1", ("a", "a", "a", "a", "")), scaler("web", 2, 5)], "scale",
+         ['kubectl patch hpa web -n default --type merge -p \'{"spec":{"maxReplicas":4}}\'']),
+    "a pod of a full node moves where a label binds another to it":
+        ([holding(node("a"), 2), node("b"), deployment("x", "100m", ("a", "a")),
+          deployment("y", "100m", ("",), nodeSelector={"kubernetes.io/hostname": "a"})], "",
+         moves("a", "x-h1-000", ready=2)),
+    "a port of the host is taken":
+        ([node("a"), deployment("edge", "1", ("a", ""), hostNetwork=True, containers=on_port(80))], "",
+         [*adding(1, "a")]),
+    "a zone is missing for the spread":
+        ([node("a", **{ZONE: "za"}), node("b", cordoned=True, **{ZONE: "zb"}),
+          deployment("web", "1", ("a", ""), **spread(ZONE, app="web"))], "", ["kubectl uncordon b"]),
+    "two small moves disturb less than a node":
+        ([node("a", "8"), node("b", "8"), deployment("s", "1", (*"aaaa", *"bbbb")), deployment("big", "6", ("",))], "",
+         moves("a", "s-h1-000", "s-h1-001", ready=8)),
+    "a misspelt scheduler is corrected":
+        ([node("a"), deployment("web", "1", ("", ""), schedulerName="defualt-scheduler")], "",
+         [template_patch("web", '{"schedulerName":"default-scheduler"}')]),
+    "what is misspelt and what is not tolerated change together":
+        ([tainted(node("a", disk="ssd"), "dedicated", "ml"),
+          deployment("web", "1", ("",), nodeSelector={"disk": "sdd"})], "",
+         [template_patch("web", f'{{"nodeSelector":{{"disk":"ssd"}},"tolerations":[{TOLERATION}]}}')]),
+    "pods that select a pool tolerate its taint rather than leave it":
+        ([node("a"), tainted(node("b", pool="ml"), "dedicated", "ml"), deployment("w", "1", ("",), nodeSelector=ML)],
+         "", [template_patch("w", f'{{"tolerations":[{TOLERATION}]}}')]),
+    "a set that makes one pod after the other gets nodes for all":
+        ([node("a"),
+          head("StatefulSet", name="db", namespace="default", uid="db")
+          | {"spec": {"replicas": 3, "selector": {"matchLabels": {"app": "db"}}, "template": big_template("db")}},
+          *(owned(f"db-{n}", on, cpu="3", labels={"app": "db"}, owner="StatefulSet/db")
+            for n, on in ((0, "a"), (1, "")))], "", [*adding(2, "a")]),
+    "a budget that allows nothing keeps its pods where they are":
+        ([node("a"), node("b"), deployment("db", "1", ("a",)), deployment("web", "2", ("b",)),
+          budget("db", maxUnavailable=0), deployment("big", "4", ("",))], "moves", moves("b", "web-h1-000")),
+    "pods are moved in a chain where one needs the room of the other":
+        ([node("a", "6"), node("b", "5"), node("c", "2"), deployment("small", "1", ("b",)),
+          deployment("middle", "5", ("a",)), deployment("big", "6", ("",))], "moves",
+         [*moves("b", "small-h1-000"), *moves("a", "middle-h1-000")]),
+    "a node that is uncordoned is cordoned again while its pods are moved":
+        ([node("a", cordoned=True), node("b", "1"), deployment("small", "1", ("a",)), deployment("big", "4", ("",))],
+         "moves uncordon", ["kubectl uncordon a", *moves("a", "small-h1-000")]),
+    "as many nodes are added as are needed":
+        ([node("a"), deployment("web", "3", ("a", *[""] * 5))], "nodes", [*adding(5, "a")]),
+    "a misspelt selector is corrected in the template":
+        ([node("a", disk="ssd"), node("b", disk="hdd"),
+          deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"})], "",
+         [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}')]),
+    "pods on nodes that the snapshot lacks make no room":
+        ([node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",))], "",
+         [*adding(1, "a")]),
+    "an autoscaler lets fewer run once both its bounds say so":
+        ([node("a"), deployment("b", "1", ("a", "a", "a")), deployment("big", "2", ("",)), scaler("b", 3, 5)], "scale",
+         ['kubectl patch hpa b -n default --type merge -p \'{"spec":{"maxReplicas":2,"minReplicas":2}}\'']),
+    "one node is enough for two workloads":
+        ([node("a"), deployment("full", "4", ("a",)), deployment("w1", "2", ("",)), deployment("w2", "2", ("",))], "",
+         [*adding(1, "a")]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("story", STORIES)

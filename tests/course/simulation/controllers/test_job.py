@@ -30,11 +30,9 @@ CASES = {
     "none is needed": (replace(JOB, succeeded=5), [], ""),
     "without a number": (ANY, [pod()], "+"),
     "without a number one success ends the making": (replace(ANY, succeeded=1), [pod()], ""),
-    "less parallelism deletes what is least far on": (
-        replace(JOB, parallelism=1),
-        [pod("running", node="n", ready=True), pod("pending")],
-        "-pending",
-    ),
+    "less parallelism deletes what is least far on": (replace(JOB, parallelism=1),
+                                                      [pod("running", node="n", ready=True), pod("pending")],
+                                                      "-pending"),
     "a suspended job has no pods": (replace(JOB, is_suspended=True), [pod("a")], "-a"),
     "a job that is being ended loses its pods": (replace(JOB, is_stopped=True), [pod("a")], "-a"),
     "a job that is over does nothing": (replace(JOB, is_over=True), [], ""),
@@ -44,13 +42,10 @@ CASES = {
     "a second pod of a number goes": (WantedJob(parallelism=2, completions=5, is_indexed=True), TWINS, "-twin"),
     "a number that has failed for good gets no pod": (ONE_FAILED, [], "+0 +2"),
     "so many numbers may fail": (replace(ONE_FAILED, max_failed=1), [pod("a", index=0), pod("b", index=2)], ""),
-    "and no more": (
-        replace(INDEXED, max_failed=1, failed_indexes=frozenset({0, 1})),
-        [pod("a", index=0), pod("b", index=2)],
-        "-a -b",
-    ),
+    "and no more": (replace(INDEXED, max_failed=1, failed_indexes=frozenset({0, 1})),
+                    [pod("a", index=0), pod("b", index=2)], "-a -b"),
     "a job ends when all numbers have succeeded or failed": (OVER, [pod("a", index=1)], "-a"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("job", "there", "expected"), CASES.values(), ids=CASES)
@@ -94,20 +89,16 @@ def policy(*rules: dict[str, Any]) -> PodFailurePolicy:
         ([on_disruption("FailIndex")], Failure(fails_index=True)),
         ([on_disruption("Ignore", "False")], Failure()),
         ([on_disruption("Count"), on_disruption("Ignore")], Failure()),
-        (
-            [on_disruption("FailJob", "Unknown"), on_disruption("FailJob")],
-            Failure(fails_job="Pod default/web has condition DisruptionTarget matching FailJob rule at index 1"),
-        ),
+        ([on_disruption("FailJob", "Unknown"), on_disruption("FailJob")],
+         Failure(fails_job="Pod default/web has condition DisruptionTarget matching FailJob rule at index 1")),
         ([on_exit_codes("FailJob", "In", 42), on_disruption("Ignore")], Failure(is_counted=False)),
         ([on_exit_codes("Ignore", "NotIn", 42)], Failure(is_counted=False, is_assumed=True)),
         ([on_exit_codes("Ignore", "NotIn", 143), on_disruption("FailIndex")], Failure(fails_index=True)),
-        (
-            [on_exit_codes("FailJob", "In", 143, container="main")],
-            Failure(fails_job=f"Container main {ENDED} matching FailJob rule at index 0", is_assumed=True),
-        ),
+        ([on_exit_codes("FailJob", "In", 143, container="main")],
+         Failure(fails_job=f"Container main {ENDED} matching FailJob rule at index 0", is_assumed=True)),
         ([on_exit_codes("FailJob", "In", 143, container="other")], Failure()),
     ],
-)
+)  # fmt: skip
 def test_the_first_rule_that_matches_counts(rules: list[dict[str, Any]], failure: Failure) -> None:
     assert failure_of(policy(*rules), EVICTED, ("sidecar", "main")) == failure
 

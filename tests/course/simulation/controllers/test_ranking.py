@@ -23,24 +23,15 @@ _PAIRS: list[tuple[str, ObservedPod, ObservedPod]] = [
     ("unknown before running", pod("a", node="n", phase="Unknown"), pod("b", node="n")),
     ("not ready before ready", pod("a", node="n"), pod("b", node="n", ready=True)),
     ("cheap before dear", pod("a", node="n", ready=True, cost=-1), pod("b", node="n", ready=True)),
-    (
-        "ready for a short time before ready for long",
-        pod("a", node="n", ready=True, since=NOW - 1),
-        pod("b", node="n", ready=True, since=NOW - 1000),
-    ),
-    (
-        "of about the same age the lower uid",
-        pod("a", node="n", ready=True, since=NOW - 1000, uid="1"),
-        pod("b", node="n", ready=True, since=NOW - 1001, uid="2"),
-    ),
-    (
-        "often restarted before seldom",
-        pod("a", node="n", ready=True, restarts=3),
-        pod("b", node="n", ready=True, restarts=1),
-    ),
+    ("ready for a short time before ready for long", pod("a", node="n", ready=True, since=NOW - 1),
+     pod("b", node="n", ready=True, since=NOW - 1000)),
+    ("of about the same age the lower uid", pod("a", node="n", ready=True, since=NOW - 1000, uid="1"),
+     pod("b", node="n", ready=True, since=NOW - 1001, uid="2")),
+    ("often restarted before seldom", pod("a", node="n", ready=True, restarts=3),
+     pod("b", node="n", ready=True, restarts=1)),
     ("young before old", pod("a", node="n", created=NOW - 1), pod("b", node="n", created=NOW - 1000)),
     ("equal in all: as the controller came to know them", pod("a", node="n"), pod("b", node="n")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("one", "other"), [row[1:] for row in _PAIRS], ids=[row[0] for row in _PAIRS])
