@@ -103,10 +103,7 @@ class ByLabels(msgspec.Struct, frozen=True):
 
 
 class PodMask:
-    """Which pods of a table match, extended as pods are added.
-
-    What it reads of a pod never changes, but that the pod begins to terminate.
-    """
+    """Which pods of a table match, extended as pods are added; of a known pod only its beginning to end may change."""
 
     def __init__(self, pods: PodTable, match: PodMatch) -> None:
         self._pods = pods

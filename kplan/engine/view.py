@@ -197,10 +197,7 @@ class ChangingView(NodeView):
         return self._current if len(self._current.pods) else None
 
     def change(self, changes: RowArray, sign: int) -> None:
-        """Put removed pods back on their nodes (+1), or remove them again (-1).
-
-        They are indices into `pods`, at most one per position.
-        """
+        """Put removed pods back (+1) or remove them again (-1): indices into `pods`, at most one per position."""
         self.is_removed[changes] = sign < 0
         if len(changes) == 0:
             return

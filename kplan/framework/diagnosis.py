@@ -144,10 +144,7 @@ class FilterOutcome(msgspec.Struct, dict=True):
 
     @cached_property
     def rejectors(self) -> frozenset[str]:
-        """The plugins that reject the pod: the first on each node, and those that named the only nodes.
-
-        Upstream: Diagnosis.UnschedulablePlugins.
-        """
+        """The first plugin to reject each node, and those that named the only nodes. Upstream: UnschedulablePlugins."""
         if self.pre_filter_status is not None:
             return self.named_by | {self.pre_filter_status.plugin}
         plugins = {self.verdicts[index][0] for index in np.unique(self.first).tolist() if index >= 0}

@@ -9,6 +9,7 @@ plugins/noderesources ScorePlacement, runtime RunPlacementGeneratePlugins and Ru
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -168,10 +169,7 @@ def reserved_ends(group: GroupResult, pods: Iterable[int]) -> Iterator[tuple[int
 
 
 def end_of(group: GroupResult, member: Member | None) -> MemberEnd:
-    """Return what becomes of a member; None for one that the cycle did not get to.
-
-    Upstream: submitPodGroupAlgorithmResult.
-    """
+    """Return what becomes of a member, None if the cycle did not get to it. Upstream: submitPodGroupAlgorithmResult."""
     status = group.status
     if status.code is StatusCode.ERROR:
         own = member is not None and member.result.outcome is Outcome.ERROR
@@ -237,35 +235,44 @@ def live_decisions(session: Session, group: GroupResult, pods: Sequence[int]) ->
     """
     members = {member.pod: member for member in group.members}
     among = None if group.placement is None else group.placement.nodes
-    placed: list[Member] = []
     start = session.sampling.start_index
-    groups = session.pod_groups
-    groups.cycle = GroupCycle(group.key, len(groups.scheduled(group.key)))
-    session.nominator.in_cycle = frozenset(pods)
     try:
-        for pod in pods:
-            member = members.get(pod)
-            end = end_of(group, member)
-            result = CycleResult(pod, end.outcome, session=session) if member is None else member.result
-            if member is not None and member.result.cycle is not None:
-                result = _seen_again(session, member, among)
-            result.framework = result.framework or session.framework_for(session.cluster.pods.infos[pod])
-            result.outcome, result.message = end.outcome, end.message
-            result.row = member.row if member is not None and end.outcome is Outcome.SCHEDULED else None
-            if group.placement is not None and group.placement.key:
-                result.among = group.placement.key, group.placement.value
-            result.held_back = member is not None and member.fits and result.row is None
-            result.awaits_victims = result.held_back and group.waits
-            yield result
-            if member is not None and member.row is not None:
-                session.cluster.assume(pod, member.row)
-                placed.append(Member(pod, result, member.row))
+        with _in_cycle(session, group.key, pods) as placed:
+            for pod in pods:
+                member = members.get(pod)
+                end = end_of(group, member)
+                result = CycleResult(pod, end.outcome, session=session) if member is None else member.result
+                if member is not None and member.result.cycle is not None:
+                    result = _seen_again(session, member, among)
+                result.framework = result.framework or session.framework_for(session.cluster.pods.infos[pod])
+                result.outcome, result.message = end.outcome, end.message
+                result.row = member.row if member is not None and end.outcome is Outcome.SCHEDULED else None
+                if group.placement is not None and group.placement.key:
+                    result.among = group.placement.key, group.placement.value
+                result.held_back = member is not None and member.fits and result.row is None
+                result.awaits_victims = result.held_back and group.waits
+                yield result
+                if member is not None and member.row is not None:
+                    session.cluster.assume(pod, member.row)
+                    placed.append(Member(pod, result, member.row))
     finally:
-        for member in reversed(placed):
+        session.sampling.start_index = start
+
+
+@contextmanager
+def _in_cycle(session: Session, key: Key, pods: Sequence[int]) -> Iterator[list[Member]]:
+    """Run the cycle of a group; members that are added to the list leave their nodes again when it ends."""
+    groups = session.pod_groups
+    groups.cycle = GroupCycle(key, len(groups.scheduled(key)))
+    session.nominator.in_cycle = frozenset(pods)
+    members: list[Member] = []
+    try:
+        yield members
+    finally:
+        for member in reversed(members):
             _revert(session, member)
         groups.cycle = None
         session.nominator.in_cycle = frozenset()
-        session.sampling.start_index = start
 
 
 def _seen_again(session: Session, member: Member, among: BoolArray | None) -> CycleResult:
@@ -346,10 +353,7 @@ def _preempt(session: Session, key: Key, pods: Sequence[int]) -> tuple[Status, G
 
 
 def try_group(session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool) -> GroupResult:
-    """Try the members of a group, in this order, on all nodes or where its topology key has one value.
-
-    Upstream: podGroupSchedulingAlgorithm.
-    """
+    """Try members, on all nodes or where the topology key has one value. Upstream: podGroupSchedulingAlgorithm."""
     if not session.config.release.is_on(TOPOLOGY_GATE):
         return _try_members(session, key, pods, looks_for_victims=looks_for_victims)
     placements = placements_of(session, key)
@@ -378,15 +382,12 @@ def _try_members(
     session: Session, key: Key, pods: Sequence[int], *, looks_for_victims: bool, among: BoolArray | None = None
 ) -> GroupResult:
     """Try the members one after the other; each that fits counts as placed for those after it."""
-    group = GroupResult(key, [], Status.unschedulable(GROUP_UNSCHEDULABLE))
-    groups = session.pod_groups
-    groups.cycle = GroupCycle(key, len(groups.scheduled(key)))
-    session.nominator.in_cycle = frozenset(pods)
     requires_preemption = False
-    try:
+    with _in_cycle(session, key, pods) as members:
+        group = GroupResult(key, members, Status.unschedulable(GROUP_UNSCHEDULABLE))
         for pod in pods:
             member = _try_member(session, pod, looks_for_victims=looks_for_victims, among=among)
-            group.members.append(member)
+            members.append(member)
             if member.result.post_filter is not None:
                 group.n_effects += len(member.result.post_filter.effects)
             if member.row is None:
@@ -403,11 +404,6 @@ def _try_members(
                 group.waits = True
             elif member.permit.is_success:
                 group.status = SUCCESS
-    finally:
-        for member in reversed(group.members):
-            _revert(session, member)
-        groups.cycle = None
-        session.nominator.in_cycle = frozenset()
     return group
 
 

@@ -425,16 +425,9 @@ T = TypeVar("T")
 class ProfileFilters(Protocol):
     """The filters of a profile, for preemption, which runs them again; `Framework` implements it."""
 
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster whose nodes are filtered."""
-
-    @property
-    def filter_plugins(self) -> Sequence[FilterPlugin]:
-        """The filters, in the profile's order."""
-
-    def ignores_pods(self, name: str) -> bool:
-        """Whether the verdicts of a filter are the same whichever pods run on a node."""
+    cluster: Cluster  #: the cluster whose nodes are filtered
+    filter_plugins: list[FilterPlugin]  #: in the profile's order
+    pod_blind: set[str]  #: the plugins whose verdicts are the same whichever pods run on a node
 
     def nominated_changes(self, cycle: CycleState, rows: RowArray) -> PodDelta | None:
         """Return the pods nominated to these nodes as additions to them; None when there are none."""

@@ -49,7 +49,8 @@ class Framework:
             plugin.name: plugin.queueing_hint for plugin in fwk.plugins_with(fwk.QueueingHintPlugin, plugins.values())
         }
         self.weights = {ref.name: ref.weight for ref in profile.plugins.get("score", ())}
-        self._pod_blind = {
+        #: the plugins whose verdicts are the same whichever pods run on a node
+        self.pod_blind = {
             name
             for name, plugin in plugins.items()
             if plugin.scope is fwk.Scope.NODE_OBJECT or getattr(plugin, "ignores_pods", False)
@@ -66,9 +67,6 @@ class Framework:
             scores=self.score_plugins,
         )
         self.shape, self.forget_shapes = self._cache.entry, self._cache.forget
-
-    def ignores_pods(self, name: str) -> bool:
-        return name in self._pod_blind
 
     def run_pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         for plugin in self.pre_enqueue_plugins:
@@ -188,7 +186,7 @@ class Framework:
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
     def run_scores(self, cycle: fwk.CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
-        """Score the feasible nodes, ascending; `entry` is that of the pod's shape, None to cache nothing.
+        """Score the feasible nodes, ascending, with the entry of the pod's shape, None to cache nothing.
 
         Raises PluginError when a plugin fails.
         """

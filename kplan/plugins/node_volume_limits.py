@@ -40,10 +40,7 @@ _UNBOUND = "\0"
 
 
 class AttachableVolume(NamedTuple):
-    """A volume as a CSI driver identifies it; pods that share it count once.
-
-    A volume that does not exist yet is identified by its claim.
-    """
+    """A volume as a CSI driver identifies it, by its claim until it exists; pods that share it count once."""
 
     driver: str
     handle: str
@@ -276,10 +273,7 @@ class AttachedVolumes:
         self._position = len(log)
 
     def number(self, volume: AttachableVolume) -> int:
-        """Return the number of a volume; a new volume gets the next one.
-
-        As upstream, the identity of a volume is its driver and handle joined.
-        """
+        """Return the number of a volume, known as upstream by driver and handle joined; a new one gets the next."""
         name = f"{volume.driver}/{volume.handle}"
         number = self._number_of.get(name)
         if number is None:

@@ -52,10 +52,7 @@ _METHODS = (*EXTENSION_POINTS, "__init__", "sort_key", "queueing_hint", "unreser
 
 
 def guarded(plugin: PluginLike) -> PluginLike:
-    """Return a subclass of a plugin whose methods raise KplanError instead of anything else.
-
-    A factory that is no class is returned as it is.
-    """
+    """Return a subclass of a plugin whose methods raise nothing but KplanError; a factory that is no class as it is."""
     if not isinstance(plugin, type):
         return plugin
     methods = {method: _guard(plugin, method) for method in _METHODS if hasattr(plugin, method)}

@@ -59,9 +59,7 @@ class Trials:
         filters = [plugin for plugin in framework.filter_plugins if plugin.name not in cycle.skipped_filters]
         # A node that PreFilter left out can be a candidate too, but then no filter has run on it.
         known = {name for name, _ in outcome.verdicts} if outcome.are_filtered(rows) else set()
-        self._plugins = [
-            plugin for plugin in filters if not (framework.ignores_pods(plugin.name) and plugin.name in known)
-        ]
+        self._plugins = [plugin for plugin in filters if plugin.name not in framework.pod_blind & known]
         self._order = [plugin.name for plugin in filters]
         view = ChangingView(framework.cluster, rows, positions, pods)
         self._set(view, _with_nominated(framework, cycle, view))
@@ -222,12 +220,6 @@ class Budgets:
             if pods.matches(budget.match, pod) and budget.covers(pods.infos[pod])
         ]
 
-    def forbids(self, pods: PodTable, pod: int) -> bool:
-        info = pods.infos[pod]
-        return any(
-            budget.allowed < 1 and pods.matches(budget.match, pod) and budget.covers(info) for budget in self._budgets
-        )
-
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:
     selector = valid_selector(budget.spec.selector)
@@ -298,13 +290,8 @@ def _pattern(priorities: Int64Array, starts: Int64Array) -> tuple[tuple[int, ...
     return keys, tuple(key + (start == NO_START_TIME) for key, (_, start) in zip(keys, pods, strict=True))
 
 
-REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
-REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
-
-_NO_VICTIMS = Reason(REASON_NO_VICTIMS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-_NOT_HELPFUL = NodeStatus(
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "", (Reason(REASON_NOT_HELPFUL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),)
-)
+_NO_VICTIMS = Reason("No preemption victims found for incoming pod", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_NOT_HELPFUL = Reason("Preemption is not helpful for scheduling", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _NARROW_SHARE = 2
 """Nodes without more pods to try are dropped from the view once they are at least half of it."""
 
@@ -351,7 +338,8 @@ def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome
     rows = outcome.rows_with_code(Code.UNSCHEDULABLE)
     positions, pods = lower_priority_pods(cluster, rows, cycle.pod.priority)
     has_victims = np.bincount(positions, minlength=len(rows)) > 0
-    rejections = FilterOutcome(len(cluster), np.zeros(len(cluster), np.bool_), rows=rows, absent=_NOT_HELPFUL)
+    absent = NodeStatus(_NOT_HELPFUL.code, "", (_NOT_HELPFUL,))
+    rejections = FilterOutcome(len(cluster), np.zeros(len(cluster), np.bool_), rows=rows, absent=absent)
     rejections.verdicts.append(("", Verdicts.where(~has_victims, _NO_VICTIMS)))
     if not has_victims.any():
         no_rows: RowArray = np.zeros(0, np.intp)

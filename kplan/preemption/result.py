@@ -138,10 +138,7 @@ def choose(candidates: Candidates, random: Random | None) -> Choice:
 
 
 class PreemptionResult(msgspec.Struct, frozen=True):
-    """The victims that the pod would evict, and why these.
-
-    Stays valid when the cluster changes.
-    """
+    """The victims that the pod would evict, and why these; stays valid when the cluster changes."""
 
     infos: Sequence[PodInfo]  #: pods by row
     nodes: NodeTable  #: by row

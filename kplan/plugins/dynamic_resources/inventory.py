@@ -127,9 +127,7 @@ class DeviceInfo:
         return self.device.attributes if field == "device.attributes" else self.capacity
 
     def _cel(self, value: dra.DeviceAttribute | dra.DeviceCapacity) -> object:
-        if isinstance(value, dra.DeviceCapacity):
-            return parse(value.value)
-        return _cel_value(value, lists=self.slice.lists)
+        return parse(value.value) if isinstance(value, dra.DeviceCapacity) else _cel_value(value, self.slice)
 
     def cel_value(self, field: str, domain: str, key: str) -> object:
         """Return an attribute or a capacity for selectors, `ABSENT` when there is none."""
@@ -180,12 +178,12 @@ class Inventory:
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
         self._by_node: defaultdict[str, list[SliceInfo]] = defaultdict(list)
         self._shared: list[SliceInfo] = []  # those without a node name, or with counters
-        self._by_pool: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
+        self.by_pool: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
         for published in sorted(slices, key=lambda resource_slice: resource_slice.metadata.name):
             info = SliceInfo(published, len(self.devices), lists=lists)
             self.slices.append(info)
             self.devices.extend(info.devices)
-            self._by_pool[info.pool_id].append(info)
+            self.by_pool[info.pool_id].append(info)
             if info.node_name and not info.has_counters:
                 self._by_node[info.node_name].append(info)
             else:
@@ -198,12 +196,9 @@ class Inventory:
     def for_node(self, name: str) -> list[SliceInfo]:
         return [*self._by_node.get(name, ()), *self._shared]
 
-    def of_pool(self, pool: PoolId) -> list[SliceInfo]:
-        return self._by_pool.get(pool, [])
 
-
-def _cel_value(attribute: dra.DeviceAttribute, *, lists: bool) -> object:
-    if lists:
+def _cel_value(attribute: dra.DeviceAttribute, slice_: SliceInfo) -> object:
+    if slice_.lists:
         for plain in (attribute.int_values, attribute.bool_values, attribute.string_values):
             if plain is not None:
                 return list(plain)
@@ -241,10 +236,7 @@ class NodePools:
 
 
 def _is_on(node: Node, place: dra.Device | dra.ResourceSliceSpec) -> bool:
-    """Whether a slice or device, which names its nodes in one of three ways, is on a node.
-
-    Raises AllocationError if the selector cannot be used.
-    """
+    """Whether a slice or device, which names its nodes in one of three ways, is on a node; raises AllocationError."""
     if place.node_name:
         return node.metadata.name == place.node_name
     if place.all_nodes or place.node_selector is None:
@@ -290,7 +282,7 @@ def _pool(inventory: Inventory, pool_id: PoolId, reached: Sequence[SliceInfo]) -
     others: list[SliceInfo] = []
     n_slices = slices[0].slice.spec.pool.resource_slice_count
     if len(slices) != n_slices:
-        all_slices = inventory.of_pool(pool_id)
+        all_slices = inventory.by_pool[pool_id]
         if any(slice_.generation > generation for slice_ in all_slices):
             return None
         current = [slice_ for slice_ in all_slices if slice_.generation == generation]
@@ -368,10 +360,7 @@ class ExpressionResults:
         self._by_look: dict[Hashable, _Answer] = {}
 
     def matches(self, device: DeviceInfo) -> bool:
-        """Return whether the expression accepts a device.
-
-        Raises CelError, CostLimitError if the expression fails on it.
-        """
+        """Return whether the expression accepts a device; raises CelError, CostLimitError if it fails on it."""
         answer = self._by_device.get(device.index)
         if answer is None:
             look = self._look(device)

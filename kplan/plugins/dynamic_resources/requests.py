@@ -298,10 +298,7 @@ def _check_owner(pod: Pod, claim: dra.ResourceClaim, *, of_groups: bool) -> None
 
 
 def consumer_of(pod: Pod, claim_name: str, group: PodGroup | None) -> dra.ResourceClaimConsumerReference:
-    """Return for whom a claim of a pod is reserved: its group, where that has the same claim, or else the pod.
-
-    Upstream: resourceclaim.BindTo.
-    """
+    """Return for whom a claim is reserved: the pod's group, where that has it too, or the pod. Upstream: BindTo."""
     for entry in () if group is None else pod.spec.resource_claims:
         own = entry.name, entry.resource_claim_name, entry.resource_claim_template_name
         if group is not None and _claim_name(pod, entry) == claim_name:

@@ -210,12 +210,12 @@ class VolumeFinder:
 
 
 class BindingDetails:
-    """Explains a pod's finding; what is the same for all nodes is cached."""
+    """A pod's finding, explained; what is the same for all nodes is cached."""
 
-    def __init__(self, finder: VolumeFinder, claims: PodClaims, finding: Finding) -> None:
+    def __init__(self, finder: VolumeFinder, claims: PodClaims) -> None:
         self._finder = finder
         self._claims = claims
-        self._finding = finding
+        self.finding = finder.find(claims)
 
     def node_conflicts(self, row: int) -> list[Detail]:
         """Return the bound volumes that a node does not reach, with their node affinity."""
@@ -240,13 +240,13 @@ class BindingDetails:
     def bind_conflicts(self, row: int) -> list[Detail]:
         """Return the claims that neither match a volume on a node nor can be provisioned there."""
         details: list[Detail] = []
-        for claim in self._finding.selected:
+        for claim in self.finding.selected:
             selected = self._finder.assumed.selected_node(claim)
             if selected != self._finder.nodes.names[row]:
                 details.append(replace(_unbound(claim), selected_node=selected or ""))
             else:
                 details += self._provision_conflicts(_unbound(claim), claim, row)
-        for match, obstacle in zip(self._finding.matches, self._unmatched, strict=True):
+        for match, obstacle in zip(self.finding.matches, self._unmatched, strict=True):
             if match.indices[row] == NO_VOLUME:
                 unbound = _unbound(match.claim)
                 if isinstance(obstacle, str):
@@ -258,7 +258,7 @@ class BindingDetails:
 
     def space_shortages(self, row: int) -> list[Detail]:
         """Return the claims that are larger than the storage that a node reaches."""
-        finding, provisioning = self._finding, self._finder.provisioning
+        finding, provisioning = self.finding, self._finder.provisioning
         claims = [*finding.selected, *(match.claim for match in finding.matches if match.indices[row] == NO_VOLUME)]
         details: list[Detail] = []
         for claim in claims:
@@ -280,7 +280,7 @@ class BindingDetails:
     def _unmatched(self) -> list[Rejections | str | None]:
         """For each claim without a volume: why existing volumes are rejected, or the volume promised to the claim."""
         obstacles: list[Rejections | str | None] = []
-        for match in self._finding.matches:
+        for match in self.finding.matches:
             volumes = match.volumes.volumes
             names = [volumes[index].metadata.name for index in match.volumes.promised_to(match.claim)]
             obstacles.append(names[0] if names else match.volumes.rejections(match.claim) if volumes else None)

@@ -49,14 +49,17 @@ REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class _CycleClaims(msgspec.Struct):
-    """A pod's claims, and the finding of the first Filter of the cycle.
+    """A pod's claims, and what the first Filter of the cycle finds for them.
 
     Nothing within a cycle changes the finding, not even the pods on nodes, so all views share it.
     """
 
     claims: PodClaims
-    finding: Finding | None = None
     details: BindingDetails | None = None
+
+    @property
+    def finding(self) -> Finding | None:
+        return None if self.details is None else self.details.finding
 
 
 class _Reservation(msgspec.Struct):
@@ -151,11 +154,7 @@ class VolumeBinding:
         state = cycle.find(_CycleClaims)
         if state is None:
             return Verdicts.error(len(nodes), "not found")  # PreFilter is disabled in the profile
-        if state.finding is None:
-            state.finding = self.finder.find(state.claims)
-            state.details = BindingDetails(self.finder, state.claims, state.finding)
-        finding, details = state.finding, state.details
-        assert details is not None  # noqa: S101 - created with the finding
+        details = state.details = state.details or BindingDetails(self.finder, state.claims)
 
         def reason(text: str, explain: Callable[[int], list[Detail]]) -> Reason:
             return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda position: explain(nodes.row(position)))
@@ -165,9 +164,9 @@ class VolumeBinding:
             reason(REASON_BIND_CONFLICT, details.bind_conflicts),
             reason(REASON_NOT_ENOUGH_SPACE, details.space_shortages),
             reason(REASON_PV_NOT_EXIST, lambda _row: details.missing_volumes()),
-            *(Reason(text, Code.ERROR) for text in finding.errors),
+            *(Reason(text, Code.ERROR) for text in details.finding.errors),
         )
-        return Verdicts(nodes.take(finding.bits), reasons)
+        return Verdicts(nodes.take(details.finding.bits), reasons)
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | None:
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
