@@ -77,9 +77,7 @@ class NodePorts:
 
     def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
         """Wait for pods to leave that use the same ports."""
-        return isinstance(event, PodDeleted) and any(
-            _conflict(port, other) for port in pod.host_ports for other in event.info.host_ports
-        )
+        return isinstance(event, PodDeleted) and any(map(Ports(pod.host_ports).conflict_with, event.info.host_ports))
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         if not cycle.pod.host_ports:
@@ -117,11 +115,6 @@ class NodePorts:
             in_use.column[change.row] = port in cluster.used_ports.get(change.row, ())
         in_use.position = len(cluster.log)
         return in_use.column
-
-
-def _conflict(port: HostPort, other: HostPort) -> bool:
-    same_address = port[0] == other[0] or ANY_ADDRESS in (port[0], other[0])
-    return same_address and port[1:] == other[1:]
 
 
 class Ports:

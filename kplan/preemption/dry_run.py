@@ -160,7 +160,19 @@ class Budgets:
     """Pod disruption budgets, compiled; a budget without a selector, or with an empty or invalid one, covers no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._budgets = [compiled for budget in budgets if (compiled := _compile(budget)) is not None]
+        self._budgets: list[_Budget] = []
+        for budget in budgets:
+            selector, namespace = valid_selector(budget.spec.selector), budget.metadata.namespace
+            if not selector.is_empty and not selector.is_nothing:
+                compiled = _Budget(
+                    namespace,
+                    budget.metadata.name,
+                    PodMatch(((frozenset((namespace,)), selector),)),
+                    selector.matches({}),
+                    budget.status.disruptions_allowed,
+                    frozenset(budget.status.disrupted_pods),
+                )
+                self._budgets.append(compiled)
 
     def with_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
         """Return the budgets with other numbers of allowed disruptions, by (namespace, name); the rest is unchanged."""
@@ -219,21 +231,6 @@ class Budgets:
             for budget in self._budgets
             if pods.matches(budget.match, pod) and budget.covers(pods.infos[pod])
         ]
-
-
-def _compile(budget: PodDisruptionBudget) -> _Budget | None:
-    selector = valid_selector(budget.spec.selector)
-    if selector.is_empty or selector.is_nothing:
-        return None
-    namespace = budget.metadata.namespace
-    return _Budget(
-        namespace,
-        budget.metadata.name,
-        PodMatch(((frozenset((namespace,)), selector),)),
-        selector.matches({}),
-        budget.status.disruptions_allowed,
-        frozenset(budget.status.disrupted_pods),
-    )
 
 
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:

@@ -168,10 +168,19 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             return ()
         low = int(self.choice.candidates.bounds[self.choice.chosen])
         violating = self.choice.candidates.violating[low:].tolist()
-        return tuple(
-            _victim(self.infos[pod], is_violating=is_violating)
-            for pod, is_violating in zip(self.victim_pods, violating, strict=False)
-        )
+        victims = []
+        for pod, is_violating in zip(self.victim_pods, violating, strict=False):
+            info, owner = self.infos[pod], controller_of(self.infos[pod].pod.metadata)
+            victim = results.Victim(
+                namespace=info.namespace,
+                name=info.name,
+                priority=info.priority,
+                pdb_violation=is_violating,
+                owner=None if owner is None else f"{owner.kind}/{owner.name}",
+                start_time=info.pod.status.start_time,
+            )
+            victims.append(victim)
+        return tuple(victims)
 
     def to_document(self, message: str | None = None) -> results.Preemption:
         """Return the document of the result, with all nodes; None as `message` stands for that of this plugin."""
@@ -275,15 +284,3 @@ class PreemptionResult(msgspec.Struct, frozen=True):
             budgets=tuple(self.budgets.covering(choice.candidates.table, pod)),
             termination_grace_period_seconds=info.pod.spec.termination_grace_period_seconds,
         )
-
-
-def _victim(info: PodInfo, *, is_violating: bool) -> results.Victim:
-    owner = controller_of(info.pod.metadata)
-    return results.Victim(
-        namespace=info.namespace,
-        name=info.name,
-        priority=info.priority,
-        pdb_violation=is_violating,
-        owner=None if owner is None else f"{owner.kind}/{owner.name}",
-        start_time=info.pod.status.start_time,
-    )

@@ -45,7 +45,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     SliceInfo,
     pool_of,
 )
-from kplan.plugins.dynamic_resources.requests import RequestSpec, claim_spec, expressions, new_constraint
+from kplan.plugins.dynamic_resources.requests import Constraint, RequestSpec, claim_spec, expressions
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 
@@ -419,7 +419,7 @@ class Devices:
             else:
                 slots += [(request, devices)] * request.spec.count
         constraints = [
-            [constraint for one in claim.spec.devices.constraints if (constraint := new_constraint(one)) is not None]
+            [constraint for one in claim.spec.devices.constraints if (constraint := Constraint(one)).is_known]
             for claim in claims
         ]
         picks = Picks(self._state(place, name), constraints)

@@ -42,7 +42,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     Selection,
     prevents_allocation,
 )
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions, new_constraint
+from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions
 from kplan.rules.resources import NANO, nano
 
 #: More steps than any search needs.
@@ -582,11 +582,9 @@ class Search:
 
 
 def _constraints(claim: int, spec: ClaimSpec) -> list[Constraint]:
-    constraints = []
-    for index, constraint in enumerate(spec.constraints):
-        new = new_constraint(constraint)
-        if new is None:
+    constraints = list(map(Constraint, spec.constraints))
+    for index, constraint in enumerate(constraints):
+        if not constraint.is_known:
             text = "empty constraint (unsupported constraint type?)"
             raise AllocationError(f"claim {_NAMED.format(claim)}, constraint #{index}: {text}")
-        constraints.append(new)
     return constraints

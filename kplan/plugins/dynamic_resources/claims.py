@@ -12,7 +12,7 @@ dynamicresources.go computeScore.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -24,7 +24,7 @@ from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.api.quantity import Quantity
 from kplan.api.scheduling import PodGroup
-from kplan.framework.interface import PostFilterResult, Status
+from kplan.framework.interface import PostFilterResult, ReservedObjects, Status
 from kplan.framework.listers import Key, PodGroups, by_key, group_of
 from kplan.plugins.dynamic_resources.inventory import AllocationError, Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.requests import (
@@ -112,12 +112,10 @@ class ClaimTracker:
         if allocation is not None:
             self.log.extend(self.allocated.change(allocation, sign))
 
-    def changed(self) -> Iterator[dra.ResourceClaim]:
-        return (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
-
-    def unnamed(self) -> frozenset[str]:
-        """Return the identities of pods with devices whose claim the scheduler would create: for extended resources."""
-        return frozenset(self._unnamed)
+    def reserved_objects(self) -> ReservedObjects:
+        """Return the changed claims, and the pods with devices for extended resources, whose claims have no name."""
+        changed = (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
+        return ReservedObjects(tuple(changed), frozenset(self._unnamed))
 
     def extended_claims(self) -> list[dra.ResourceClaim]:
         return [self.claims[key] for key in self._for_extended_resources]

@@ -89,7 +89,8 @@ class Outcomes:
         self.is_costly = False  #: searches try so many devices that nodes in the same situation should share a search
         #: situation -> a solution and the positions of its devices, or NOT_FOUND or TIMED_OUT
         self.by_situation: dict[Hashable, tuple[Solution, Positions] | SearchOutcome] = {}
-        self._searched_versions: Int64Array = np.full(n_nodes, -1, np.int64)
+        #: the versions of nodes for which they were searched; -1: never, or to be searched again
+        self.versions: Int64Array = np.full(n_nodes, -1, np.int64)
 
     def copy(self) -> Outcomes:
         copied = copy.copy(self)
@@ -97,12 +98,8 @@ class Outcomes:
             setattr(copied, name, copy.copy(value))
         return copied
 
-    def stale(self, rows: RowArray, versions: Int64Array) -> RowArray:
-        stale: RowArray = rows[self._searched_versions[rows] != versions[rows]]
-        return stale
-
     def set(self, row: int, version: int, outcome: SearchOutcome, result: Solution | str | None, rank: int) -> None:
-        self._searched_versions[row] = version  # -1: searched again next time
+        self.versions[row] = version
         self.timed_out[row] = outcome is SearchOutcome.TIMED_OUT
         self.codes[row] = min(outcome, SearchOutcome.ERROR)
         self.ranks[row] = rank
@@ -211,7 +208,7 @@ class ClusterDevices:
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = self._outcomes.get(key, first.copy)
         self.catch_up()
-        for row in outcomes.stale(rows, self._versions).tolist():
+        for row in rows[outcomes.versions[rows] != self._versions[rows]].tolist():
             n_timed_out = int(np.count_nonzero(outcomes.timed_out[rows[rows < row]])) if outcomes.timed_out.any() else 0
             most_executed = _MAX_EXECUTED if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES
             outcome, result = self._search(outcomes, self._nodes.nodes[row], specs, n_steps, most_executed)

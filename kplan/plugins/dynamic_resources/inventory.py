@@ -176,8 +176,8 @@ class Inventory:
     def __init__(self, slices: Iterable[dra.ResourceSlice], *, lists: bool = False) -> None:
         self.slices: list[SliceInfo] = []  #: all slices, by name
         self.devices: list[DeviceInfo] = []  #: all devices, by their index
-        self._by_node: defaultdict[str, list[SliceInfo]] = defaultdict(list)
-        self._shared: list[SliceInfo] = []  # those without a node name, or with counters
+        self.by_node: defaultdict[str, list[SliceInfo]] = defaultdict(list)
+        self.shared: list[SliceInfo] = []  #: those without a node name, or with counters
         self.by_pool: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
         for published in sorted(slices, key=lambda resource_slice: resource_slice.metadata.name):
             info = SliceInfo(published, len(self.devices), lists=lists)
@@ -185,16 +185,13 @@ class Inventory:
             self.devices.extend(info.devices)
             self.by_pool[info.pool_id].append(info)
             if info.node_name and not info.has_counters:
-                self._by_node[info.node_name].append(info)
+                self.by_node[info.node_name].append(info)
             else:
-                self._shared.append(info)
+                self.shared.append(info)
 
     @cached_property
     def has_node_resources(self) -> bool:
         return any(device.device.node_allocatable_resource_mappings for device in self.devices)
-
-    def for_node(self, name: str) -> list[SliceInfo]:
-        return [*self._by_node.get(name, ()), *self._shared]
 
 
 def _cel_value(attribute: dra.DeviceAttribute, slice_: SliceInfo) -> object:
@@ -253,7 +250,7 @@ def gather_pools(inventory: Inventory, node: Node) -> NodePools:
     Raises AllocationError if a node selector of a slice cannot be used.
     """
     reached: defaultdict[PoolId, list[SliceInfo]] = defaultdict(list)
-    for slice_ in inventory.for_node(node.metadata.name):
+    for slice_ in (*inventory.by_node.get(node.metadata.name, ()), *inventory.shared):
         if _is_relevant(slice_, node):
             reached[slice_.pool_id].append(slice_)
     built = (_pool(inventory, pool_id, reached[pool_id]) for pool_id in sorted(reached))

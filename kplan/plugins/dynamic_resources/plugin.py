@@ -371,8 +371,7 @@ class DynamicResources:
         return fwk.SUCCESS
 
     def reserved_objects(self) -> fwk.ReservedObjects:
-        """Return the changed claims, and the pods with devices for extended resources, whose claims have no name."""
-        return fwk.ReservedObjects(tuple(self._tracker.changed()), self._tracker.unnamed())
+        return self._tracker.reserved_objects()
 
     def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         self._tracker.take_back(cycle.pod.pod)

@@ -106,6 +106,8 @@ class Constraint:
     """
 
     def __init__(self, constraint: dra.DeviceConstraint) -> None:
+        #: whether it is of a kind that is known
+        self.is_known = constraint.match_attribute is not None or constraint.distinct_attribute is not None
         self._requests = frozenset(constraint.requests)  # empty for all
         self._is_distinct = constraint.match_attribute is None
         self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
@@ -141,12 +143,6 @@ class Constraint:
         """Return all that decides about further devices, for requests of these names among others."""
         own = frozenset((name, value) for name, value in self._values.items() if name in names)
         return self._n_devices, own, frozenset(value for name, value in self._values.items() if name not in names)
-
-
-def new_constraint(constraint: dra.DeviceConstraint) -> Constraint | None:
-    """Return a constraint without devices; None for an unknown kind."""
-    is_known = constraint.match_attribute is not None or constraint.distinct_attribute is not None
-    return Constraint(constraint) if is_known else None
 
 
 def _value(attribute: dra.DeviceAttribute) -> _Value | None:

@@ -108,8 +108,7 @@ def preferred_terms(cluster: Cluster, pod: PodInfo, listers: Listers) -> list[Te
 class KeyCounts:
     """The number of terms, or the sum of their weights, per domain of a topology key."""
 
-    def __init__(self, topology_key: str, column: LabelColumn) -> None:
-        self.topology_key = topology_key
+    def __init__(self, column: LabelColumn) -> None:
         self.column = column
         #: int64 array of shape (n_domains + 1,); the last element, for no domain, is 0
         self.counts: Int64Array = np.zeros(len(column.values) + 1, np.int64)
@@ -209,7 +208,7 @@ class RunningTerms:
         by_key = self.rejecting if is_rejecting else self.scoring
         counts = by_key.get(topology_key)
         if counts is None:
-            counts = by_key[topology_key] = KeyCounts(topology_key, self._cluster.nodes.label(topology_key))
+            counts = by_key[topology_key] = KeyCounts(self._cluster.nodes.label(topology_key))
             if is_rejecting:
                 self.terms_per_pod[topology_key] = TermsPerPod(
                     self._cluster.pods,

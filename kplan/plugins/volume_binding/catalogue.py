@@ -12,6 +12,7 @@ checkVolumeProvisions and hasEnoughCapacity, plugins/volumebinding/{assume_cache
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -170,22 +171,16 @@ class ClassCatalogue:
         ]
         return np.asarray(suitable, np.bool_)
 
-    def rows_of(self, index: int) -> RowArray:
-        """Return the nodes from which a volume can be reached, ascending."""
-        group_of, rows_of = self._groups
-        rows: RowArray = rows_of[group_of[index]]
-        return rows
-
     def reach_counts(self, indices: RowArray) -> Int64Array:
         """Return how many of some volumes can be reached from each node, int64 of shape (n_nodes,)."""
-        group_of, groups = self._groups
+        group_of, groups = self.groups
         rows, _, lengths = self._row_index
         per_group = np.bincount(group_of[indices], minlength=len(groups))
         counts = np.bincount(rows, weights=np.repeat(per_group, lengths), minlength=len(self.nodes))
         return counts.astype(np.int64)
 
     @cached_property
-    def _groups(self) -> tuple[Int64Array, list[RowArray]]:
+    def groups(self) -> tuple[Int64Array, list[RowArray]]:
         """The group of each volume and the nodes of each group: volumes with equal node affinity form a group."""
         groups: dict[object, int] = {}
         rows: list[RowArray] = []
@@ -202,7 +197,7 @@ class ClassCatalogue:
     @cached_property
     def _row_index(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """The nodes of all groups in one array, the start of each group in it, and its length."""
-        rows = self._groups[1]
+        rows = self.groups[1]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return np.concatenate(rows), np.cumsum(lengths) - lengths, lengths
 
@@ -212,7 +207,7 @@ class ClassCatalogue:
         When a pod has n claims before this one, they use at most n volumes of a group on a node, so the best remaining
         volume of the group is one of its first n + 1.
         """
-        groups = self._groups[0][candidates]
+        groups = self.groups[0][candidates]
         by_group = np.argsort(groups, kind="stable")
         groups = groups[by_group]
         rank = np.arange(len(groups)) - np.searchsorted(groups, groups, side="left")
@@ -235,19 +230,16 @@ class VolumeCatalogue:
         self.provisioning = Provisioning(nodes, listers)
         self._volumes = listers.persistent_volumes
         self._csi_nodes = listers.csi_nodes
-        self.of_class = Built[str, ClassCatalogue](self._of_class)
+        self.of_class = Built[str, ClassCatalogue](lambda key: ClassCatalogue(nodes, self._by_class.get(key, ())))
         #: in-tree type -> the nodes whose CSINode lists it as migrated, bool of shape (n_nodes,)
         self.migrated_nodes = Built[volume_rules.InTreePlugin, BoolArray](self._migrated_nodes)
 
     @cached_property
-    def _volumes_by_class(self) -> dict[str, list[PersistentVolume]]:
-        by_class: dict[str, list[PersistentVolume]] = {}
+    def _by_class(self) -> dict[str, list[PersistentVolume]]:
+        by_class: defaultdict[str, list[PersistentVolume]] = defaultdict(list)
         for volume in self._volumes.values():
-            by_class.setdefault(volume_rules.volume_class(volume), []).append(volume)
+            by_class[volume_rules.volume_class(volume)].append(volume)
         return by_class
-
-    def _of_class(self, name: str) -> ClassCatalogue:
-        return ClassCatalogue(self.nodes, self._volumes_by_class.get(name, ()))
 
     def _migrated_nodes(self, plugin: volume_rules.InTreePlugin) -> BoolArray:
         annotations = (
@@ -364,7 +356,8 @@ class ClassVolumes:
             for used_indices in used:
                 is_unused &= used_indices != index
             is_reachable = np.zeros(n_nodes, np.bool_)
-            is_reachable[self.catalogue.rows_of(index)] = True
+            group_of, rows_of = self.catalogue.groups
+            is_reachable[rows_of[group_of[index]]] = True
             chosen[is_unused] = np.where(is_reachable, index, NO_VOLUME)[is_unused]
         return chosen
 
@@ -428,7 +421,8 @@ class AssumedVolumes:
     def __init__(self, catalogue: VolumeCatalogue) -> None:
         self.of_class = Built[str, ClassVolumes](lambda name: ClassVolumes(catalogue.of_class[name]))
         self._selected_nodes: dict[ClaimIdentity, str] = {}
-        self._reach: dict[ClaimIdentity, BoolArray] = {}
+        #: the nodes that reach the volume that was provisioned for a claim, bool of shape (n_nodes,)
+        self.reach: dict[ClaimIdentity, BoolArray] = {}
 
     def selected_node(self, claim: PersistentVolumeClaim) -> str | None:
         selected = self._selected_nodes.get(identity_of(claim))
@@ -441,17 +435,6 @@ class AssumedVolumes:
         if node_name is not None:
             self._selected_nodes[key] = node_name
         return before
-
-    def promised_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        volumes = self.of_class[volume_rules.claim_class(claim)]
-        return next((volumes.volumes[index] for index in volumes.promised_to(claim)), None)
-
-    def provision(self, claim: PersistentVolumeClaim, reach: BoolArray) -> None:
-        self._reach.setdefault(identity_of(claim), reach)
-
-    def reach(self, claim: PersistentVolumeClaim) -> BoolArray | None:
-        """Return which nodes reach the volume that was provisioned for a claim; None where it has none yet."""
-        return self._reach.get(identity_of(claim))
 
     def changed_objects(
         self, claims: Mapping[volume_rules.ClaimKey, PersistentVolumeClaim]

@@ -33,6 +33,7 @@ from kplan.plugins.volume_binding.catalogue import (
     VolumeCatalogue,
     can_provision,
     claim_nanos,
+    identity_of,
 )
 from kplan.rules.resources import NANO
 from kplan.rules.volumes import MIGRATED, STORAGE, TranslationError, claim_class, in_tree_plugin, translated_affinity
@@ -163,7 +164,7 @@ class VolumeFinder:
         pending = np.ones(len(self.nodes), np.bool_) if failed is None else ~failed
         to_match = []
         for claim in claims:
-            reach = self.assumed.reach(claim)
+            reach = self.assumed.reach.get(identity_of(claim))
             if reach is not None:
                 finding.reject(pending & ~reach, NODE_CONFLICT)
                 pending &= reach

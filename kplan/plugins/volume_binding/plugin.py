@@ -235,13 +235,15 @@ class VolumeBinding:
         for claim in () if isinstance(claims, str) else claims:
             if volume_rules.is_fully_bound(claim):
                 continue
-            volume = self.assumed.promised_volume(claim)
-            if volume is not None:
-                bound.append(bound_to(volume, claim))
+            volumes = self.assumed.of_class[volume_rules.claim_class(claim)]
+            promised = volumes.promised_to(claim)
+            if promised:
+                bound.append(bound_to(volumes.volumes[promised[0]], claim))
             elif self.assumed.selected_node(claim) == self.nodes.names[row]:
                 storage_class = self.listers.storage_classes.get(volume_rules.claim_class(claim))
                 driver = "" if storage_class is None else storage_class.provisioner
-                self.assumed.provision(claim, self.finder.provisioning.reach(driver, row))
+                reach = self.finder.provisioning.reach(driver, row)
+                self.assumed.reach.setdefault(identity_of(claim), reach)
         return tuple(bound)
 
     def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
