@@ -57,10 +57,7 @@ def _escaped(character: str) -> str:
 
 
 def shown(document: T) -> T:
-    """Return a document (builtins, structs, dataclasses) with every text in it :func:`visible`.
-
-    It is the same one if all are so already.
-    """
+    """Return a document (builtins, structs, dataclasses) with every text :func:`visible`; itself if all are so."""
     if not _needs_a_look(_encode(document)):
         return document
     visible_document: T = _shown(document)

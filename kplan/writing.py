@@ -34,10 +34,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_file(path: str | Path, content: bytes, *, mode: int = PUBLIC) -> None:
-    """Write a file; the mode is for a new one.
-
-    Raises UsageError when it cannot be written: what was there before is as it was.
-    """
+    """Write a file, a new one with this mode; raises UsageError when it cannot be written and stays as it was."""
     target = Path(path)
     try:
         _check(target)

@@ -280,10 +280,7 @@ def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
 
 
 def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[WeightedTerm, ...]:
-    """Compile preferred terms, except for those of weight 0 or without expressions.
-
-    Raises InvalidSelector with all errors of all terms.
-    """
+    """Compile terms of some weight with expressions; raises InvalidSelector with all errors of all terms."""
     compiled = tuple(
         WeightedTerm(compile_term(term.preference, f"{path}[{index}]"), term.weight)
         for index, term in enumerate(terms)

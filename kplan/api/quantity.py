@@ -81,34 +81,22 @@ class _Parsed(NamedTuple):
 
 
 def value(quantity: QuantityLike) -> int:
-    """Return whole units as int64, rounded up away from zero (upstream Quantity.Value).
-
-    Raises InvalidQuantity if the text is not a quantity.
-    """
+    """Return whole units as int64, rounded away from zero (upstream Value); raises InvalidQuantity."""
     return _scaled(str(quantity), 0)
 
 
 def milli_value(quantity: QuantityLike) -> int:
-    """Return thousandths as int64, rounded up away from zero (upstream Quantity.MilliValue).
-
-    Raises InvalidQuantity if the text is not a quantity.
-    """
+    """Return thousandths as int64, rounded away from zero (upstream MilliValue); raises InvalidQuantity."""
     return _scaled(str(quantity), -3)
 
 
 def parse(quantity: QuantityLike) -> Quantity:
-    """Return the exact amount, which can be added and compared without rounding.
-
-    Raises InvalidQuantity if the text is not a quantity.
-    """
+    """Return the exact amount, to be added and compared without rounding; raises InvalidQuantity."""
     return _exact(str(quantity))
 
 
 def canonical(quantity: QuantityLike) -> str:
-    """Return the text that an API server prints: no fraction, and the largest suffix without a loss.
-
-    Raises InvalidQuantity if the text is not a quantity.
-    """
+    """Return the text of an API server: no fraction, the largest suffix without a loss; raises InvalidQuantity."""
     return str(parse(quantity))
 
 
@@ -226,10 +214,7 @@ _LEAST_BYTES = 1 << 20  #: plain numbers below this are as often counts as bytes
 
 
 def readable(quantity: str) -> str:
-    """Return a quantity of bytes in the largest suitable unit; another quantity unchanged.
-
-    The number is rounded to a tenth, so it is only for display.
-    """
+    """Return bytes in the largest suitable unit, rounded to a tenth for display; another quantity unchanged."""
     match = re.fullmatch(_BYTES, quantity)
     if match is None:
         return quantity

@@ -182,10 +182,7 @@ class DeviceTaint(AnyTaint, frozen=True):
 
 
 class DeviceAttribute(KubeStruct, frozen=True):
-    """One attribute of a device: exactly one of the fields is set.
-
-    The plural fields belong to the feature DRAListTypeAttributes.
-    """
+    """One attribute of a device: one of the fields is set, the plural ones with the gate DRAListTypeAttributes."""
 
     int_value: int | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")

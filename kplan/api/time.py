@@ -21,10 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_micros(text: str) -> int:
-    """Return microseconds since 1970 in UTC; digits beyond the microsecond are cut off.
-
-    Raises ValueError if the text is not an RFC 3339 time.
-    """
+    """Return microseconds since 1970 in UTC, further digits cut off; raises ValueError for no RFC 3339 time."""
     if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":
         # The quick way for nearly all times; a cluster has at least one per pod.
         with suppress(ValueError):
@@ -70,10 +67,7 @@ _MOST_TEXT: Final = 4_000  # Python reads no longer numbers
 
 
 def parse_duration(text: str) -> Nanoseconds | None:
-    """Read a Go duration such as `90s`, `1m30s`, `-1.5h` or `0`; None when it is not one.
-
-    A fraction is cut to whole nanoseconds, as Go does.
-    """
+    """Read a Go duration such as `1m30s`, `-1.5h` or `0`, cut to whole nanoseconds; None when it is not one."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return Nanoseconds(0)

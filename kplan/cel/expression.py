@@ -378,10 +378,7 @@ class DeviceExpression:
         self.reads = None if pieces.reads_all else Reads(*by_field)
 
     def matches(self, device: DeviceView) -> bool:
-        """Return whether a device is selected.
-
-        Raises CelError, CostLimitError if the expression fails on the device or costs too much.
-        """
+        """Return whether a device is selected; raises CelError, CostLimitError if it fails or costs too much."""
         if self.unsupported:
             raise UnsupportedError(self.unsupported)
         try:

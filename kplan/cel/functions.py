@@ -471,16 +471,13 @@ _Overload = dict[str, object]
 
 
 class _Signature(msgspec.Struct):
-    """A signature: ``|`` is between alternatives, brackets are around what may be left out.
-
-    One without a result is declared by the library.
-    """
+    """A signature: ``|`` is between alternatives, brackets around what may be left out."""
 
     name: str
     receiver: str | None
     parameters: list[list[str]]
     n_required: int
-    result: str | None
+    result: str | None  #: None where the library declares it
 
     @staticmethod
     def read(text: str) -> _Signature:

@@ -348,11 +348,7 @@ def _compiled(expression: str) -> Any:
 
 
 def evaluate(expression: str, **variables: Value) -> Value:
-    """Return a value in the library's form; an optional becomes a list with one element or none."""
-    """Return the value of an expression of kplan's own, which is compiled once.
-
-    Raises CelError, CostLimitError if it fails.
-    """
+    """Return the value of an expression of kplan's own, compiled once; raises CelError, CostLimitError if it fails."""
     return _run(_compiled(expression), variables)
 
 
@@ -372,6 +368,7 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
 
 
 def _to_cel(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of value
+    """Return a value in the library's form; an optional becomes a list with one element or none."""
     match value:
         case str():
             return _text_to_cel(value)

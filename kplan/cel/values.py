@@ -97,10 +97,7 @@ class Semver(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse_tolerant(cls, text: str) -> Semver:
-        """Return a version that may have a leading ``v``, leading zeros and fewer than three numbers.
-
-        Raises CelError if the text is no such version.
-        """
+        """Return a version that may have a leading ``v``, leading zeros and fewer numbers; raises CelError."""
         parts = text.removeprefix("v").split(".", 2)
         for index, part in enumerate(parts):
             if len(part) > 1:
@@ -179,10 +176,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def compare(operator: str, left: Value, right: Value) -> int:
-    """Return -1, 0 or 1 for the order of two numbers, strings, bytes or booleans.
-
-    Raises CelError if the two have no order.
-    """
+    """Return -1, 0 or 1 for the order of numbers, strings, bytes or booleans; raises CelError if there is none."""
     numbers = isinstance(left, int | float) and isinstance(right, int | float)
     if numbers and isinstance(left, bool) == isinstance(right, bool):
         if left != left or right != right:  # noqa: PLR0124 - the test for NaN

@@ -299,10 +299,7 @@ def read_configuration(
 
 
 def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
-    """Return the configuration as another release reads the same file.
-
-    Raises ConfigError when that release refuses it.
-    """
+    """Return the configuration as another release reads the same file; raises ConfigError when that refuses it."""
     if config.release == release:
         return config
     if config.document is None:

@@ -44,10 +44,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load_schema(kind: str) -> dict[str, Any]:
-    """Return the schema of a kind, complete with the definitions that it refers to.
-
-    Raises UsageError when there is no such kind.
-    """
+    """Return the schema of a kind with the definitions that it refers to; raises UsageError for no kind."""
     if kind not in KINDS:
         raise UsageError(f"no document is of kind {kind!r}", hint=choice_hint(kind, SCHEMA_KINDS, 0.4))
     return schema_of(struct_of(kind), _completed)

@@ -177,10 +177,7 @@ class Item(msgspec.Struct, frozen=True):
         return (self.path, self.document, self.json_path) == (other.path, other.document, other.json_path)
 
     def decode(self, target: type[S]) -> S:
-        """Decode the object.
-
-        Raises kplan.api.decode.DecodeError with every problem; :meth:`locate` gives each its place in the file.
-        """
+        """Decode the object; raises DecodeError with every problem, to which :meth:`locate` gives its place."""
         if isinstance(self.content, msgspec.Raw):
             return decode.decode(self.content, target)
         return decode.convert(self.content, target)

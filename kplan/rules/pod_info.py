@@ -234,10 +234,7 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @_DerivedOnce
     def host_ports(self) -> tuple[HostPort, ...]:
-        """Host ports of the pod's containers and sidecars.
-
-        Upstream: pkg/scheduler/util/utils.go GetHostPorts.
-        """
+        """Host ports of the pod's containers and sidecars (upstream util/utils.go GetHostPorts)."""
         spec = self.pod.spec
         running = [container for container in spec.init_containers if container.restart_policy == "Always"]
         return tuple(

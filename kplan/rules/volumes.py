@@ -131,20 +131,14 @@ def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
 
 
 def inline_handle(volume: Volume) -> str:
-    """Return the CSI handle of a pod's inline volume of a migrated type.
-
-    Raises TranslationError when the volume cannot be translated.
-    """
+    """Return the CSI handle of a pod's inline volume of a migrated type; raises TranslationError."""
     if volume.gce_persistent_disk is not None:
         return _gce_zonal(_UNSPECIFIED, volume.gce_persistent_disk.pd_name)
     return _plain_handle(volume)
 
 
 def volume_handle(volume: PersistentVolume) -> str:
-    """Return the CSI handle of a persistent volume of a migrated type.
-
-    Raises TranslationError when the volume cannot be translated.
-    """
+    """Return the CSI handle of a persistent volume of a migrated type; raises TranslationError."""
     spec = volume.spec
     if spec.gce_persistent_disk is None:
         return _plain_handle(spec)

@@ -202,10 +202,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def parse_gates(text: str) -> dict[str, bool]:
-    """Parse ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does.
-
-    Raises UsageError when a part is not of that form.
-    """
+    """Parse ``NAME=BOOL,…`` as kube-scheduler's ``--feature-gates`` does; raises UsageError for another form."""
     gates: dict[str, bool] = {}
     for part in text.split(","):
         name, separator, value = (word.strip() for word in part.partition("="))
