@@ -24,12 +24,7 @@ from kplan.changes.base import (
     pod_of,
     target_of,
 )
-from kplan.changes.remedy import (
-    WEIGHTS,
-    LowerReplicas,
-    Remedy,
-    weight_of,
-)
+from kplan.changes.remedy import WEIGHTS, LowerReplicas, Remedy, weight_of
 from kplan.errors import UsageError
 from kplan.facts import Count, Document, LimitChange, QuotaRaise
 from kplan.health.words import quota_command

@@ -20,16 +20,14 @@ def patch_of(  # noqa: C901 - one case a field, in one place
 ) -> dict[str, Any]:
     """Return the patch of a template's ``spec`` that changes its pods as one pod was changed.
 
-    Parameters
-    ----------
-    template : of the pod's workload, or the pod itself; it may lack what admission adds to pods
+    `template` is of the pod's workload, or the pod itself; it may lack what admission adds to pods.
     """
     patch: dict[str, Any] = {}
     before, after = old.spec, new.spec
-    for field in ("containers", "init_containers"):
-        changed = _containers(getattr(before, field), getattr(after, field))
-        if changed:
-            patch["containers" if field == "containers" else "initContainers"] = changed
+    if containers := _containers(before.containers, after.containers):
+        patch["containers"] = containers
+    if containers := _containers(before.init_containers, after.init_containers):
+        patch["initContainers"] = containers
     if after.resources != before.resources:
         patch["resources"] = _resources(before.resources, after.resources)
     if after.node_selector != before.node_selector:
@@ -58,12 +56,11 @@ def patch_of(  # noqa: C901 - one case a field, in one place
 
 
 def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> list[dict[str, Any]]:
-    changed = []
-    for old, new in zip(before, after, strict=True):
-        if old.resources == new.resources:
-            continue
-        changed.append({"name": new.name, "resources": _resources(old.resources, new.resources)})
-    return changed
+    return [
+        {"name": new.name, "resources": _resources(old.resources, new.resources)}
+        for old, new in zip(before, after, strict=True)
+        if old.resources != new.resources
+    ]
 
 
 def _resources(before: ResourceRequirements | None, after: ResourceRequirements | None) -> dict[str, Any]:

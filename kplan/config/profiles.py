@@ -82,12 +82,7 @@ def expand(
 
     At a point come first the plugins of its own list that `multiPoint` enables too, in the order of that list; then
     those that only `multiPoint` enables; then the rest of the own list. Weights stand at `score` and `placement_score`,
-    where a weight of 0 or none counts 1.
-
-    Parameters
-    ----------
-    sets : the merged sets; every plugin in them is one of `implements`
-    place : that of the plugin sets, for problems of default entries
+    where a weight of 0 or none counts 1. Every plugin of the merged sets, which stand at `place`, is in `implements`.
     """
     multi_point = sets.get(MULTI_POINT, PointSet()).enabled
     expanded = {}

@@ -143,7 +143,7 @@ class Verdict(Document, frozen=True, kw_only=True):
         return [event for event in self.counted if event.object == name]
 
 
-def to_json(document: Document) -> str:
+def to_json(document: object) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
@@ -183,17 +183,9 @@ class Report(Head, frozen=True, kw_only=True):
     def rows(self, of: str = "") -> list[dict[str, Any]]:
         """Return a list of the document as rows with the same columns, for ``pandas.DataFrame(answer.rows())``.
 
-        Columns are named as in JSON, with dots before fields of fields: ``pod.name``. What is a table itself is left
-        out; it has rows of its own.
-
-        Parameters
-        ----------
-        of : the field with the list, such as ``workloads``; empty for the main one, such as the placements
-
-        Raises
-        ------
-        UsageError
-            When there is no such list.
+        `of` is the field with the list, such as ``workloads``; empty for the main one, such as the placements. Columns
+        are named as in JSON, with dots before fields of fields: ``pod.name``. What is a table itself is left out; it
+        has rows of its own. Raises UsageError when there is no such list.
         """
         lists = {path: items for path, items in _lists(self) if path.partition(".")[0] not in Report.__struct_fields__}
         name = of or self.TABLE or next(iter(lists), "")

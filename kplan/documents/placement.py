@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.api.names import PodKey, object_name
+from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.documents.base import Report
 from kplan.documents.nodes import ClusterMap, NewNodeRef, NodeChanges, RightSizing
@@ -27,12 +27,11 @@ class TopologyDomain(Document, frozen=True, kw_only=True):
     value: str
 
 
-class EvictedGroup(Document, frozen=True, kw_only=True):
-    """A group of which pods leave."""
+class InNamespace(Document, frozen=True):
+    """Something by namespace and name."""
 
     namespace: str
     name: str
-    pods: Count
 
     @property
     def key(self) -> str:
@@ -40,11 +39,15 @@ class EvictedGroup(Document, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
-class GroupPlan(Document, frozen=True, kw_only=True):
+class EvictedGroup(InNamespace, frozen=True, kw_only=True):
+    """A group of which pods leave."""
+
+    pods: Count
+
+
+class GroupPlan(InNamespace, frozen=True, kw_only=True):
     """What becomes of a PodGroup, as one thing."""
 
-    namespace: str
-    name: str
     policy: Literal["gang", "basic"] | UnsetType = UNSET  #: absent where the cluster has no such PodGroup
     #: how many pods of a gang must fit at the same time; absent for other policies
     min_count: Count | UnsetType = UNSET
@@ -67,11 +70,6 @@ class GroupPlan(Document, frozen=True, kw_only=True):
     because: str = ""
     #: the least changes that would let the group run, the smallest first; each was tried with the whole group
     remedies: tuple[Remedy, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """NAMESPACE/NAME."""
-        return f"{self.namespace}/{self.name}"
 
 
 class Luck(Document, frozen=True, kw_only=True):
@@ -100,21 +98,14 @@ class Origin(Document, frozen=True):
         return object_name(self.kind, namespace, self.name)
 
 
-class PodRef(Document, frozen=True):
+class PodRef(InNamespace, frozen=True):
     """The pod that is placed."""
 
-    namespace: str
-    name: str
     uid: str
     priority: int
     scheduler_name: str
     #: the manifest of the pod; absent for a pod of the snapshot
     origin: Origin | UnsetType = field(name="from", default=UNSET)
-
-    @property
-    def key(self) -> str:
-        """NAMESPACE/NAME."""
-        return PodKey(self.namespace, self.name).key
 
     @property
     def owner_key(self) -> str:

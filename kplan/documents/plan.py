@@ -11,7 +11,7 @@ from kplan.api.names import PodKey, WorkloadRef
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
 from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
-from kplan.documents.placement import GroupPlan, Luck, PodPlacement, Summary, Unlisted
+from kplan.documents.placement import GroupPlan, InNamespace, Luck, PodPlacement, Summary, Unlisted
 from kplan.facts import Count, Document, Percent, Positive
 from kplan.health.workloads import AtPresent
 
@@ -204,11 +204,8 @@ class QueueReport(Report, frozen=True, kw_only=True):
     queue: tuple[QueueEntry, ...]  #: pods that are tried in the order of their turns, then those that are not tried
 
 
-class WavePodRef(Document, frozen=True, kw_only=True):
+class WavePodRef(InNamespace, frozen=True):
     """A pod by namespace and name."""
-
-    namespace: str
-    name: str
 
 
 WaveOutcome = Literal["Scheduled", "Unschedulable", "Gated", "Error", "Evicted"]

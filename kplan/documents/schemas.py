@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api.names import choice_hint
 from kplan.catalogue import REPORTS
-from kplan.documents.base import Head, Report
+from kplan.documents.base import to_json
 from kplan.errors import UsageError
 from kplan.reading.arguments import descriptions
 
@@ -29,14 +29,8 @@ KINDS: Mapping[str, str] = {
 Complete = Callable[[dict[str, Any], type[msgspec.Struct] | None], dict[str, Any]]
 
 
-def struct_of(kind: str) -> type[Head]:
-    struct: type[Head] = getattr(import_module(KINDS[kind]), kind)
-    return struct
-
-
-def report_struct(kind: str) -> type[Report]:
-    struct: type[Report] = getattr(import_module(REPORTS[kind]), kind)
-    return struct
+def struct_of(kind: str) -> Any:
+    return getattr(import_module(KINDS[kind]), kind)
 
 
 SCHEMA_KINDS = tuple(sorted(KINDS))
@@ -51,12 +45,7 @@ def load_schema(kind: str) -> dict[str, Any]:
 
 
 def schema_of(root: type[msgspec.Struct], complete: Complete) -> dict[str, Any]:
-    """Return the schema of a struct, with the definitions that it refers to.
-
-    Parameters
-    ----------
-    complete : turns msgspec's schema of each struct into the one that is published
-    """
+    """Return the schema of a struct, with those that it refers to; `complete` makes msgspec's the published ones."""
     structs = _structs_in(msgspec.inspect.type_info(root))
     uses = Counter(struct.__name__ for struct in structs)
     # msgspec names structs of the same name by their modules.
@@ -82,7 +71,7 @@ def _name_with_family(struct: type[msgspec.Struct]) -> str:
 
 def schema_text(kind: str) -> str:
     """Return the schema of a kind as JSON text; raises UsageError when there is none."""
-    return msgspec.json.format(msgspec.json.encode(load_schema(kind)), indent=2).decode() + "\n"
+    return to_json(load_schema(kind)) + "\n"
 
 
 def _structs_in(kind: Any) -> set[type[msgspec.Struct]]:

@@ -13,6 +13,7 @@ from msgspec import inspect
 from kplan.api import decode
 from kplan.api.names import choice_hint
 from kplan.catalogue import QUESTIONS
+from kplan.documents.base import to_json
 from kplan.documents.schemas import describe, schema_of, summary
 from kplan.errors import InputError, Problem, UsageError
 from kplan.questions.base import Question, question_type
@@ -28,7 +29,7 @@ def question_schema(kind: str) -> dict[str, Any]:
 
 
 def schema_text(kind: str) -> str:
-    return msgspec.json.format(msgspec.json.encode(question_schema(kind)), indent=2).decode() + "\n"
+    return to_json(question_schema(kind)) + "\n"
 
 
 def _completed(schema: dict[str, Any], struct: type[msgspec.Struct] | None) -> dict[str, Any]:

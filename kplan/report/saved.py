@@ -7,7 +7,7 @@ from typing import Any
 from kplan.api.decode import DecodeError, convert, describe
 from kplan.catalogue import REPORTS as ALL_KINDS
 from kplan.documents.base import Report
-from kplan.documents.schemas import report_struct
+from kplan.documents.schemas import struct_of
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_document
 from kplan.reading.files import REPORTS
@@ -30,7 +30,8 @@ def read_report(path: str) -> Report:
         value = read.value()
         strange = _strange(value)
         if strange is None:
-            return convert(_with_kinds(value), report_struct(value["kind"]))
+            report: Report = convert(_with_kinds(value), struct_of(value["kind"]))
+            return report
     except DecodeError as error:
         raise InputError(
             [

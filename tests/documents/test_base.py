@@ -7,7 +7,7 @@ import pytest
 
 from kplan.documents.base import Counted, Verdict, to_json
 from kplan.documents.placement import Origin, PodRef
-from kplan.documents.schemas import KINDS, REPORTS, report_struct, struct_of
+from kplan.documents.schemas import KINDS, REPORTS, struct_of
 from kplan.facts import Document
 
 WEB = PodRef("shop", "web-0", "u", 0, "default-scheduler", Origin("web.yaml", 1, "Deployment", "web"))
@@ -51,5 +51,5 @@ def test_every_kind_is_a_struct_of_its_name(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", REPORTS)
 def test_every_report_starts_alike(kind: str) -> None:
-    fields = report_struct(kind).__struct_fields__
+    fields = struct_of(kind).__struct_fields__
     assert fields[3:9] == ("generated_at", "sentence", "snapshot", "scheduler", "verdict", "warnings")
