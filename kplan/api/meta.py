@@ -1,7 +1,4 @@
-"""The base classes of all Kubernetes structs.
-
-Objects, their metadata and label selectors (k8s.io/apimachinery meta/v1).
-"""
+"""The base classes of all structs of Kubernetes: objects, their metadata and label selectors (apimachinery meta/v1)."""
 
 import typing
 from collections.abc import Iterable, Iterator

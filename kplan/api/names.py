@@ -1,7 +1,6 @@
-"""Names of objects, label keys and values.
+"""Names of objects, label keys and values, checked with the API machinery's messages, and those that resemble others.
 
-Pods and workloads by name, as values: the one place that writes and reads ``KIND/NAMESPACE/NAME``. Names are validated
-with the API machinery's messages; and which of many names resembles another.
+Pods and workloads by name are values: the one place that writes and reads ``KIND/NAMESPACE/NAME``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Dynamic resource allocation (``resource.k8s.io``).
-
-Claims, classes, and the devices that drivers publish in slices.
-"""
+"""Dynamic resource allocation (``resource.k8s.io``): claims, classes, and the devices that drivers publish."""
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr

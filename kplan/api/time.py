@@ -1,7 +1,4 @@
-"""Kubernetes times (RFC 3339, integer microseconds since 1970 inside) and Go durations (``1m30s``.
-
-Whole nanoseconds inside).
-"""
+"""Kubernetes times (RFC 3339; inside, microseconds since 1970) and Go durations (``1m30s``; inside, nanoseconds)."""
 
 from __future__ import annotations
 

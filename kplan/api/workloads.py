@@ -1,7 +1,4 @@
-"""Workloads and what steers them.
-
-Apps/v1, batch/v1, autoscaling and policy/v1, with the fields that pods and controllers depend on.
-"""
+"""Workloads and what steers them: apps/v1, batch/v1, autoscaling and policy/v1, as far as pods depend on them."""
 
 from msgspec import field
 

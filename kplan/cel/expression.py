@@ -1,7 +1,4 @@
-"""Device selectors.
-
-Split into programs for the CEL library and calls that Kubernetes defines, compiled, and what they read of a device.
-"""
+"""Device selectors, split into programs for the CEL library and calls that Kubernetes defines, and what they read."""
 
 from __future__ import annotations
 

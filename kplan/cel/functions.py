@@ -54,9 +54,9 @@ Network = IPv4Interface | IPv6Interface
 
 
 def _is_valid(read: Callable[..., object]) -> Callable[..., bool]:
-    def test(text: str, *options: Value) -> bool:
+    def test(*values: Value) -> bool:
         try:
-            read(text, *options)
+            read(*values)
         except CelError:
             return False
         return True
@@ -80,12 +80,8 @@ def _approximate(value: Quantity) -> float:
         return math.inf if value.nanos > 0 else -math.inf
 
 
-def _is_integer(value: Quantity) -> bool:
-    return value.nanos % _NANO == 0 and abs(value.nanos // _NANO) <= MAX_INT64
-
-
 def _as_integer(value: Quantity) -> int:
-    if not _is_integer(value):
+    if value.nanos % _NANO or abs(value.nanos // _NANO) > MAX_INT64:
         raise CelError("cannot convert value to integer")
     return value.nanos // _NANO
 
@@ -183,14 +179,6 @@ def _port(url: SplitResult) -> str:
     return "" if url.port is None else str(url.port)
 
 
-def _hostname(url: SplitResult) -> str:
-    return _host(url).removesuffix(f":{_port(url)}").strip("[]")
-
-
-def _escaped_path(url: SplitResult) -> str:
-    return quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._")
-
-
 _Check = Callable[[str], Sequence[str]]
 
 _DNS_1035_LABEL = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -268,7 +256,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sign(kubernetes.Quantity): int": lambda amount: sign(amount.nanos, 0),
     "kubernetes.Quantity.asApproximateFloat(): double": _approximate,
     "kubernetes.Quantity.asInteger(): int": _as_integer,
-    "kubernetes.Quantity.isInteger(): bool": _is_integer,
+    "kubernetes.Quantity.isInteger(): bool": _is_valid(_as_integer),
     "kubernetes.Quantity.add(kubernetes.Quantity|int): kubernetes.Quantity": lambda x, y: x.plus(_amount(y)),
     "kubernetes.Quantity.sub(kubernetes.Quantity|int): kubernetes.Quantity": lambda x, y: x.minus(_amount(y)),
     **{
@@ -311,9 +299,9 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "isURL(string): bool": _is_valid(read_url),
     "kubernetes.URL.getScheme(): string": lambda url: url.scheme,
     "kubernetes.URL.getHost(): string": _host,
-    "kubernetes.URL.getHostname(): string": _hostname,
+    "kubernetes.URL.getHostname(): string": lambda url: _host(url).removesuffix(f":{_port(url)}").strip("[]"),
     "kubernetes.URL.getPort(): string": _port,
-    "kubernetes.URL.getEscapedPath(): string": _escaped_path,
+    "kubernetes.URL.getEscapedPath(): string": lambda url: quote(unquote(url.path), safe="/:@!$&'()*+,;=~-._"),
     "kubernetes.URL.getQuery(): map<string,list<string>>": lambda url: parse_qs(url.query, keep_blank_values=True),
     **{f"format.{name}(): kubernetes.NamedFormat": partial(Format, title) for name, (title, _) in _FORMATS.items()},
     "format.named(string): optional_type<kubernetes.NamedFormat>": _named,
@@ -328,10 +316,6 @@ _MAX_TEXT = 65_536
 _CAPTURING = re.compile(
     r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*+(?:\]|\\?\Z)|(\((?!\?)|\(\?P?<\w+>)", re.DOTALL
 )
-
-
-def _sum(items: list[Value]) -> Value:
-    return reduce(lambda left, right: evaluate("left + right", left=left, right=right), items) if items else 0
 
 
 def _extreme(name: str, direction: int) -> Callable[[list[Value]], Value]:
@@ -414,7 +398,9 @@ def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
 
 _PLAIN: dict[str, Callable[..., Value]] = {
     "isSorted(list)": lambda items: all(compare("isSorted", *pair) <= 0 for pair in pairwise(items)),
-    "sum(list)": _sum,
+    "sum(list)": lambda items: (
+        reduce(lambda left, right: evaluate("left + right", left=left, right=right), items) if items else 0
+    ),
     "min(list)": _extreme("min", -1),
     "max(list)": _extreme("max", 1),
     "list<~A>.indexOf(~A): int": _position(1),

@@ -1,7 +1,4 @@
-"""The problems of a configuration, in kube-scheduler's words and under its field.
-
-Documents that people pass by mistake.
-"""
+"""The problems of a configuration, in kube-scheduler's words and under its field; documents passed by mistake."""
 
 from __future__ import annotations
 

@@ -94,18 +94,12 @@ def read_documents(
     expected: str = "",
     notes: list[Problem] | None = None,
 ) -> Iterator[Document]:
-    """Yield every document of a file, a directory (recursively, by name) or ``-``.
+    """Yield every document of a file, a directory (recursively, by name) or ``-``; `problems` receives all problems.
 
-    Parameters
-    ----------
-    source : a path or ``-``
-    problems : receives all problems
-    limits : how much one file may hold
-    stdin : the stream behind ``-``; standard input if not given
-    progress : called from time to time with the file, the bytes read and the total, where that is known
-    expected : what the file should be, for hints: "a kubeconfig"; Kubernetes objects if not given, and then it is read
-        no further if its first megabyte has none
-    notes : of a dump, which may be a tar archive; receives the empty files of its folders, which are passed over
+    The stream behind ``-`` is `stdin`, or else standard input. `progress` is called from time to time with the file,
+    the bytes read and the total, where that is known. What the file should be stands in hints: `expected` is such as "a
+    kubeconfig"; without it these are Kubernetes objects, and a file is read no further if its first megabyte has none.
+    A dump, which may be a tar archive, has `notes`, which receive its empty files.
     """
     read = _Reader(problems, limits, expected, stdin, progress)
     if str(source) == STANDARD_INPUT:
@@ -128,13 +122,8 @@ def read_documents(
     n_known = len(problems)
     files = files_below(path, problems)
     if not files and len(problems) == n_known:
-        problems.append(
-            Problem(
-                "the directory holds no .json, .yaml or .yml file",
-                path=str(path),
-                hint="name a directory with Kubernetes objects, such as kubectl cluster-info dump writes",
-            )
-        )
+        hint = "name a directory with Kubernetes objects, such as kubectl cluster-info dump writes"
+        problems.append(Problem("the directory holds no .json, .yaml or .yml file", path=str(path), hint=hint))
     for file in files:
         yield from read.file(file, notes)
 

@@ -1,8 +1,7 @@
 """Kubernetes objects in documents, with lists, also nested ones, split into their items.
 
-Large lists of objects in JSON, as kubectl writes them, read piece by piece: their text is never held as a whole.
-
-What is not plainly such a list, or has any problem, is left to those who read the whole file and say where it is wrong.
+Large lists in JSON, as kubectl writes them, are read piece by piece, so that their text is never held as a whole; what
+is not plainly such a list, or has any problem, is left to those who read the whole file and say where it is wrong.
 """
 
 from __future__ import annotations

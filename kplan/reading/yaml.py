@@ -1,13 +1,10 @@
-"""The lines of a document in YAML, from the events of its parser.
+"""A YAML parser as in the API machinery: every document becomes JSON-like builtins, with the line of every field.
 
-The values of scalars in YAML, as go-yaml resolves them and Go then writes them as JSON.
+Parsed by libyaml event by event; scalars are resolved as go-yaml does it, and as Go then writes them as JSON. Unlike
+PyYAML's safe loader, times stay texts, ``1:30`` is no number, keys become strings, and aliases count with the size of
+their value, so that a few lines cannot expand to gigabytes.
 
 Upstream: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml convertToJSONableObject.
-
-A YAML parser as in the API machinery: every document becomes JSON-like builtins.
-
-Parsed by libyaml event by event. Unlike PyYAML's safe loader, times stay texts, ``1:30`` is no number, keys become
-strings, and aliases count with the size of their value, so that a few lines cannot expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -24,6 +21,7 @@ from typing import Any
 
 import yaml
 
+from kplan.api.decode import DEEP_HINT
 from kplan.reading.files import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
 
 _MAX_LINED = 16 << 20  #: longer documents are lists of a whole cluster; parsing them again would take too long
@@ -160,9 +158,8 @@ def key_text(value: Any, event: yaml.Event) -> str:
         return str(value)
     if isinstance(value, float):
         return _float_key(value)
-    raise Refused(
-        "a key must be a string", event, hint="render templates first; values that start with { or [ need quotes"
-    )
+    hint = "render templates first; values that start with { or [ need quotes"
+    raise Refused("a key must be a string", event, hint=hint)
 
 
 def _float_key(value: float) -> str:
@@ -321,12 +318,9 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" at column {mark.column + 1}" if mark else ""
-        raise YamlProblem(
-            f"not valid YAML: {error.problem or error.context}{place}",
-            number + 1,
-            hint=_hint(data, mark),
-            line=mark.line + 1 if mark else None,
-        ) from None
+        message = f"not valid YAML: {error.problem or error.context}{place}"
+        line = mark.line + 1 if mark else None
+        raise YamlProblem(message, number + 1, hint=_hint(data, mark), line=line) from None
     except yaml.reader.ReaderError as error:
         line = data.count(b"\n", 0, error.position) + 1
         message = f"not valid YAML: the character U+{int(error.character):04X} is not allowed"
@@ -377,28 +371,18 @@ class _Builder:
 
     def _open(self, event: yaml.CollectionStartEvent, value: Any) -> None:
         if len(self._stack) >= self._max_depth:
-            raise Refused(
-                f"nested deeper than {self._max_depth} levels",
-                event,
-                hint="objects are nested some ten levels deep; check for brackets that are not closed",
-            )
+            raise Refused(f"nested deeper than {self._max_depth} levels", event, hint=DEEP_HINT)
         self._stack.append(_Node(value, event))
 
     def _take_alias(self, event: yaml.AliasEvent) -> None:
         if event.anchor not in self._anchors:
-            raise Refused(
-                f"alias *{event.anchor} refers to nothing before it",
-                event,
-                hint=f"define &{event.anchor} before it, or put quotes around a text that starts with *",
-            )
+            hint = f"define &{event.anchor} before it, or put quotes around a text that starts with *"
+            raise Refused(f"alias *{event.anchor} refers to nothing before it", event, hint=hint)
         value, size = self._anchors[event.anchor]
         self._unfolded += size
         if self._unfolded > 10 * self._written + _ALIAS_ALLOWANCE:
-            raise Refused(
-                f"aliases expand to more than {self._unfolded} values",
-                event,
-                hint="write the values out, or use fewer anchors",
-            )
+            message = f"aliases expand to more than {self._unfolded} values"
+            raise Refused(message, event, hint="write the values out, or use fewer anchors")
         self._put(value, size, event)
 
     def _put(self, value: Any, size: int, event: yaml.Event) -> None:
@@ -428,11 +412,8 @@ def _merge(node: _Node, value: Any, event: yaml.Event) -> None:
     """Take over the entries of other mappings; go-yaml lets whatever is written later win, own keys as well."""
     several = [value] if isinstance(value, dict) else value
     if not isinstance(several, list) or not all(isinstance(merged, dict) for merged in several):
-        raise Refused(
-            "map merge requires map or sequence of maps as the value",
-            event,
-            hint='put quotes around "<<" where it is no merge key',
-        )
+        hint = 'put quotes around "<<" where it is no merge key'
+        raise Refused("map merge requires map or sequence of maps as the value", event, hint=hint)
     for merged in reversed(several):
         node.merged |= merged.keys() - node.value.keys()
         node.value.update(merged)
@@ -445,21 +426,15 @@ def _is_merge(event: yaml.Event) -> bool:
 def _check_question_mark(event: yaml.ScalarEvent) -> None:
     """Refuse a question mark in a plain text within brackets, where go-yaml takes it for the sign of a key."""
     if not event.style and not event.value.startswith("?"):
-        raise Refused(
-            f"not valid YAML: did not find expected ',' or ']' after {event.value.partition('?')[0][:40]!r}",
-            event,
-            hint="put quotes around a text with a question mark that stands in brackets",
-        )
+        message = f"not valid YAML: did not find expected ',' or ']' after {event.value.partition('?')[0][:40]!r}"
+        raise Refused(message, event, hint="put quotes around a text with a question mark that stands in brackets")
 
 
 def _check_version(event: yaml.Event) -> None:
     version = getattr(event, "version", None)
     if version not in (None, (1, 1)):
-        raise Refused(
-            f"YAML {version[0]}.{version[1]} is a version that Kubernetes does not read",
-            event,
-            hint="remove the line that starts with %YAML",
-        )
+        message = f"YAML {version[0]}.{version[1]} is a version that Kubernetes does not read"
+        raise Refused(message, event, hint="remove the line that starts with %YAML")
 
 
 def _hint(data: bytes | str, mark: yaml.Mark | None) -> str:

@@ -1,6 +1,4 @@
-"""A pod with what scheduling derives from it, computed when first used and then cached.
-
-Inter-pod affinity terms, compiled.
+"""A pod with what scheduling derives from it, such as compiled affinity terms, computed when first used and cached.
 
 Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 """

@@ -1,7 +1,4 @@
-"""Claims and volumes.
-
-The claim behind a pod's volume, and in-tree volumes as those of the CSI drivers that replace them.
-"""
+"""Claims and volumes: the claim behind a pod's volume, and in-tree volumes as those of their CSI drivers."""
 
 from __future__ import annotations
 
