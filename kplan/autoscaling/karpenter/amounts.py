@@ -5,7 +5,7 @@ Upstream: utils/resources/resources.go, apis/v1/labels.go, apis/v1/taints.go, cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kplan.api.core import HUGE_PAGES
 from kplan.api.labels import REGION, ZONE
@@ -40,20 +40,14 @@ def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
     highest: Amounts = {}
     for amounts in lists:
         for name, amount in amounts.items():
-            if name not in highest or amount > highest[name]:
-                highest[name] = amount
+            highest[name] = max(amount, highest.get(name, amount))
     return highest
 
 
-def least_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+def least_of(lists: Sequence[Mapping[str, int]]) -> Amounts:
     """Return the lowest amount of each resource that all have."""
-    lowest: Amounts | None = None
-    for amounts in lists:
-        if lowest is None:
-            lowest = dict(amounts)
-        else:
-            lowest = {name: min(amount, amounts[name]) for name, amount in lowest.items() if name in amounts}
-    return lowest or {}
+    shared = (name for name in (lists[0] if lists else ()) if all(name in amounts for amounts in lists))
+    return {name: min(amounts[name] for amounts in lists) for name in shared}
 
 
 def less(amounts: Mapping[str, int], minus: Mapping[str, int]) -> Amounts:

@@ -121,8 +121,8 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.pool.spec.replicas is not None
 
     @property
-    def capacity_type(self) -> str:
-        return self.state.labels.get(CAPACITY_TYPE, "")
+    def is_drifted(self) -> bool:
+        return self.condition.is_drifted
 
 
 def price_of(candidates: Iterable[Candidate]) -> float:
@@ -200,7 +200,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             state=state,
             pool=prepared.pools[state.pool],
             columns=columns,
-            type_index=columns.number_of(state.labels.get(INSTANCE_TYPE)),
+            type_index=columns.numbers.get(state.labels.get(INSTANCE_TYPE)),
             cost=cost,
             move_cost=moving,
             price=price,
@@ -272,14 +272,6 @@ def concerns_emptiness(candidate: Candidate, question: Question) -> bool:
         question.events.note(candidate.state, UNCONSOLIDATABLE, why)
         return False
     return candidate.is_empty and candidate.condition.is_consolidatable
-
-
-def concerns_static_drift(candidate: Candidate, _question: Question) -> bool:
-    return candidate.is_static and candidate.condition.is_drifted
-
-
-def concerns_drift(candidate: Candidate, _question: Question) -> bool:
-    return not candidate.is_static and candidate.condition.is_drifted
 
 
 def concerns_consolidation(candidate: Candidate, question: Question) -> bool:
@@ -397,7 +389,7 @@ def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
     """Tell whether a node's instance type still exists, in its zone and capacity type."""
     columns, known = prepared.columns[pool.metadata.name], prepared.known
     labels = claim.metadata.labels
-    index = columns.number_of(labels.get(INSTANCE_TYPE))
+    index = columns.numbers.get(labels.get(INSTANCE_TYPE))
     if index is None:
         return False
     wanted = known.of_labels(labels)

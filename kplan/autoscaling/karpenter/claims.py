@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from kplan.api.affinity import Taint, Toleration
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
 from kplan.autoscaling.karpenter.columns import Columns
@@ -20,7 +19,7 @@ from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, conflict, untolerated
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of, set_of
 from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
 
@@ -166,7 +165,8 @@ class NewClaim:
                 lacking = {}
         if lacking or not types:
             return self._no_type(node, daemons, entrant, lacking)
-        types = types if allocation is None else columns.only(types, allocation.types)
+        if allocation is not None:
+            types = set_of(index for index in bits_of(types) if columns.types[index].name in allocation.types)
         reserved = self._reserve(types, node) if types else Plain.UNSUITED_DEVICES
         return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved, allocation)
 
@@ -266,7 +266,7 @@ class NewClaim:
     def requests(self) -> Amounts:
         """What its pods and the least of daemons request."""
         overheads = [group.requests for group in self._left() if group.requests]
-        return total_of((least_of(overheads), self._requests)) if overheads else dict(self._requests)
+        return total_of((least_of(overheads), self._requests))
 
     @property
     def ordered_types(self) -> list[int]:
@@ -281,9 +281,7 @@ class Basis(msgspec.Struct, frozen=True):
     """A node as all passes find it; nobody changes it."""
 
     state: StateNode
-    hostname: str
     requirements: Requirements
-    taints: tuple[Taint, ...]
     room: Amounts  #: what pods and missing daemons leave
 
 
@@ -291,16 +289,15 @@ def basis_of(state: StateNode, daemon_requests: Amounts, vocabulary: Vocabulary)
     """Return what a node offers that should have daemons with such requests."""
     present = state.usage.daemon_requests
     missing = {name: max(0, amount - present.get(name, 0)) for name, amount in daemon_requests.items()}
-    labels = vocabulary.hostless(vocabulary.of_labels(state.labels))
-    return Basis(state, state.hostname, labels, state.taints, less(state.available, missing))
+    return Basis(state, vocabulary.hostless(vocabulary.of_labels(state.labels)), less(state.available, missing))
 
 
 class ExistingNode:
     """A node of the cluster during a pass."""
 
     def __init__(self, basis: Basis) -> None:
-        self.state, self.hostname, self.taints = basis.state, basis.hostname, basis.taints
-        self.requirements = basis.requirements
+        self.state, self.requirements = basis.state, basis.requirements
+        self.hostname, self.taints = basis.state.hostname, basis.state.taints
         self.pods: list[Entrant] = []
         # Copied by the first pod that the node takes.
         self.room, self.ports, self.volumes = basis.room, basis.state.usage.ports, basis.state.usage.volumes
@@ -383,32 +380,22 @@ class ExistingNodes:
     def candidates(self, entrant: Entrant) -> Iterable[int]:
         """Yield the numbers of nodes that may take a pod."""
         may = self._sound.copy()
-        if not self.nodes:
-            return ()
         for name, amount in entrant.requests.items():
-            may &= self._column(name) >= amount * _ALMOST
+            if name not in self._columns:
+                self._columns[name] = np.array([node.room.get(name, 0) for node in self.nodes], dtype=np.float64)
+            may &= self._columns[name] >= amount * _ALMOST
         if may.any():
-            may &= self._suit(entrant) | self._changed
-        return np.flatnonzero(may).tolist()
-
-    def _column(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        if name not in self._columns:
-            self._columns[name] = np.array([node.room.get(name, 0) for node in self.nodes], dtype=np.float64)
-        return self._columns[name]
-
-    def _suit(self, entrant: Entrant) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        wanted = self._known.hostless(entrant.requirements)
-        key: tuple[int, tuple[Toleration, ...]] = (wanted.number, entrant.constraints.tolerations)
-        if key not in self._suiting:
-            self._suiting[key] = np.array(
-                [
+            wanted, tolerations = self._known.hostless(entrant.requirements), entrant.constraints.tolerations
+            key = (wanted.number, tolerations)
+            if key not in self._suiting:
+                suits = [
                     not self._known.misfits(node.requirements, wanted, allows_well_known=False)
-                    and not untolerated(key[1], node.taints)
+                    and not untolerated(tolerations, node.taints)
                     for node in self.nodes
-                ],
-                dtype=bool,
-            )
-        return self._suiting[key]
+                ]
+                self._suiting[key] = np.array(suits, dtype=bool)
+            may &= self._suiting[key] | self._changed
+        return np.flatnonzero(may).tolist()
 
     def take(self, index: int, entrant: Entrant, fit: Fit, shared: Pass) -> None:
         node = self.nodes[index]

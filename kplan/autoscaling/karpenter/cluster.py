@@ -41,7 +41,7 @@ from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
-from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
+from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.snapshot.model import Snapshot
 
 _CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})
@@ -156,10 +156,14 @@ def domain_groups(
         taints = pool.spec.template.spec.taints
         labels = vocabulary.of_labels(pool.spec.template.metadata.labels)
         base = vocabulary.join(pool_requirements(pool, vocabulary), labels)
+        joined_types = (vocabulary.join(base, vocabulary.of_expressions(entry.requirements)) for entry in own)
         domains: dict[str, int] = {}
-        for entry in own:
-            _collect(domains, vocabulary.join(base, vocabulary.of_expressions(entry.requirements)).items.values())
-        _collect(domains, (wanted for wanted in base.items.values() if wanted.operator == "In"))
+        for wanted in (
+            *(wanted for requirements in joined_types for wanted in requirements.items.values()),
+            *(wanted for wanted in base.items.values() if wanted.operator == "In"),
+        ):
+            # Of NotIn those that are excluded, as upstream does.
+            domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
         for key, values in domains.items():
             group = groups.setdefault(key, {})
             for domain in vocabulary.texts(key, values):
@@ -169,12 +173,6 @@ def domain_groups(
                 elif known[0]:
                     known.append(taints)
     return groups
-
-
-def _collect(domains: dict[str, int], requirements: Iterable[Requirement]) -> None:
-    """Add the values that requirements name; of NotIn those that are excluded, as upstream does."""
-    for wanted in requirements:
-        domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
 
 
 _EPHEMERAL = frozenset(
@@ -251,7 +249,7 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     def pool(self) -> str:
         return self.labels.get(NODEPOOL, "")
 
-    @property
+    @cached_property
     def hostname(self) -> str:
         return self.labels.get(HOSTNAME) or self.name
 

@@ -144,9 +144,9 @@ def _keep(
 
 def _replacement(question: Question, candidates: Sequence[Candidate], node: Planned) -> Planned | None:
     known = question.prepared.known
-    wanted = node.requirements.get(CAPACITY_TYPE)
+    wanted = node.requirements.items.get(CAPACITY_TYPE)
     allows = {name: wanted is None or known.has(wanted, name) for name in (SPOT, ON_DEMAND)}
-    from_spot_to_spot = allows[SPOT] and all(candidate.capacity_type == SPOT for candidate in candidates)
+    from_spot_to_spot = allows[SPOT] and all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in candidates)
     columns = node.template.columns
     only_spot = known.join(node.requirements, known.of([known.requirement(CAPACITY_TYPE, "In", (SPOT,))]))
     if from_spot_to_spot:

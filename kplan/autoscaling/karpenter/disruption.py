@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 
 import msgspec
 from msgspec.structs import replace
@@ -32,9 +33,7 @@ from kplan.autoscaling.karpenter.candidates import (
     Filter,
     Question,
     concerns_consolidation,
-    concerns_drift,
     concerns_emptiness,
-    concerns_static_drift,
     no_budget,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
@@ -133,22 +132,13 @@ def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidat
     for candidate in sorted(ordered, key=lambda one: bool(one.pods)):
         if not allowed.get(candidate.pool_name, 0):
             continue
-        command = drift_command(cluster, candidate)
-        if command is not None:
-            return [command]
+        simulated = simulate_without(cluster, [candidate], consolidates=False)
+        if simulated is not None and not simulated.errors:
+            return [Command((candidate,), tuple(simulated.nodes), simulated.existing, consolidates=False)]
+        if simulated is not None:
+            pod, particulars = first_unplaced(cluster.prepared, simulated)
+            cluster.events.note(candidate.state, BLOCKED, NO_PLACE, pod=pod, particulars=particulars)
     return []
-
-
-def drift_command(cluster: Question, candidate: Candidate) -> Command | None:
-    """Return how to replace a node that has drifted; None where its pods find no place."""
-    simulated = simulate_without(cluster, [candidate], consolidates=False)
-    if simulated is None:
-        return None
-    if simulated.errors:
-        pod, particulars = first_unplaced(cluster.prepared, simulated)
-        cluster.events.note(candidate.state, BLOCKED, NO_PLACE, pod=pod, particulars=particulars)
-        return None
-    return Command((candidate,), tuple(simulated.nodes), simulated.existing, consolidates=False)
 
 
 def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
@@ -174,8 +164,10 @@ def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Can
 
 
 def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
-    balance = Balance(cluster)
-    for candidate in _in_turns(_ranked(candidates)):
+    balance, pools = Balance(cluster), _by_pool(_ranked(candidates))
+    # One candidate of each pool, then another one of each, and so on.
+    in_turns = chain.from_iterable(zip_longest(*(pools[name] for name in sorted(pools))))
+    for candidate in filter(None, in_turns):
         if not allowed.get(candidate.pool_name, 0) or candidate.is_empty or not balance.may_pass(candidate):
             continue
         command = consolidation(cluster, [candidate])
@@ -200,13 +192,6 @@ def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
     return pools
 
 
-def _in_turns(candidates: list[Candidate]) -> list[Candidate]:
-    """Return one candidate of each pool, then another one of each, and so on."""
-    pools = _by_pool(candidates)
-    longest = max(map(len, pools.values()), default=0)
-    return [pools[name][turn] for turn in range(longest) for name in sorted(pools) if turn < len(pools[name])]
-
-
 def _why_invalid(cluster: Question, command: Command) -> str:
     """Return why a command would not be given again after the delay; empty if it would."""
     later, names = cluster.later(), {candidate.name for candidate in command.candidates}
@@ -225,8 +210,8 @@ def _why_invalid(cluster: Question, command: Command) -> str:
 
 METHODS: tuple[Method, ...] = (
     Method("emptiness", EMPTY, concerns_emptiness, _emptiness),
-    Method("staticDrift", DRIFTED, concerns_static_drift, _static_drift, is_eventual=True),
-    Method("drift", DRIFTED, concerns_drift, _drift, is_eventual=True),
+    Method("staticDrift", DRIFTED, lambda one, _: one.is_static and one.is_drifted, _static_drift, is_eventual=True),
+    Method("drift", DRIFTED, lambda one, _: not one.is_static and one.is_drifted, _drift, is_eventual=True),
     Method("multi", UNDERUTILIZED, concerns_consolidation, _multi_node),
     Method("single", UNDERUTILIZED, concerns_consolidation, _single_node),
 )
@@ -252,32 +237,25 @@ def stays(
         if state.node is None or state.name in removed:
             continue
         condition = conditions.get("" if state.claim is None else state.claim.metadata.name, ClaimState())
-        candidate, stay = behind.get(state.name), _by_event(state, outcomes)
+        candidate = behind.get(state.name)
+        # What Karpenter writes about the node: what blocks it for good first.
+        events = [event for outcome in outcomes.values() for event in outcome.events.about(state.name)]
+        telling = [event for reason in (BLOCKED, UNCONSOLIDATABLE) for event in events if event.reason == reason]
+        stay = _stay(state, telling[0]) if telling else None
         if stay is None and candidate is not None and not single.budgets.get(candidate.pool_name, 0):
             stay = Stay(node=state.name, reason=BLOCKED, message=no_budget(UNDERUTILIZED))
         if stay is None and candidate is not None and n_alone < _MOST_ALONE:
             n_alone += 1
             stay = _alone(prepared, candidate)
         stay = stay or _otherwise(state, condition, is_behind=candidate is not None)
-        reasons.append(_with_drift(stay, condition))
+        drift = condition.drifted or DRIFTED
+        if condition.is_drifted and stay.reason == BLOCKED:
+            stay = replace(stay, message=f"{stay.message} ({drift})")
+        elif condition.is_drifted:
+            message = f"{drift}: Karpenter replaces it once its turn comes"
+            stay = Stay(node=stay.node, reason=DRIFTED, message=message)
+        reasons.append(stay)
     return reasons
-
-
-def _with_drift(stay: Stay, condition: ClaimState) -> Stay:
-    """Return why a node stays that differs from its pool: it does not for long, unless something blocks it."""
-    if not condition.is_drifted:
-        return stay
-    drift = condition.drifted or DRIFTED
-    if stay.reason == BLOCKED:
-        return replace(stay, message=f"{stay.message} ({drift})")
-    return Stay(node=stay.node, reason=DRIFTED, message=f"{drift}: Karpenter replaces it once its turn comes")
-
-
-def _by_event(state: StateNode, outcomes: Mapping[str, MethodResult]) -> Stay | None:
-    """Return what Karpenter writes about a node: what blocks it for good first."""
-    events = [event for outcome in outcomes.values() for event in outcome.events.about(state.name)]
-    telling = [event for reason in (BLOCKED, UNCONSOLIDATABLE) for event in events if event.reason == reason]
-    return _stay(state, telling[0]) if telling else None
 
 
 def _stay(state: StateNode, event: Event) -> Stay:

@@ -78,7 +78,7 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         """The requirements of the NodeClaim: instance types and capacity types added (upstream ToNodeClaim)."""
         if self.is_static:
             return self.requirements
-        columns, before = self.template.columns, self.requirements.get(INSTANCE_TYPE)
+        columns, before = self.template.columns, self.requirements.items.get(INSTANCE_TYPE)
         known = columns.vocabulary
         names = known.requirement(INSTANCE_TYPE, "In", self.type_names, None if before is None else before.min_values)
         requirements = known.join(self.requirements, known.of([names]))
@@ -170,7 +170,7 @@ def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
         return requirements
     label = _reservation_label(claim)
     held = vocabulary.requirement(label, "In", claim.reservations)
-    before = requirements.get(label)
+    before = requirements.items.get(label)
     return vocabulary.replace(
         requirements,
         vocabulary.requirement(CAPACITY_TYPE, "In", (RESERVED,)),

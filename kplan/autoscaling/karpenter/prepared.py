@@ -226,7 +226,7 @@ class Prepared:
     def _problems(self, pod: Pod) -> tuple[bool, list[str]]:
         """Tell whether a pod avoids Karpenter's nodes, and what is wrong with it (upstream Validate)."""
         constraints = pod_requirements_of(pod.spec)
-        wanted = constraints.requirements(self.known, strict=False).get(NODEPOOL)
+        wanted = constraints.requirements(self.known, strict=False).items.get(NODEPOOL)
         avoids = wanted is not None and wanted.operator == "DoesNotExist"
         problems: list[str] = []
         for key, value in sorted(pod.spec.node_selector.items()):

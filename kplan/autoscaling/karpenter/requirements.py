@@ -10,7 +10,7 @@ apis/v1/nodeclaim_validation.go ValidateRequirement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import NamedTuple
 
@@ -66,17 +66,13 @@ class Requirements:
     The one on the host name stands aside, so that what differs from node to node does not make all else different.
     """
 
-    __slots__ = ("has_min_values", "hostname", "items", "number")
+    __slots__ = ("every", "has_min_values", "hostname", "items", "number")
 
-    def __init__(self, number: int, items: dict[str, Requirement], hostname: Requirement | None) -> None:
-        self.number = number
-        self.items = items
-        self.hostname = hostname
-        self.has_min_values = any(requirement.min_values is not None for requirement in items.values())
-
-    def get(self, key: str) -> Requirement | None:
-        """Return the requirement on a label, the host name excepted."""
-        return self.items.get(key)
+    def __init__(self, number: int, every: dict[str, Requirement]) -> None:
+        self.number, self.every = number, every
+        self.items = {key: requirement for key, requirement in every.items() if key != HOSTNAME}
+        self.hostname = every.get(HOSTNAME)
+        self.has_min_values = any(requirement.min_values is not None for requirement in self.items.values())
 
 
 class Misfit(NamedTuple):
@@ -165,8 +161,8 @@ class Vocabulary:
 
     def intersection(self, one: Requirement, other: Requirement) -> Requirement:
         """Return what meets both (upstream Requirement.Intersection)."""
-        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
-        min_values = _highest(one.min_values, other.min_values)
+        gte, lte = _tighter(max, one.gte, other.gte), _tighter(min, one.lte, other.lte)
+        min_values = _tighter(max, one.min_values, other.min_values)
         if gte is not None and lte is not None and gte > lte:
             return Requirement(one.key, False, 0, min_values=min_values)  # noqa: FBT003 - a field of a tuple
         is_complement = one.is_complement and other.is_complement
@@ -179,7 +175,7 @@ class Vocabulary:
         """Tell whether a value, or the absence of the label, can meet both (upstream Requirement.HasIntersection)."""
         if one.allows_absence and other.allows_absence:
             return True
-        gte, lte = _highest(one.gte, other.gte), _lowest(one.lte, other.lte)
+        gte, lte = _tighter(max, one.gte, other.gte), _tighter(min, one.lte, other.lte)
         if gte is not None and lte is not None and gte > lte:
             return False
         both_open = one.is_complement and other.is_complement
@@ -188,12 +184,9 @@ class Vocabulary:
     def intern(self, items: Mapping[str, Requirement]) -> Requirements:
         """Return the set of some requirements."""
         key = frozenset(items.values())
-        known = self._interned.get(key)
-        if known is None:
-            rest = dict(items)
-            hostname = rest.pop(HOSTNAME, None)
-            known = self._interned[key] = Requirements(len(self._interned), rest, hostname)
-        return known
+        if key not in self._interned:
+            self._interned[key] = Requirements(len(self._interned), dict(items))
+        return self._interned[key]
 
     def of(self, requirements: Iterable[Requirement]) -> Requirements:
         """Return the set that meets all of several requirements."""
@@ -218,20 +211,16 @@ class Vocabulary:
         if one is other or other is self.nothing:
             return one
         key = (one.number, other.number)
-        known = self._joined.get(key)
-        if known is None:
-            items = _all(one)
-            for label, requirement in _all(other).items():
-                items[label] = self.intersection(requirement, items[label]) if label in items else requirement
-            known = self._joined[key] = self.intern(items)
-        return known
+        if key not in self._joined:
+            self._joined[key] = self.of((*one.every.values(), *other.every.values()))
+        return self._joined[key]
 
     def join_all(self, several: Iterable[Requirements]) -> Requirements:
         return reduce(self.join, several, self.nothing)
 
     def replace(self, requirements: Requirements, *changed: Requirement) -> Requirements:
         """Return the set with other requirements on some labels."""
-        return self.intern(_all(requirements) | {requirement.key: requirement for requirement in changed})
+        return self.intern(requirements.every | {requirement.key: requirement for requirement in changed})
 
     def misfits(self, node: Requirements, incoming: Requirements, *, allows_well_known: bool) -> tuple[Misfit, ...]:
         """Tell why a node cannot meet what comes in; nothing if it can (upstream Requirements.Compatible).
@@ -243,25 +232,20 @@ class Vocabulary:
         key = (node.number, incoming.number, allows_well_known)
         known = self._judged.get(key)
         if known is None:
-            known = self._judged[key] = self._judge(node, incoming, allows_well_known=allows_well_known)
+            present, taken = node.every, self.well_known if allows_well_known else ()
+            wanted = sorted(incoming.every.items())
+            lacking = [own for label, own in wanted if not (label in present or label in taken or own.allows_absence)]
+            known = self._judged[key] = tuple(Misfit(own.key, own, None) for own in lacking[:1]) or tuple(
+                Misfit(label, own, present[label])
+                for label, own in wanted
+                if label in present and not self.agree(present[label], own)
+            )
         return known
-
-    def _judge(self, node: Requirements, incoming: Requirements, *, allows_well_known: bool) -> tuple[Misfit, ...]:
-        wanted, present = _all(incoming), _all(node)
-        for key in sorted(wanted):
-            is_known = key in present or (allows_well_known and key in self.well_known)
-            if not is_known and not wanted[key].allows_absence:
-                return (Misfit(key, wanted[key], None),)
-        return tuple(
-            Misfit(key, wanted[key], present[key])
-            for key in sorted(wanted)
-            if key in present and not self.agree(present[key], wanted[key])
-        )
 
     def overlap(self, one: Requirements, other: Requirements) -> bool:
         """Tell whether no label that both name excludes the other (upstream Requirements.Intersects)."""
-        present = _all(one)
-        return all(self.agree(present[key], wanted) for key, wanted in _all(other).items() if key in present)
+        present = one.every
+        return all(self.agree(present[key], wanted) for key, wanted in other.every.items() if key in present)
 
     def hostless(self, requirements: Requirements) -> Requirements:
         """Return the set without the requirement on the host name."""
@@ -304,19 +288,17 @@ class Vocabulary:
             yield f"key {key} with operator {operator} must have a single positive integer value"
 
 
-def _all(requirements: Requirements) -> dict[str, Requirement]:
-    items = dict(requirements.items)
-    if requirements.hostname is not None:
-        items[HOSTNAME] = requirements.hostname
-    return items
-
-
 def bits_of(mask: int) -> Iterable[int]:
     """Yield the numbers of the bits of a set, in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def set_of(numbers: Iterable[int]) -> int:
+    """Return the set of some numbers, none of them twice."""
+    return sum(1 << number for number in numbers)
 
 
 def _shared(one: Requirement, other: Requirement) -> int:
@@ -326,9 +308,5 @@ def _shared(one: Requirement, other: Requirement) -> int:
     return one.values & ~other.values if other.is_complement else one.values & other.values
 
 
-def _highest(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else max(one, other)
-
-
-def _lowest(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
+def _tighter(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else choose(one, other)

@@ -215,7 +215,7 @@ class Scheduler:
         #: pool -> what its limits leave
         self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
         for basis in nodes:
-            self._topology.register_host(basis.hostname)
+            self._topology.register_host(basis.state.hostname)
             left = self._remaining.get(basis.state.pool, {})
             for name in left:
                 left[name] -= basis.state.capacity.get(name, 0)

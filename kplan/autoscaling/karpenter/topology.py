@@ -406,7 +406,7 @@ class Topology:
         for group in self._selected_by(self._groups, self._selecting, entrant):
             if not group.filter.matches(taints, node, hostname, self._known):
                 continue
-            wanted = node.get(group.key)
+            wanted = node.items.get(group.key)
             is_settled = group.key == HOSTNAME or (
                 wanted is not None and not wanted.is_complement and wanted.values.bit_count() == 1
             )
@@ -423,7 +423,7 @@ class Topology:
         """Return the values that a requirement names; of NotIn those that are excluded, as upstream does."""
         if key == HOSTNAME:
             return [hostname]
-        requirement = node.get(key)
+        requirement = node.items.get(key)
         return [] if requirement is None else self._known.texts(key, requirement.values)
 
     def _selected_by(
@@ -453,7 +453,7 @@ class Topology:
                 if not group.on_host(hostname, entrant.strict.hostname, known, selects_itself=selects_itself):
                     return _failed(group, entrant.strict.hostname, None, hostname)
                 continue
-            pod_domains, node_domains = entrant.strict.get(group.key), node.get(group.key)
+            pod_domains, node_domains = entrant.strict.items.get(group.key), node.items.get(group.key)
             key = (id(group), pod_domains, node_domains, selects_itself)
             domains = self._next.get(key)
             if domains is None:
