@@ -67,7 +67,17 @@ def advice_of(
     existing: dict[str, tuple[str, ...]] = {}
     for name, node in results[0].filtered.placements.items():
         existing[node] = (*existing.get(node, ()), name)
-    removes = tuple(_removals(results, setup, snapshot))
+    removes = tuple(
+        NodeRemoval(
+            nodes=(known.node.metadata.name,),
+            reason=UNDERUTILIZED if known.move.pods else EMPTY,
+            moves=known.placements,
+            saves=setup.price(known.node, setup.group_of.get(known.node.metadata.name)),
+            after=result.at,
+        )
+        for result in results
+        for known in result.scale_down.removed
+    )
     gone = {name for removal in removes for name in removal.nodes}
     prices = setup.prices_of(snapshot.nodes)
     after = [price for name, price in prices.items() if name not in gone]
@@ -133,19 +143,6 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
         capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
         price=setup.price(node, group),
     )
-
-
-def _removals(results: Iterable[LoopResult], setup: Setup, snapshot: Snapshot) -> Iterator[NodeRemoval]:
-    for result in results:
-        for removable in result.scale_down.removed:
-            name = removable.node.metadata.name
-            yield NodeRemoval(
-                nodes=(name,),
-                reason=UNDERUTILIZED if removable.move.pods else EMPTY,
-                moves=removable.placements,
-                saves=setup.price(snapshot.node_by_name[name], setup.group_of.get(name)),
-                after=result.at,
-            )
 
 
 def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[Stay]:
@@ -338,21 +335,17 @@ class ClusterAutoscalerWatch:
         for new in advice.adds:
             self._home[new.node.metadata.name] = by_name[new.group]
         gone = {name for removal in advice.removes for name in removal.nodes}
+        # Why a node stays may have been seen in an earlier loop only.
+        self._stays.update({stay.node: stay for stay in advice.stays if stay.reason != RECENTLY_UNREMOVABLE})
         again = loops.next_change(cluster.now) if removes else math.inf
         return Round(
-            advice=replace(advice, stays=tuple(map(self._as_found, advice.stays))),
+            advice=replace(advice, stays=tuple(self._stays.get(stay.node, stay) for stay in advice.stays)),
             unneeded=frozenset(loops.planner.unneeded) - gone,
             again=(again - cluster.now) / 1_000_000,
         )
 
     def _home_of(self, group: NodeGroup) -> Iterator[str]:
         return (name for name, home in self._home.items() if home is group)
-
-    def _as_found(self, stay: Stay) -> Stay:
-        """Return why a node stays, also where that was found out in an earlier loop."""
-        if stay.reason != RECENTLY_UNREMOVABLE:
-            self._stays[stay.node] = stay
-        return self._stays.get(stay.node, stay)
 
     def keep(self, node: str, now: int) -> None:
         self._home[node].target += 1

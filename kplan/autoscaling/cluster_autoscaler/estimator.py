@@ -214,12 +214,8 @@ class _TryingPacker(_Packer):
         first = len(self._names)
         names = [f"template-node-for-{self._group}-e-{number}" for number in range(first, first + n_new)]
         self._names += names
-        known = [scratch.name(new.row) for new in self._new]
-        pods_of = [new.pods for new in self._new]
         self._scratch, (more,) = scratch.grown([(self._template, names)])
-        row_of = self._scratch.cluster.nodes.row_of
-        earlier = [NewRow(row_of[name], pods) for name, pods in zip(known, pods_of, strict=True)]
-        self._new = [*earlier, *more]
+        self._new = [NewRow(self._scratch.row(scratch.name(new.row)), new.pods) for new in self._new] + more
         self._is_new = self._scratch.only(new.row for new in self._new)
 
     @property

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -63,26 +65,24 @@ def _listed_in(text: str) -> Iterator[GroupStatus]:
     if not isinstance(groups, list):
         raise TypeError("it lists no nodeGroups")
     for group in groups:
-        if isinstance(group, Mapping) and isinstance(group.get("name"), str):
-            yield _group_status(group)
-
-
-def _group_status(group: Mapping[str, Any]) -> GroupStatus:
-    health, scale_up = _part(group, "health"), _part(group, "scaleUp")
-    registered = _part(_part(health, "nodeCounts"), "registered")
-    target, n_registered = _number(health, "cloudProviderTarget"), _number(registered, "total")
-    since = scale_up.get("lastTransitionTime")
-    is_growing = scale_up.get("status") == "InProgress"
-    return GroupStatus(
-        name=str(group["name"])[:500],
-        least=_number(health, "minSize"),
-        most=_number(health, "maxSize"),
-        target=target,
-        n_registered=n_registered,
-        n_missing=max(target - _number(registered, "ready") - _number(_part(registered, "unready"), "total"), 0),
-        is_backed_off=scale_up.get("status") == "Backoff",
-        scales_up_since=_moment(since) if is_growing else None,
-    )
+        if not isinstance(group, Mapping) or not isinstance(group.get("name"), str):
+            continue
+        health, scale_up = _part(group, "health"), _part(group, "scaleUp")
+        registered, target = _part(_part(health, "nodeCounts"), "registered"), _number(health, "cloudProviderTarget")
+        since = None
+        if scale_up.get("status") == "InProgress":
+            with suppress(ValueError):
+                since = to_micros(str(scale_up.get("lastTransitionTime")))
+        yield GroupStatus(
+            name=str(group["name"])[:500],
+            least=_number(health, "minSize"),
+            most=_number(health, "maxSize"),
+            target=target,
+            n_registered=_number(registered, "total"),
+            n_missing=max(target - _number(registered, "ready") - _number(_part(registered, "unready"), "total"), 0),
+            is_backed_off=scale_up.get("status") == "Backoff",
+            scales_up_since=since,
+        )
 
 
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -93,13 +93,6 @@ def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _number(part: Mapping[str, Any], name: str) -> int:
     number = part.get(name, 0)
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < _MOST_SIZE else 0
-
-
-def _moment(text: object) -> int | None:
-    try:
-        return to_micros(str(text))
-    except ValueError:
-        return None
 
 
 _KARPENTER = "karpenter.sh/nodepool"
@@ -259,29 +252,18 @@ def _containers(content: msgspec.Raw | Mapping[str, Any]) -> list[_Container]:
         return []
 
 
-def _flags(words: Iterable[str]) -> dict[str, Any]:
+def _flags(words: Sequence[str]) -> dict[str, Any]:
     """Return the flags of a command line; those without a value are true."""
     flags: dict[str, Any] = {}
-    for name, value in _pairs(list(words)[:_MOST_FLAGS]):
-        if name in _LISTS:
-            flags.setdefault(name, []).append(value)
-        else:
-            flags[name] = value
+    for word, following in pairwise([*words[:_MOST_FLAGS], "-"]):
+        if word.startswith("-"):
+            name, equals, value = word.lstrip("-").partition("=")
+            value = value.strip("\"'") if equals else "true" if following.startswith("-") else following
+            if name in _LISTS:
+                flags.setdefault(name, []).append(value)
+            else:
+                flags[name] = value
     return flags
-
-
-def _pairs(words: list[str]) -> Iterator[tuple[str, str]]:
-    for position, word in enumerate(words):
-        if not word.startswith("-"):
-            continue
-        name, equals, value = word.lstrip("-").partition("=")
-        following = words[position + 1] if position + 1 < len(words) else "-"
-        if equals:
-            yield name, value.strip("\"'")
-        elif following.startswith("-"):
-            yield name, "true"
-        else:
-            yield name, following
 
 
 _DEFAULT_PODS = "110"

@@ -336,11 +336,20 @@ class Quotas:
 
     def _resources(self, node: Node, group: NodeGroup | None) -> dict[str, int]:
         """Return what a node has; of a group, the first node that is looked at stands for all."""
-        if group is None:
-            return _resources_of(node, None)
-        if group.name not in self._of_group:
-            self._of_group[group.name] = _resources_of(node, group)
-        return self._of_group[group.name]
+        if group is not None and group.name in self._of_group:
+            return self._of_group[group.name]
+        capacity, kind = node.status.capacity, node.metadata.labels.get(GPU_LABEL)
+        resources = {name: max(value(capacity.get(name, 0)), 0) for name in (CPU, MEMORY)} | {"nodes": 1}
+        if kind:
+            n_gpus = gpus(node)
+            if not n_gpus and group is not None and group.template is not None:
+                template = group.template.status.capacity
+                n_gpus = next((value(template[name]) for name in GPU_RESOURCES if name in template), 0)
+            if n_gpus > 0:
+                resources[kind] = n_gpus
+        if group is not None:
+            self._of_group[group.name] = resources
+        return resources
 
 
 def _custom(quotas: Iterable[CapacityQuota], options: Options) -> Iterator[_Quota]:
@@ -354,17 +363,3 @@ def _custom(quotas: Iterable[CapacityQuota], options: Options) -> Iterator[_Quot
         if is_valid:
             limits = {name: value(amount) for name, amount in quota.spec.limits.resources.items()}
             yield _Quota(f"CapacityQuota/{quota.metadata.name}", limits, selector)
-
-
-def _resources_of(node: Node, group: NodeGroup | None) -> dict[str, int]:
-    capacity = node.status.capacity
-    resources = {name: max(value(capacity.get(name, 0)), 0) for name in (CPU, MEMORY)} | {"nodes": 1}
-    kind = node.metadata.labels.get(GPU_LABEL)
-    if kind:
-        n_gpus = gpus(node)
-        if not n_gpus and group is not None and group.template is not None:
-            template = group.template.status.capacity
-            n_gpus = next((value(template[name]) for name in GPU_RESOURCES if name in template), 0)
-        if n_gpus > 0:
-            resources[kind] = n_gpus
-    return resources

@@ -305,7 +305,7 @@ class Loops:
         if not options.scale_up_from_zero and not ready:
             result.events.append((_UNHEALTHY, "Cluster has no ready nodes." if nodes else "Cluster has no nodes."))
             result.is_aborted = True
-            self.planner.forget()
+            self.planner.unneeded = {}
             return result
         by_state = pods_by_state(self._pods, options)
         placed = placed_pods(nodes, by_state, options)
@@ -316,7 +316,7 @@ class Loops:
         if is_healthy:
             self._state.delete_failed()
         else:
-            self.planner.forget()
+            self.planner.unneeded = {}
             result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
         if not is_healthy or self._state.fix_sizes():
             result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
@@ -377,12 +377,9 @@ class Loops:
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]
         filtered.to_help = [pod for pod in left if not is_daemon(pod)]
-        return [pod for pod in filtered.to_help if self._now - created(pod) > self._delay(pod)]
-
-    def _delay(self, pod: Pod) -> int:
-        """Return how old a pod has to be, in microseconds."""
-        own = parse_duration(pod.metadata.annotations.scale_up_delay or "")
-        return max(self._options.new_pod_scale_up_delay, (own or 0) // 1000)
+        own = (parse_duration(pod.metadata.annotations.scale_up_delay or "") or 0 for pod in filtered.to_help)
+        delays = (max(self._options.new_pod_scale_up_delay, delay // 1000) for delay in own)
+        return [pod for pod, delay in zip(filtered.to_help, delays, strict=True) if self._now - created(pod) > delay]
 
     def _scale_up(self, scratch: Scratch, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
         """Scale up for some pods, and return whether to wait for more of them first."""
@@ -445,7 +442,13 @@ class Loops:
         if in_cooldown or not candidates:
             outcome.result = "ScaleDownInCooldown" if in_cooldown else "ScaleDownNoCandidates"
         else:
-            self._delete(scratch, outcome)
+            outcome.removed = planner.nodes_to_delete(scratch)
+            outcome.result = "ScaleDownNodeDeleteStarted" if outcome.removed else "ScaleDownNoNodeDeleted"
+            self._deleted_at = self._now if outcome.removed else self._deleted_at
+        for removable in outcome.removed:
+            name = removable.node.metadata.name
+            pods = scratch.pods_on(scratch.row(name)) if removable.move.pods else ()
+            outcome.deleted[name] = [pod for pod in pods if not is_mirror(pod) and not is_daemon(pod)]
         outcome.unneeded = planner.unneeded
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, outcome)
@@ -460,19 +463,6 @@ class Loops:
             self._deleted_at + options.scale_down_delay_after_delete,
             self.failed_at + options.scale_down_delay_after_failure,
         )
-
-    def _delete(self, scratch: Scratch, outcome: ScaleDown) -> None:
-        empty, full = self.planner.nodes_to_delete(scratch)
-        outcome.result = "ScaleDownNodeDeleteStarted" if empty or full else "ScaleDownNoNodeDeleted"
-        for removable in empty:
-            outcome.deleted[removable.node.metadata.name] = []
-        for removable in full:
-            row = scratch.row(removable.node.metadata.name)
-            pods = [pod for pod in scratch.pods_on(row) if not is_mirror(pod) and not is_daemon(pod)]
-            outcome.deleted[removable.node.metadata.name] = pods
-        outcome.removed = [*empty, *full]
-        if outcome.removed:
-            self._deleted_at = self._now
 
     def _update_soft_taints(self, nodes: Sequence[Node], outcome: ScaleDown) -> None:
         """Mark nodes that are not needed as such, within the budget of a loop; UpdateSoftDeletionTaints."""

@@ -66,9 +66,6 @@ class Planner:
         oldest = self.changed_at + self._options.unremovable_node_recheck_timeout
         return [at for at in self._recheck_at.values() if at < oldest]
 
-    def forget(self) -> None:
-        self.unneeded = {}
-
     def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
@@ -105,7 +102,15 @@ class Planner:
         self._recheck_at = {
             name: at for name, at in self._recheck_at.items() if at > self._now and name in scratch.cluster.nodes.row_of
         }
-        eligible = self._eligible(scratch, candidates)
+        # Those that are used little enough; FilterOutUnremovable.
+        self.utilization = {}
+        eligible = []
+        for node in candidates:
+            reason = self._why_not_looked_at(scratch, node) or self._why_used(scratch, node)
+            if reason:
+                self._note(node, reason)
+            else:
+                eligible.append(node)
         row_of = scratch.cluster.nodes.row_of
         destinations = scratch.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
         removable: list[Removable] = []
@@ -125,25 +130,10 @@ class Planner:
             n_atomic += self._group_of[node.metadata.name].is_atomic
         for known in removable:
             held = self.unneeded.get(known.node.metadata.name)
-            known.since = self._since_before(known.node) if held is None else held.since
+            # Of one that was needed in the last loop its mark says since when, if that counts.
+            since = taint_time(known.node, DELETION_CANDIDATE) if self.trusts_marks else None
+            known.since = min(self._now, self._now if since is None else since) if held is None else held.since
         self.unneeded = {known.node.metadata.name: known for known in removable}
-
-    def _since_before(self, node: Node) -> int:
-        """Return since when a node is not needed that was needed in the last loop: as its mark says, if that counts."""
-        since = taint_time(node, DELETION_CANDIDATE) if self.trusts_marks else None
-        return self._now if since is None else min(since, self._now)
-
-    def _eligible(self, scratch: Scratch, candidates: Sequence[Node]) -> list[Node]:
-        """Return the nodes that are used little enough; FilterOutUnremovable."""
-        self.utilization = {}
-        eligible = []
-        for node in candidates:
-            reason = self._why_not_looked_at(scratch, node) or self._why_used(scratch, node)
-            if reason:
-                self._note(node, reason)
-            else:
-                eligible.append(node)
-        return eligible
 
     def _why_not_looked_at(self, scratch: Scratch, node: Node) -> str:
         if node.metadata.name not in scratch.cluster.nodes.row_of:
@@ -200,29 +190,28 @@ class Planner:
         placements = {pod.metadata.key: scratch.name(there) for pod, there in placed}
         return Removable(scratch.node(row), move, placements)
 
-    def nodes_to_delete(self, scratch: Scratch) -> tuple[list[Removable], list[Removable]]:
+    def nodes_to_delete(self, scratch: Scratch) -> list[Removable]:
         """Return the nodes that go now: those without pods to move, and those that are drained first; NodesToDelete."""
         nodes = [scratch.node(row) for row in scratch.order]
+        present = frozenset(node.metadata.name for node in nodes)
         quotas = Quotas(self._options, nodes, self._group_of, is_min=True)
         sizes = {group.name: group.target for group in self._groups}
-        empty: list[Removable] = []
-        full: list[Removable] = []
-        by_kind = sorted(self.unneeded.values(), key=lambda removable: bool(removable.move.pods))
-        for removable in by_kind:
+        ready: list[Removable] = []
+        for removable in sorted(self.unneeded.values(), key=lambda removable: bool(removable.move.pods)):
             reason = self._reason_to_wait(removable, sizes, quotas)
             if reason is not None:
                 self._note(removable.node, reason)
             else:
-                (full if removable.move.pods else empty).append(removable)
-        full.sort(key=lambda removable: removable.is_risky)
-        chosen = self._whole_groups([*empty, *full], nodes)
+                ready.append(removable)
+        ready.sort(key=lambda removable: bool(removable.move.pods) and removable.is_risky)
+        chosen = self._whole_groups(ready, present)
         for removable in chosen:
             if removable.move.waiting:
                 self._note(removable.node, "BlockedByOnCompletionPod")
         leaving = [removable for removable in chosen if not removable.move.waiting]
         empty = [removable for removable in leaving if not removable.move.pods]
         full = [removable for removable in leaving if removable.move.pods]
-        return self._cropped(empty, full, frozenset(node.metadata.name for node in nodes))
+        return self._cropped(empty, full, present)
 
     def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
         """Return why an unneeded node does not go yet."""
@@ -241,20 +230,13 @@ class Planner:
         sizes[group.name] -= 1
         return None
 
-    def _whole_groups(self, removable: Sequence[Removable], nodes: Sequence[Node]) -> list[Removable]:
+    def _whole_groups(self, removable: Sequence[Removable], present: frozenset[str]) -> list[Removable]:
         """Leave out nodes of groups that go as a whole, where not all of them may go; FilterUnremovableNodes."""
-        chosen: list[Removable] = []
-        together: dict[str, list[Removable]] = {}
-        for known in removable:
-            group = self._group_of[known.node.metadata.name]
-            if group.is_atomic:
-                together.setdefault(group.name, []).append(known)
-            else:
-                chosen.append(known)
-        present = frozenset(node.metadata.name for node in nodes)
-        for members in together.values():
-            group = self._group_of[members[0].node.metadata.name]
-            if _is_whole(group, len(members), present):
+        group_of = self._group_of
+        chosen = [known for known in removable if not group_of[known.node.metadata.name].is_atomic]
+        together = (known for known in removable if group_of[known.node.metadata.name].is_atomic)
+        for members in _by_group(together, group_of).values():
+            if _is_whole(group_of[members[0].node.metadata.name], len(members), present):
                 chosen += members
             else:
                 for known in members:
@@ -262,9 +244,9 @@ class Planner:
         return chosen
 
     def _cropped(
-        self, empty: Sequence[Removable], full: Sequence[Removable], names: frozenset[str]
-    ) -> tuple[list[Removable], list[Removable]]:
-        """Return as many of some nodes as may go at once, of all that have names; CropNodes."""
+        self, empty: Sequence[Removable], full: Sequence[Removable], present: frozenset[str]
+    ) -> list[Removable]:
+        """Return as many of some nodes as may go at once, of all that are present; CropNodes."""
         options, group_of = self._options, self._group_of
         empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
         n_left, n_drains = options.max_scale_down_parallelism, options.max_drain_parallelism
@@ -285,7 +267,7 @@ class Planner:
                 is_used_up = n_left == 0 or (drained and n_drains == 0)
                 if exceeds and (is_used_up or not may_overflow):
                     break
-                if not _is_whole(group, n_nodes, names):
+                if not _is_whole(group, n_nodes, present):
                     continue
                 chosen_empty += nodes
                 chosen_full += drained
@@ -295,7 +277,7 @@ class Planner:
             n_drains = min(n_left, n_drains)
         single = _single(empty_by_group, group_of, n_left)
         drained = _single(full_by_group, group_of, min(n_left - len(single), n_drains))
-        return chosen_empty + single, chosen_full + drained
+        return [*chosen_empty, *single, *chosen_full, *drained]
 
     def _note(self, node: Node, reason: str) -> None:
         self.stays[node.metadata.name] = Stay(node=node.metadata.name, reason=reason)

@@ -21,7 +21,7 @@ from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, e
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
 from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
-from kplan.autoscaling.cluster_autoscaler.scratch import NewRow, Rejection, Scratch, wanted_by
+from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, Template, are_similar, balanced
 from kplan.facts import InputWarning
@@ -138,19 +138,7 @@ class Expanders(msgspec.Struct, frozen=True):
 
     def choose(self, names: Sequence[str], options: Sequence[Option]) -> Choice | None:
         """Filter options by one expander after the other; the first that are left in the end tie."""
-        left = list(options)
-        steps = []
-        for name in names:
-            left = self._filters()[name](left)
-            steps.append((name, tuple(option.group.name for option in left)))
-            if len(left) == 1:
-                break
-        if not left:
-            return None
-        return Choice(left[0], tuple(steps), tuple(dict.fromkeys(option.group.name for option in left)))
-
-    def _filters(self) -> Mapping[str, Callable[[list[Option]], list[Option]]]:
-        return {
+        filters: Mapping[str, Callable[[list[Option]], list[Option]]] = {
             "random": lambda options: options,
             "least-waste": lambda options: _least(options, self._waste),
             "most-pods": lambda options: _least(options, lambda option: -len(option.pods)),
@@ -158,6 +146,16 @@ class Expanders(msgspec.Struct, frozen=True):
             "price": self._cheapest,
             "priority": self._most_important,
         }
+        left = list(options)
+        steps = []
+        for name in names:
+            left = filters[name](left)
+            steps.append((name, tuple(option.group.name for option in left)))
+            if len(left) == 1:
+                break
+        if not left:
+            return None
+        return Choice(left[0], tuple(steps), tuple(dict.fromkeys(option.group.name for option in left)))
 
     def _waste(self, option: Option) -> float:
         """Return the share of CPU and memory that the pods leave unused; capacity counts, not what is allocatable."""
@@ -350,17 +348,11 @@ class Orchestrator:
             for name, rejection in zip(names, rejections, strict=True):
                 _note(pod_group, name, rejection)
         scratch.undo(mark)
-        for name, node in zip(names, nodes, strict=True):
-            self._try_group(scratch, name, node, harder)
-
-    def _try_group(self, scratch: Scratch, name: str, node: NewRow, pod_groups: Sequence[PodGroup]) -> None:
-        if not pod_groups:
-            return
-        mark = scratch.mark()
-        scratch.add_new([node])
-        for pod_group in pod_groups:
-            _note(pod_group, name, scratch.rejections(scratch.pod_row(pod_group.pods[0]), [node.row])[0])
-        scratch.undo(mark)
+        for name, node in zip(names, nodes, strict=True) if harder else ():
+            scratch.add_new([node])
+            for pod_group in harder:
+                _note(pod_group, name, scratch.rejections(scratch.pod_row(pod_group.pods[0]), [node.row])[0])
+            scratch.undo(mark)
 
     def _compute_options(self, outcome: ScaleUp, pod_groups: Sequence[PodGroup], valid: Sequence[NodeGroup]) -> None:
         fitting = {group.name: [pods for pods in pod_groups if group.name in pods.fitting] for group in valid}

@@ -105,10 +105,6 @@ class Scratch:
     def name(self, row: int) -> str:
         return self.cluster.nodes.names[row]
 
-    def is_present(self, row: int) -> bool:
-        absent = self.cluster.nodes.absent
-        return absent is None or not absent[row]
-
     def node(self, row: int) -> Node:
         return self.cluster.nodes.nodes[row]
 
@@ -465,12 +461,12 @@ class Placer:
         """Return the node where the pod was last put, if it fits there now."""
         key = pod.metadata.identity
         name = self._hints.get(key) or self._old_hints.get(key)
-        row = None if name is None else scratch.cluster.nodes.row_of.get(name)
-        if name is None or row is None or not scratch.is_present(row):
+        nodes = scratch.cluster.nodes
+        row = None if name is None else nodes.row_of.get(name)
+        if name is None or row is None or (nodes.absent is not None and nodes.absent[row]):
             return None
-        if acceptable is not None and not acceptable[row]:
-            return None
-        if scratch.rejections(scratch.pod_row(pod), [row])[0] is not None:
+        is_left_out = acceptable is not None and not acceptable[row]
+        if is_left_out or scratch.rejections(scratch.pod_row(pod), [row])[0] is not None:
             return None
         self._hints[key] = name
         return row

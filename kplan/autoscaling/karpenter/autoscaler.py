@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
-from kplan.api.core import Node
+from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER, NodePool
 from kplan.api.quantity import listing
@@ -105,9 +105,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             [*prepared.snapshot.node_by_name, *self.used_names, *(new.node.metadata.name for new in advice.adds)]
         )
         commands = () if acting is None else outcomes[acting.name].commands
-        removes = tuple(
-            self._removal(prepared, command, "" if acting is None else acting.reason, namer) for command in commands
-        )
+        reason = "" if acting is None else acting.reason
+        removes = tuple(self._removal(prepared, command, reason, namer) for command in commands)
         removed = frozenset(node for removal in removes for node in removal.nodes)
 
         def detail() -> dict[str, Any]:
@@ -133,9 +132,14 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         provisioned = prepared.provisioned
         errors = {pod: why for pod, why in provisioned.errors.items() if pod not in prepared.buffer_pods}
         waiting = [pod for pod in provisioned.waiting if pod not in prepared.buffer_pods]
-        namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
-        texts = Texts(prepared.known)
-        adds = (*self._new(provisioned.nodes, prepared, namer), *self._static(prepared, namer))
+        namer, texts = Namer([*prepared.snapshot.node_by_name, *self.used_names]), Texts(prepared.known)
+        scalings = scale_static_pools(prepared).values() if self.options.is_on("StaticCapacity") else ()
+        static = [
+            static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
+            for scaling in scalings
+            for _ in range(scaling.create)
+        ]
+        adds = tuple(self._new([*provisioned.nodes, *static], prepared, namer))
         prices = self._prices(prepared)
         unready = {pool: (why,) for pool, why in prepared.unready_pools.items()}
 
@@ -170,22 +174,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def _new(self, nodes: Iterable[Planned], prepared: Prepared, namer: Namer) -> list[NewNode]:
         daemon_sets = prepared.snapshot.daemon_sets
-        return [
-            new_node(
-                planned, namer.name(planned.template.name), daemon_sets, has_prices=self.has_prices, now=prepared.now
-            )
-            for planned in nodes
-        ]
-
-    def _static(self, prepared: Prepared, namer: Namer) -> list[NewNode]:
-        if not self.options.is_on("StaticCapacity"):
-            return []
-        planned = [
-            static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
-            for scaling in scale_static_pools(prepared).values()
-            for _ in range(scaling.create)
-        ]
-        return self._new(planned, prepared, namer)
+        named = ((planned, namer.name(planned.template.name)) for planned in nodes)
+        return [new_node(*own, daemon_sets, has_prices=self.has_prices, now=prepared.now) for own in named]
 
     def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> NodeRemoval:
         replacements = tuple(self._new(command.replacements, prepared, namer))
@@ -448,7 +438,7 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
     ]
     answer: dict[str, Any] = {
         "nodeClaims": sorted(claims, key=lambda claim: sorted(claim["pods"])),
-        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in provisioned.existing.items()},
+        "existing": _keys_by_node(provisioned.existing),
         "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
     }
     rejected = {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
@@ -511,7 +501,16 @@ def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Metho
             name: {
                 "candidates": [{"node": one.name, "cost": rounded(one.cost)} for one in outcome.candidates],
                 "budgets": dict(outcome.budgets),
-                "commands": [_command(command) for command in outcome.commands],
+                "commands": [
+                    {
+                        "decision": command.decision,
+                        "candidates": [candidate.name for candidate in command.candidates],
+                        "replacements": [node_claim(node) for node in command.replacements],
+                        "existing": _keys_by_node(command.existing),
+                    }
+                    | ({"savings": rounded(command.savings)} if command.consolidates else {})
+                    for command in outcome.commands
+                ],
                 "events": outcome.events.by_target(),
             }
             for name, outcome in outcomes.items()
@@ -519,13 +518,5 @@ def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, Metho
     }
 
 
-def _command(command: Command) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "decision": command.decision,
-        "candidates": [candidate.name for candidate in command.candidates],
-        "replacements": [node_claim(node) for node in command.replacements],
-        "existing": {node: [pod.metadata.key for pod in pods] for node, pods in command.existing.items()},
-    }
-    if command.consolidates:
-        answer["savings"] = rounded(command.savings)
-    return answer
+def _keys_by_node(pods: Mapping[str, Iterable[Pod]]) -> dict[str, list[str]]:
+    return {node: [pod.metadata.key for pod in own] for node, own in pods.items()}

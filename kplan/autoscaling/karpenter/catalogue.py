@@ -94,31 +94,26 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         message = f"{len(content)} instance types, and at most {MOST_TYPES} are read"
         yield Problem(message, json_path="$", hint="leave out those that your node pools exclude")
         return
-    names: set[tuple[str, str]] = set()  # with a node class each, empty for all
+    classes_of: dict[str, set[str]] = {}  # instance type -> its node classes, empty for all
     for index, value in enumerate(content):
         path = f"$[{index}]"
         if not isinstance(value, dict):
             yield Problem("no instance type", json_path=path, hint="for example {name: m7i.large, …}")
             continue
-        reader = EntryReader(path)
-        entry = _entry(value, reader)
+        reader, own, offerings = EntryReader(path), dict(value), value.get("offerings")
+        if isinstance(offerings, list):
+            own["offerings"] = [_offering(offering, number, reader) for number, offering in enumerate(offerings)]
+        entry = reader.converted(own, InstanceTypeEntry)
         if entry is not None:
             _check(entry, reader)
-            own = {(entry.name, node_class) for node_class in entry.node_classes or ("",)}
-            others = {node_class for name, node_class in names if name == entry.name}
-            if own & names or (others and ("" in others or not entry.node_classes)):
+            classes = set(entry.node_classes or ("",))
+            others = classes_of.setdefault(entry.name, set())
+            if classes & others or (others and ("" in others or not entry.node_classes)):
                 hint = "leave one out, or name different nodeClasses"
                 reader.wrong("name", f"a second instance type is called {entry.name}", hint)
-            names |= own
+            others |= classes
             entries.append(entry)
         yield from reader.problems
-
-
-def _entry(value: dict[str, Any], reader: EntryReader) -> InstanceTypeEntry | None:
-    own, offerings = dict(value), value.get("offerings")
-    if isinstance(offerings, list):
-        own["offerings"] = [_offering(offering, index, reader) for index, offering in enumerate(offerings)]
-    return reader.converted(own, InstanceTypeEntry)
 
 
 def _offering(value: Any, index: int, reader: EntryReader) -> Any:

@@ -152,22 +152,18 @@ class InstanceType(msgspec.Struct, frozen=True):
 
     @property
     def allocatable(self) -> Amounts:
-        return _allocatable(self.capacity, self.overhead)
+        return self.allocatable_at(Offering())
 
     def allocatable_at(self, offering: Offering) -> Amounts:
-        """Return what pods can use of the machine of an offering."""
+        """Return what pods can use of the machine of an offering: huge pages are taken from the memory."""
         own = offering.overhead_override
         overhead = self.overhead if own is None else total_of((self.overhead, own.total))
-        return _allocatable(total_of((self.capacity, amounts_of(offering.capacity_override))), overhead)
-
-
-def _allocatable(capacity: Amounts, overhead: Amounts) -> Amounts:
-    """Return what is left of a capacity: huge pages are taken from the memory."""
-    allocatable = less(capacity, overhead)
-    for name, amount in capacity.items():
-        if name.startswith(HUGE_PAGES):
-            allocatable[MEMORY] = max(0, allocatable.get(MEMORY, 0) - amount)
-    return allocatable
+        capacity = total_of((self.capacity, amounts_of(offering.capacity_override)))
+        allocatable = less(capacity, overhead)
+        for name, amount in capacity.items():
+            if name.startswith(HUGE_PAGES):
+                allocatable[MEMORY] = max(0, allocatable.get(MEMORY, 0) - amount)
+        return allocatable
 
 
 def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:

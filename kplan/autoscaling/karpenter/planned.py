@@ -168,7 +168,13 @@ def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
     requirements = _wanted(claim.requirements, vocabulary)
     if not claim.reservations:
         return requirements
-    label = _reservation_label(claim)
+    label = next(
+        wanted.key
+        for offering in claim.template.columns.offerings
+        if offering.reservation in claim.reservations
+        for wanted in offering.requirements
+        if wanted.key in RESERVATION_IDS
+    )
     held = vocabulary.requirement(label, "In", claim.reservations)
     before = requirements.items.get(label)
     return vocabulary.replace(
@@ -181,17 +187,6 @@ def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
 def _wanted(requirements: Requirements, vocabulary: Vocabulary) -> Requirements:
     """Return requirements without labels that nodes get once they are there."""
     return vocabulary.intern({key: wanted for key, wanted in requirements.items.items() if key not in SIMULATED})
-
-
-def _reservation_label(claim: NewClaim) -> str:
-    offerings = claim.template.columns.offerings
-    return next(
-        wanted.key
-        for offering in offerings
-        if offering.reservation in claim.reservations
-        for wanted in offering.requirements
-        if wanted.key in RESERVATION_IDS
-    )
 
 
 def static_node(template: Template) -> Planned:
@@ -208,16 +203,6 @@ CRASH = "panic: runtime error: invalid memory address or nil pointer dereference
 
 _PRICE_LABEL = "eks-node-viewer/instance-price"
 _KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
-
-
-def launch_labels(node: Planned, instance_type: InstanceType, offering: Offering) -> dict[str, str]:
-    """Return the labels that the kwok provider gives to a machine."""
-    settled = (wanted for wanted in node.claim_requirements.items.values() if not wanted.is_complement)
-    known = node.template.columns.vocabulary
-    single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
-    labels = node.labels | single | _labels_of(instance_type, offering) | {_PRICE_LABEL: f"{offering.price:f}"}
-    labels.pop(HOSTNAME, None)
-    return labels | _KWOK_LABELS
 
 
 def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
@@ -239,8 +224,10 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
 
     It is made `now`, in microseconds since 1970.
     """
-    choice = _choice(planned)
-    instance_type, offering = choice if choice is not None else (None, None)
+    launch = None if planned.is_static else planned.launch
+    choices = planned.cheapest if launch is None else [(launch[0], offering) for offering in launch[1]]
+    choice = min(choices, key=lambda choice: (choice[0].name, choice[1].choice), default=None)
+    instance_type, offering = choice or (None, None)
     node = _node(planned, name, instance_type, offering)
     slices = [] if instance_type is None else published_slices(name, instance_type.dynamic_resources)
     return NewNode(
@@ -257,21 +244,14 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
     )
 
 
-def _choice(planned: Planned) -> tuple[InstanceType, Offering] | None:
-    launch = None if planned.is_static else planned.launch
-    if launch is not None:
-        return launch[0], min(launch[1], key=lambda offering: offering.choice)
-    return min(planned.cheapest, key=lambda choice: (choice[0].name, choice[1].choice), default=None)
-
-
 def _node(planned: Planned, name: str, instance_type: InstanceType | None, offering: Offering | None) -> Node:
     template = planned.template
     labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in planned.labels.items()}
+    capacity, allocatable = planned.requests, planned.requests
     if instance_type is not None and offering is not None:
         labels |= _labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+        capacity, allocatable = instance_type.capacity, instance_type.allocatable
     labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
-    capacity = planned.requests if instance_type is None else instance_type.capacity
-    allocatable = planned.requests if instance_type is None else instance_type.allocatable
     return Node(
         metadata=NodeMeta(name=name, uid=f"new-{name}", labels=labels),
         spec=NodeSpec(taints=template.taints, provider_id=f"{_PROVIDER}{name}"),
@@ -340,11 +320,17 @@ def node_claim(node: Planned) -> dict[str, Any]:
 
 
 def _launch(node: Planned) -> dict[str, Any]:
-    if node.launch is None:
+    """Return the machine that the kwok provider makes, with the labels that it gives to it."""
+    launch = node.launch
+    if launch is None:
         return {"error": CRASH}
-    instance_type, offerings = node.launch
-    hidden = {ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
-    labels = launch_labels(node, instance_type, offerings[0])
+    instance_type, offerings = launch
+    settled = (wanted for wanted in node.claim_requirements.items.values() if not wanted.is_complement)
+    known = node.template.columns.vocabulary
+    single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
+    price = {_PRICE_LABEL: f"{offerings[0].price:f}"}
+    labels = node.labels | single | _labels_of(instance_type, offerings[0]) | price | _KWOK_LABELS
+    hidden = {HOSTNAME, ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
     return {
         "instanceType": instance_type.name,
         "price": rounded(offerings[0].price),
@@ -382,7 +368,7 @@ def _lines(wanted: Requirement, known: Vocabulary) -> Iterable[dict[str, Any]]:
     if bounds:
         return [{"key": wanted.key, "operator": name, "values": [str(bound)], **shared} for name, bound in bounds]
     values = known.texts(wanted.key, wanted.values)
-    return [{"key": wanted.key, "operator": wanted.operator, **({"values": values} if values else {}), **shared}]
+    return [{"key": wanted.key, "operator": wanted.operator, **shared} | ({"values": values} if values else {})]
 
 
 def _taint(taint: Taint) -> dict[str, str]:

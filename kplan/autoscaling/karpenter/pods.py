@@ -289,7 +289,7 @@ class PodFacts:
             if claim is None:
                 missing = not_found("persistentvolumeclaims", name)
                 return [f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"]
-            for problem in self._claim_problems(claim):
+            if problem := next(self._claim_problems(claim), ""):
                 return [problem]
         return []
 
@@ -351,36 +351,28 @@ class PodFacts:
         return tuple(joined)
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> list[Requirements] | None:
-        known = self._vocabulary
+        known, class_name = self._vocabulary, claim.spec.storage_class_name
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             return None if volume is None else self._of_volume(volume)
-        if claim.spec.storage_class_name:
-            storage_class = self._classes.get(claim.spec.storage_class_name)
-            return (
-                None
-                if storage_class is None
-                else [
-                    known.of(
-                        known.requirement(wanted.key, "In", wanted.values) for wanted in term.match_label_expressions
-                    )
-                    for term in storage_class.allowed_topologies
-                    if term.match_label_expressions
-                ]
-            )
-        return []
+        if not class_name:
+            return []
+        storage_class = self._classes.get(class_name)
+        if storage_class is None:
+            return None
+        terms = filter(None, (term.match_label_expressions for term in storage_class.allowed_topologies))
+        return [known.of(known.requirement(one.key, "In", one.values) for one in term) for term in terms]
 
     def _of_volume(self, volume: PersistentVolume) -> list[Requirements]:
         affinity = volume.spec.node_affinity
         if affinity is None or affinity.required is None:
             return []
         is_local = volume.spec.local is not None or volume.spec.host_path is not None
-        alternatives = []
-        for term in affinity.required.node_selector_terms:
-            if term.match_expressions:
-                wanted = (entry for entry in term.match_expressions if not (is_local and entry.key == HOSTNAME))
-                alternatives.append(self._vocabulary.of_expressions(wanted))
-        return alternatives
+        terms = filter(None, (term.match_expressions for term in affinity.required.node_selector_terms))
+        return [
+            self._vocabulary.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME))
+            for term in terms
+        ]
 
     def _merged(self, known: list[Requirements], own: list[Requirements]) -> list[Requirements]:
         """Combine alternatives of two volumes; those that exclude each other only where all others do, too."""
@@ -394,8 +386,7 @@ class PodFacts:
         """Return the claims of a pod by the driver that counts them (upstream GetVolumes)."""
         usage: dict[str, frozenset[str]] = {}
         for _, claim in self._claims_of(pod):
-            driver = "" if claim is None else self._driver(claim)
-            if claim is not None and driver:
+            if claim is not None and (driver := self._driver(claim)):
                 usage[driver] = usage.get(driver, frozenset()) | {claim.metadata.key}
         return usage
 

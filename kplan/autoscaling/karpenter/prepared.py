@@ -14,7 +14,7 @@ import msgspec
 from kplan.api.affinity import PREFER_NO_SCHEDULE, NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
-from kplan.autoscaling.karpenter.amounts import NODEPOOL, Amounts, amounts_of, text_of
+from kplan.autoscaling.karpenter.amounts import NODEPOOL, amounts_of, text_of
 from kplan.autoscaling.karpenter.claims import Basis, basis_of
 from kplan.autoscaling.karpenter.cluster import (
     SIMULATED,
@@ -91,12 +91,9 @@ class Prepared:
         """Pool -> the instance types that its node class has."""
         if not any(entry.node_classes for entry in self._entries):
             return dict.fromkeys(self.pools, self._types)
-        provided = {}
-        for name, pool in self.pools.items():
-            own = pool.spec.template.spec.node_class_ref.name
-            has_it = (not entry.node_classes or own in entry.node_classes for entry in self._entries)
-            provided[name] = tuple(compress(self._types, has_it))
-        return provided
+        classes = {name: pool.spec.template.spec.node_class_ref.name for name, pool in self.pools.items()}
+        have_it = {own: [own in (entry.node_classes or (own,)) for entry in self._entries] for own in classes.values()}
+        return {name: tuple(compress(self._types, have_it[own])) for name, own in classes.items()}
 
     def machines(self, pool: str | None) -> Columns:
         """Return the instance types of a pool as their provider knows them; of no known pool, all."""
@@ -174,10 +171,6 @@ class Prepared:
         )
 
     @cached_property
-    def _limits(self) -> dict[str, Amounts]:
-        return {pool.metadata.name: amounts_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits}
-
-    @cached_property
     def _provisionable(self) -> dict[str, Pod]:
         pods = {pod.metadata.key: pod for pod in self.snapshot.pods if is_provisionable(pod)}
         return dict(sorted(pods.items()))
@@ -213,7 +206,7 @@ class Prepared:
         if not self.buffer_pods:
             return frozenset()
         existing = self.provisioned.existing.items()
-        return frozenset(node for node, pods in existing if any(pod.metadata.key in self.buffer_pods for pod in pods))
+        return frozenset(node for node, pods in existing for pod in pods if pod.metadata.key in self.buffer_pods)
 
     @cached_property
     def rejected(self) -> Mapping[str, tuple[str, ...]]:
@@ -288,7 +281,7 @@ class Prepared:
             self.templates,
             nodes,
             entrants,
-            limits=self._limits,
+            limits={pool.metadata.name: amounts_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits},
             daemons=self._daemons,
             options=options,
             release=self.release,
@@ -299,13 +292,12 @@ class Prepared:
                 for taint in pool.spec.template.spec.taints
             ),
             devices=devices,
+            spared=spared,
+            exempt={pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving},
         )
-        if spared:
-            exempt = {pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving}
-            scheduler.spare(spared, exempt)
         errors = scheduler.solve(entrants)
         planned = planned_of(scheduler, errors, relaxes_min_values=options.relaxes_min_values)
-        used = [node for node in scheduler.existing if node.pods]
+        used = [node for node in scheduler.existing.nodes if node.pods]
         return Simulated(
             nodes=planned,
             existing={node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used},

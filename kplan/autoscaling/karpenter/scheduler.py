@@ -23,7 +23,6 @@ from kplan.autoscaling.karpenter.amounts import NODES, ONE, Amounts, total_of
 from kplan.autoscaling.karpenter.claims import (
     Basis,
     DaemonGroup,
-    ExistingNode,
     ExistingNodes,
     Fit,
     NewClaim,
@@ -38,7 +37,7 @@ from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, unt
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
-from kplan.preemption.go_sort import go_sort
+from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import PODS
 
 
@@ -67,17 +66,14 @@ class Daemon:
         self.tolerations = tolerating_preferences(self.tolerations) or self.tolerations
         if untolerated(self.tolerations, template.taints):
             return False
-        while not self._suits(template, index):
+        while True:
+            wanted = self._strict()
+            suits_pool = not self._vocabulary.misfits(template.requirements, wanted, allows_well_known=True)
+            if suits_pool and (index is None or template.columns.matching(wanted) >> index & 1):
+                return True
             if len(self._terms) <= 1:
                 return False
             self._terms = self._terms[1:]
-        return True
-
-    def _suits(self, template: Template, index: int | None) -> bool:
-        wanted = self._strict()
-        if self._vocabulary.misfits(template.requirements, wanted, allows_well_known=True):
-            return False
-        return index is None or bool(template.columns.matching(wanted) >> index & 1)
 
     def runs_on(self, state: StateNode) -> bool:
         labels = self._vocabulary.of_labels(state.labels)
@@ -139,15 +135,15 @@ class DaemonPlan:
 
     def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template], *, by_type: bool) -> None:
         self._daemons = daemons
-        #: of new nodes, by the number of the template
-        self.groups = list(map(self._by_type, templates)) if by_type else self._of_pools(templates)
-
-    def _of_pools(self, templates: Sequence[Template]) -> list[list[DaemonGroup]]:
-        requests = [_requests([one for one in self._daemons if one.runs_on_new(template)]) for template in templates]
+        self.groups: list[list[DaemonGroup]]  #: of new nodes, by the number of the template
+        if by_type:
+            self.groups = [self._by_type(template) for template in templates]
+            return
+        requests = [_requests([one for one in daemons if one.runs_on_new(template)]) for template in templates]
         # By now the daemons have dropped alternatives for the pools at the end, which those at the beginning notice.
-        ports = [_ports(one for one in self._daemons if one.runs_on_new(template)) for template in templates]
+        ports = [_ports(one for one in daemons if one.runs_on_new(template)) for template in templates]
         whole = zip(templates, requests, ports, strict=True)
-        return [[DaemonGroup(template.types, own, taking)] for template, own, taking in whole]
+        self.groups = [[DaemonGroup(template.types, own, taking)] for template, own, taking in whole]
 
     def _by_type(self, template: Template) -> list[DaemonGroup]:
         """Return the groups of types with the same daemons, by the names of these; those without daemons first."""
@@ -197,8 +193,9 @@ class Scheduler:
         is_strict: bool,
         tolerates_preferences: bool,
         devices: Devices | None = None,
+        spared: frozenset[str] = frozenset(),
+        exempt: Collection[str] = (),
     ) -> None:
-        self._known = around.vocabulary
         self._templates = templates
         self._options, self._tolerates_preferences = options, tolerates_preferences
         self._topology = Topology(around, [basis.state for basis in nodes], entrants)
@@ -219,21 +216,12 @@ class Scheduler:
             left = self._remaining.get(basis.state.pool, {})
             for name in left:
                 left[name] -= basis.state.capacity.get(name, 0)
-        self._existing = ExistingNodes(nodes, self._known)
+        self.existing = ExistingNodes(nodes, around.vocabulary)
         self.claims: list[NewClaim] = []  #: the new nodes
         self._made = 0
         #: pool -> whether its last new node has fewer values of a label than it asks for
         self.is_relaxed: dict[str, bool] = {}
-        self._spared: frozenset[str] = frozenset()
-        self._exempt: Collection[str] = ()
-
-    @property
-    def existing(self) -> list[ExistingNode]:
-        return self._existing.nodes
-
-    def spare(self, nodes: frozenset[str], exempt: Collection[str]) -> None:
-        """Add no pods to some nodes, but those of the UIDs that are exempt."""
-        self._spared, self._exempt = nodes, exempt
+        self._spared, self._exempt = spared, exempt  # these nodes get no pods but those of the UIDs that are exempt
 
     def solve(self, entrants: Sequence[Entrant]) -> dict[str, Refused]:
         """Find places, until a round over the pods that are left finds none; return why these have none."""
@@ -271,15 +259,18 @@ class Scheduler:
         if entrant.has_claims and (why := self._why_unclaimed(entrant)):
             return (PoolRefusal("", why),)
         groups = self._topology.concerning(entrant)
-        for index in self._existing.candidates(entrant):
-            node = self._existing.nodes[index]
+        for index in self.existing.candidates(entrant):
+            node = self.existing.nodes[index]
             if node.state.name in self._spared and entrant.uid not in self._exempt:
                 continue
             room = node.can_take(entrant, groups, self.shared)
             if room is not None:
-                self._existing.take(index, entrant, room, self.shared)
+                self.existing.take(index, entrant, room, self.shared)
                 return None
-        self._sort_claims()
+        # New nodes with the fewest pods come first; Go's sort is not stable.
+        counts = [len(claim.pods) for claim in self.claims]
+        if any(one > other for one, other in pairwise(counts)):
+            self.claims = go_sorted(self.claims, counts)
         for claim in self.claims:
             if claim.is_too_full(entrant.requests):
                 continue
@@ -297,12 +288,6 @@ class Scheduler:
             return Plain.CLAIMS
         claims = () if self.shared.devices is None else self.shared.devices.claims_of(entrant.pod)
         return claims if isinstance(claims, ClaimMissing) else None
-
-    def _sort_claims(self) -> None:
-        """Bring new nodes with the fewest pods to the front; Go's sort is not stable."""
-        counts = [len(claim.pods) for claim in self.claims]
-        if any(one > other for one, other in pairwise(counts)):
-            self.claims = [self.claims[index] for index in go_sort(counts, counts)]
 
     def _open(self, entrant: Entrant) -> Refused | None:
         """Open a new node for a pod, in the first pool that can (upstream addToNewNodeClaim)."""

@@ -21,7 +21,7 @@ from kplan.api.core import Namespace, Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.autoscaling.karpenter.cluster import ClusterState, DomainGroup, StateNode
-from kplan.autoscaling.karpenter.pod_requirements import Entrant, PodRequirements
+from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 
@@ -74,26 +74,8 @@ def _meets(node: Requirements, hostname: str | None, wanted: Requirements, known
     )
 
 
-def node_filter(
-    constraints: PodRequirements, taint_policy: str | None, affinity_policy: str | None, known: Vocabulary
-) -> NodeFilter:
-    alternatives = [known.of_labels(constraints.node_selector)]
-    if constraints.required is not None:
-        alternatives = [
-            known.join(alternatives[0], known.of_expressions(term.match_expressions)) for term in constraints.required
-        ]
-    return NodeFilter(tuple(alternatives), taint_policy or IGNORE, affinity_policy or HONOR, constraints.tolerations)
-
-
 def _odd(elements: Iterable[Hashable]) -> frozenset[Hashable]:
     return frozenset(element for element, count in Counter(elements).items() if count % 2)
-
-
-def selector_identity(selector: LabelSelector | None) -> Hashable:
-    if selector is None:
-        return None
-    expressions = frozenset((wanted.key, wanted.operator, _odd(wanted.values)) for wanted in selector.match_expressions)
-    return expressions, frozenset(selector.match_labels.items())
 
 
 class TopologyGroup(msgspec.Struct, eq=False, dict=True):
@@ -115,8 +97,11 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
     @property
     def identity(self) -> Hashable:
         """What makes groups the same; the smallest number of domains is not part of it."""
-        selector = selector_identity(self.raw_selector)
-        return self.key, self.kind, self.namespaces, self.max_skew, self.filter.identity, selector
+        own, selects = self.raw_selector, None
+        if own is not None:
+            expressions = ((wanted.key, wanted.operator, _odd(wanted.values)) for wanted in own.match_expressions)
+            selects = frozenset(expressions), frozenset(own.match_labels.items())
+        return self.key, self.kind, self.namespaces, self.max_skew, self.filter.identity, selects
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return namespace in self.namespaces and self._selector.matches(labels)
@@ -164,21 +149,14 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
     def _next_of_spread(
         self, candidates: list[str], pod: Requirement | None, known: Vocabulary, *, selects_itself: bool
     ) -> list[str]:
-        least = self._least(pod, known)
-        best, best_count = "", UNBOUNDED
-        for domain in candidates:
-            count = self.counts[domain] + selects_itself
-            if count - least <= self.max_skew and count < best_count:
-                best, best_count = domain, count
+        allowed = [count for domain, count in self.counts.items() if _allows(pod, domain, known)]
+        least = min(allowed, default=UNBOUNDED)
+        if self.key == HOSTNAME or (self.min_domains is not None and len(allowed) < self.min_domains):
+            least = 0
+        most = self.max_skew + least - selects_itself
+        even = (domain for domain in candidates if self.counts[domain] <= most)
+        best = min(even, key=lambda domain: self.counts[domain], default="")
         return [best] if best else []
-
-    def _least(self, pod: Requirement | None, known: Vocabulary) -> int:
-        if self.key == HOSTNAME:
-            return 0
-        counts = [count for domain, count in self.counts.items() if _allows(pod, domain, known)]
-        if self.min_domains is not None and len(counts) < self.min_domains:
-            return 0
-        return min(counts, default=UNBOUNDED)
 
     def _may_begin(self, pod: Requirement | None, known: Vocabulary) -> bool:
         return not any(self.counts.values()) or not any(
@@ -190,11 +168,8 @@ def _allows(requirement: Requirement | None, domain: str, known: Vocabulary) -> 
     return requirement is None or known.has(requirement, domain)
 
 
-class Placed(NamedTuple):
-    """A pod on a node."""
-
-    pod: Pod
-    node: Node
+Placed = tuple[Pod, Node]
+"""A pod on a node."""
 
 
 class PlacedPods:
@@ -217,26 +192,20 @@ class PlacedPods:
             node = nodes.get(name)
             if node is None or is_terminating(pod):
                 continue
-            placed, namespace = Placed(pod, node), pod.metadata.namespace
-            self._of_namespace.setdefault(namespace, []).append(placed)
+            namespace = pod.metadata.namespace
+            self._of_namespace.setdefault(namespace, []).append((pod, node))
             for key, value in pod.metadata.labels.items():
-                self._of_label.setdefault((namespace, key, value), []).append(placed)
+                self._of_label.setdefault((namespace, key, value), []).append((pod, node))
 
     def selected(self, namespaces: Iterable[str], raw: LabelSelector | None) -> Iterator[Placed]:
         """Yield the pods of namespaces that a selector selects; without a selector, unlike elsewhere, all."""
         selector = EVERYTHING if raw is None else valid_selector(raw)  # upstream TopologyListOptions
+        single = [(one.key, *one.values) for one in selector.requirements if one.operator == "In"]
         for namespace in namespaces:
-            for placed in self._candidates(namespace, selector):
-                if selector.matches(placed.pod.metadata.labels):
+            lists = [self._of_label.get((namespace, *pair), []) for pair in single if len(pair) == 2]
+            for placed in min(lists, key=len) if lists else self._of_namespace.get(namespace, ()):
+                if selector.matches(placed[0].metadata.labels):
                     yield placed
-
-    def _candidates(self, namespace: str, selector: Selector) -> list[Placed]:
-        lists = [
-            self._of_label.get((namespace, wanted.key, wanted.values[0]), [])
-            for wanted in selector.requirements
-            if wanted.operator == "In" and len(wanted.values) == 1
-        ]
-        return min(lists, key=len) if lists else self._of_namespace.get(namespace, [])
 
 
 _DO_NOT_SCHEDULE = "DoNotSchedule"
@@ -327,10 +296,20 @@ class Topology:
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         wanted, known = entrant.constraints, self._known
+        labels = known.of_labels(wanted.node_selector)
+        terms = [term.match_expressions for term in wanted.required or ()]
+        alternatives = [known.join(labels, known.of_expressions(expressions)) for expressions in terms]
+        if wanted.required is None:
+            alternatives = [labels]
         for constraint in wanted.spreads:
             if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
                 continue
-            counted = node_filter(wanted, constraint.node_taints_policy, constraint.node_affinity_policy, known)
+            counted = NodeFilter(
+                tuple(alternatives),
+                constraint.node_taints_policy or IGNORE,
+                constraint.node_affinity_policy or HONOR,
+                wanted.tolerations,
+            )
             tolerations = None if counted.taint_policy == IGNORE else wanted.tolerations
             yield TopologyGroup(
                 Type.SPREAD,
