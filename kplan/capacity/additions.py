@@ -29,7 +29,6 @@ from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.session import Session
 from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
 from kplan.workloads.expansion import runs_on
 
@@ -119,7 +118,10 @@ class _Tries:
         snapshot = dataclasses.replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods))
         session, stopped = self._base.with_snapshot(snapshot).session, self._templates[fit.stopped_template or 0]
         if stopped.group is not None:
-            return 1 if _takes_any(session, stopped) else None
+            # A node that takes no pod of a group on its own is no help to the group, whatever the number of such nodes.
+            rows = (session.cluster.add_pod(info) for info in {info.shape: info for info in stopped.replicas}.values())
+            tries = (schedule_pod(session, row, is_member=True, looks_for_victims=False) for row in rows)
+            return 1 if any(result.row is not None for result in tries) else None
         first = fill(session.fork(), [stopped], limit=1)
         if first.stop is not None and first.stop.filter is not None:
             status = first.stop.filter.status(0)
@@ -158,14 +160,6 @@ class _Tries:
             takes = sum(self.alone[index] or 0 for index in indices)
             least = least_number(fits, self._fit_now, self._wanted, -(-self.missing // max(takes, 1)))
         return None if least is None else self.of(indices, least)
-
-
-def _takes_any(session: Session, template: Template) -> bool:
-    """Tell whether a node takes any pod of a group on its own; else no number of such nodes helps the group."""
-    return any(
-        schedule_pod(session, session.cluster.add_pod(info), is_member=True, looks_for_victims=False).row is not None
-        for info in {info.shape: info for info in template.replicas}.values()
-    )
 
 
 def least_for_groups(fits: Callable[[int], int], wanted: int) -> int | None:

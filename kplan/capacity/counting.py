@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
-from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.admission.limits import QuotaLedger, Rejection
@@ -71,6 +70,10 @@ class StoppedGroup(msgspec.Struct, frozen=True):
     pods: tuple[int, ...]
     tried: GroupTry | None  #: how its cycle has ended; None where its pods are kept out of the queue
 
+    @property
+    def misfit(self) -> int:
+        return self.pods[0] if self.tried is None or self.tried.misfit is None else self.tried.misfit
+
 
 class Fit(msgspec.Struct):
     """The replicas that fit, and what stops the next one."""
@@ -114,18 +117,20 @@ def copy_of(template: Template, number: int) -> tuple[PodGroup, list[PodInfo]] |
         return group, list(pods)
     name = f"{group.metadata.name.removesuffix(FIRST_COPY)}-copy-{number}"
     metadata = replace(group.metadata, name=name, uid=f"{group.metadata.namespace}/{name}")
-    return replace(group, metadata=metadata), [_member(info, name, number, template) for info in pods]
+    members = [in_group(info.pod, name) for info in pods]
+    ending = "" if template.are_distinct else f"-copy-{number}"
+    return replace(group, metadata=metadata), [PodInfo(_named(pod, pod.metadata.name + ending)) for pod in members]
 
 
-def _member(info: PodInfo, group: str, number: int, template: Template) -> PodInfo:
-    pod = info.pod
-    own = pod.spec.scheduling_group
-    assert own is not None  # noqa: S101 - all pods of the template name a group
-    name = pod.metadata.name if template.are_distinct else f"{pod.metadata.name}-copy-{number}"
-    metadata = replace(pod.metadata, name=name, uid=f"{pod.metadata.namespace}/{name}")
-    return PodInfo(
-        replace(pod, metadata=metadata, spec=replace(pod.spec, scheduling_group=replace(own, pod_group_name=group)))
-    )
+def in_group(pod: Pod, name: str) -> Pod:
+    """Return a pod of a group as one of a group of that name."""
+    group = pod.spec.scheduling_group
+    assert group is not None  # noqa: S101 - all pods of a template with a group name it
+    return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
+
+
+def _named(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.namespace}/{name}"))
 
 
 def place_group(session: Session, template: Template, index: int, refused: str, fit: Fit, *, preempt: bool) -> bool:
@@ -148,8 +153,7 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
     fits = tried is not None and tried.status.is_success and all(member.fits for member in tried.members)
     if tried is None or not fits or len(tried.members) < len(rows) or template.n_more:
         fit.stopped_group = StoppedGroup(key, tuple(rows), None if tried is None else GroupTry.of(tried))
-        first = rows[0] if fit.stopped_group.tried is None else _first_misfit(fit.stopped_group)
-        fit.stop = schedule_pod(session, first, looks_for_victims=False)
+        fit.stop = schedule_pod(session, fit.stopped_group.misfit, looks_for_victims=False)
         if fit.stop.row is not None:  # it fits where its group may not run
             fit.stop.outcome, fit.stop.row = Outcome.UNSCHEDULABLE, None
         fit.stopped_template = index
@@ -162,10 +166,6 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
         fit.domains.append((index, tried.placement.value))
     fit.counts[index] += 1
     return True
-
-
-def _first_misfit(stopped: StoppedGroup) -> int:
-    return stopped.pods[0] if stopped.tried is None or stopped.tried.misfit is None else stopped.tried.misfit
 
 
 def _tried(session: Session, key: Key, rows: Sequence[int], fit: Fit, *, preempt: bool) -> GroupResult | None:
@@ -191,20 +191,19 @@ def _tried(session: Session, key: Key, rows: Sequence[int], fit: Fit, *, preempt
     return again
 
 
-def stopped_placement(session: Session, stopped: StoppedGroup, origin: Origin | None) -> Placement:
-    """Return the decision about the first pod of a group that does not fit, after which its session never changes."""
-    return member_placement(session, _first_misfit(stopped), stopped.pods, ALONE, origin)
+def stopped_plan(session: Session, stopped: StoppedGroup, origin: Origin | None) -> tuple[Placement, GroupPlan]:
+    """Return the decision about the first pod of a group that does not fit, and what becomes of the group.
 
-
-def stopped_plan(session: Session, stopped: StoppedGroup, placement: Placement) -> GroupPlan:
-    is_gated = stopped.tried is None and placement.outcome is Outcome.GATED
-    return group_plan(
+    The session never changes after that.
+    """
+    placement = member_placement(session, stopped.misfit, stopped.pods, ALONE, origin)
+    return placement, group_plan(
         session,
         stopped.key,
         dict.fromkeys(stopped.pods, False),
         stopped.tried or GroupTry(Status.unschedulable(), frozenset(), waits=False),
-        messages={_first_misfit(stopped): placement.message},
-        is_gated=is_gated,
+        messages={stopped.misfit: placement.message},
+        is_gated=stopped.tried is None and placement.outcome is Outcome.GATED,
         victims=(),
         violating=(),
         n_violating=0,
@@ -231,7 +230,7 @@ def fill_from(
     session, template = start.fork(), templates[0]
     stop_at = sequential_limit if limit is None else limit
     is_alone = not preempt and len(templates) == 1 and template.group is None
-    if is_alone and not (template.are_distinct or template.refused or has_quotas(session, templates)):
+    if is_alone and not (template.are_distinct or template.refused or _quotas(session, templates)):
         info = template.replicas[0]
         fit = _fit_of(session, info, fill_at_once(session, info, limit), limit)
         if fit is None:
@@ -297,10 +296,6 @@ def fill(
         if progress is not None and n_placed % _PROGRESS_EVERY == 0:
             progress(n_placed)
     return fit
-
-
-def has_quotas(session: Session, templates: Sequence[Template]) -> bool:
-    return _quotas(session, templates) is not None
 
 
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
@@ -416,7 +411,7 @@ def fill_growing(
 ) -> tuple[Session, Fit]:
     """Place replicas until one fits nowhere, and no node comes for it; `growth` receives the nodes."""
     session, fit = fill_from(base.session, templates, limit=limit, progress=progress)
-    if has_quotas(session, templates):
+    if _quotas(session, templates):
         message = "quotas limit its replicas, which are counted on the present nodes only"
         growth.warnings[InputWarning("NotFollowed", templates[0].name, message)] = None
         return session, fit
@@ -452,8 +447,8 @@ def fill_growing(
 def _without(template: Template, n: int) -> Template:
     """Return a template without its first replicas, where these differ from the others, or its first groups."""
     if template.group is not None:
-        return structs.replace(template, first=template.first + n)
-    return structs.replace(template, replicas=template.replicas[n:]) if template.are_distinct else template
+        return replace(template, first=template.first + n)
+    return replace(template, replicas=template.replicas[n:]) if template.are_distinct else template
 
 
 def _replica(template: Template, number: int) -> Pod | None:
@@ -461,8 +456,7 @@ def _replica(template: Template, number: int) -> Pod | None:
     if info is None:
         return None
     own = info.pod.metadata
-    name = own.name if template.are_distinct else f"{own.name.removesuffix('-0')}-{number}"
-    return structs.replace(info.pod, metadata=structs.replace(own, name=name, uid=f"{own.namespace}/{name}"))
+    return _named(info.pod, own.name if template.are_distinct else f"{own.name.removesuffix('-0')}-{number}")
 
 
 def _running(base: Base, session: Session, templates: Sequence[Template], fit: Fit) -> Iterator[Pod]:
@@ -482,8 +476,7 @@ def _running(base: Base, session: Session, templates: Sequence[Template], fit: F
 
 
 def _on(node: str, pod: Pod) -> Pod:
-    spec = structs.replace(pod.spec, node_name=node)
-    return structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase="Running"))
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=replace(pod.status, phase="Running"))
 
 
 def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int | None) -> Iterator[Pod]:
@@ -504,7 +497,7 @@ def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int 
                 n_units += 1
                 n_pods += len(pods)
                 for pod in pods:
-                    yield structs.replace(pod, status=structs.replace(pod.status, conditions=(condition,)))
+                    yield replace(pod, status=replace(pod.status, conditions=(condition,)))
 
 
 def _unit(template: Template, number: int) -> list[Pod]:

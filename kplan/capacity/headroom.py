@@ -156,11 +156,8 @@ Wanted = tuple[str, int]
 
 def surges(base: Base) -> list[Wanted]:
     """Return the Deployments with the number of pods that they create above their replicas in a rollout."""
-    return [
-        (f"Deployment/{deployment.metadata.key}", surge)
-        for deployment in base.objects.deployments
-        if (surge := _surge(deployment)) > 0
-    ]
+    wanted = ((f"Deployment/{one.metadata.key}", _surge(one)) for one in base.objects.deployments)
+    return [(key, surge) for key, surge in wanted if surge > 0]
 
 
 def _surge(deployment: Deployment) -> int:
@@ -193,17 +190,8 @@ def alone(base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition],
     """Count for each workload alone whether so many more of its replicas fit, also on nodes that an autoscaler adds."""
     running = own_workloads(base)
     known = [(key, number) for key, number in wanted if key in running]
-    questions = [
-        partial(
-            count_more,
-            workload=key,
-            running=running[key],
-            limit=number,
-            nodes=(),
-            only_outcomes=showing.only_outcomes,
-        )
-        for key, number in known
-    ]
+    count_here = partial(count_more, nodes=(), only_outcomes=showing.only_outcomes)
+    questions = [partial(count_here, workload=key, running=running[key], limit=number) for key, number in known]
     counted = answers(base, questions, showing.ask_all)
     rooms = (replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True))
     return _report(base, [_with_new_nodes(base, room) for room in rooms], fail_on)

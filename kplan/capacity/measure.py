@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType, structs
 from kplan.api.labels import ZONE
 from kplan.api.quantity import count
 from kplan.capacity.additions import additions, offers
-from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_placement, stopped_plan
+from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_plan
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
@@ -115,16 +115,14 @@ class Capacity(Answer):
     def context(self) -> Context:
         """Cluster, scheduler and warnings; among these whether the count ended because replicas ran out."""
         context = self.make_context()
+        warnings = list(context.warnings)
         if self.growth is not None:
-            warnings = dict.fromkeys((*context.warnings, *self.growth.all_warnings))
-            context = structs.replace(context, warnings=tuple(warnings))
-        if self.fit.exhausted_template is None:
-            return context
-        template = self.templates[self.fit.exhausted_template]
-        message = f"each replica has its own claims, so no more than {template.most} are tried"
-        return structs.replace(
-            context, warnings=(*context.warnings, InputWarning("ReplicaBound", template.name, message))
-        )
+            warnings = [*dict.fromkeys((*warnings, *self.growth.all_warnings))]
+        if self.fit.exhausted_template is not None:
+            template = self.templates[self.fit.exhausted_template]
+            message = f"each replica has its own claims, so no more than {template.most} are tried"
+            warnings.append(InputWarning("ReplicaBound", template.name, message))
+        return structs.replace(context, warnings=tuple(warnings))
 
     def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
         """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
@@ -241,13 +239,12 @@ def measure(
     else:
         session, fit = fill_growing(base, templates, growth, limit=stop_at, progress=progress)
     stopped = templates[fit.stopped_template or 0]
+    stop: Placement | None = None
     group: GroupPlan | None = None
-    stop: Placement | None
     if fit.stopped_group is not None:
-        stop = stopped_placement(session, fit.stopped_group, stopped.origin)
-        group = stopped_plan(session, fit.stopped_group, stop)
-    else:
-        stop = None if fit.stop is None else last_placement(session, fit.stop, stopped.origin)
+        stop, group = stopped_plan(session, fit.stopped_group, stopped.origin)
+    elif fit.stop is not None:
+        stop = last_placement(session, fit.stop, stopped.origin)
     has_groups = any(template.group is not None for template in templates)
     answer = Capacity(
         tuple(templates),
@@ -297,10 +294,9 @@ def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot
 
     Raises NotFoundError when one of them is not in the snapshot.
     """
-    unknown = sorted(set(names) - set(snapshot.node_by_name))
-    if unknown:
-        raise no_node(unknown, snapshot.node_by_name)
     gone = set(names)
+    if unknown := sorted(gone - snapshot.node_by_name.keys()):
+        raise no_node(unknown, snapshot.node_by_name)
     return dataclasses.replace(
         snapshot,
         nodes=tuple(node for node in snapshot.nodes if node.metadata.name not in gone),

@@ -7,6 +7,7 @@ Daemon sets have no replicas, finished jobs create no more pods, and the jobs of
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,13 +22,13 @@ from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count, value
 from kplan.api.workloads import StatefulSet
-from kplan.capacity.counting import FIRST_COPY, Template
+from kplan.capacity.counting import FIRST_COPY, Template, in_group
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.course.simulation.controllers.observed import Create
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest
 from kplan.documents.placement import Origin
@@ -143,7 +144,7 @@ def _of_group(
     if any(_unit_of(pod) == (namespace, name) for pod in snapshot.pods):
         # The group has pods already, so even the first one that is counted is another group like it.
         group = replace(group, metadata=replace(group.metadata, name=name + FIRST_COPY, uid=""))
-        first = [_in_group(pod, name + FIRST_COPY) for pod in first]
+        first = [in_group(pod, name + FIRST_COPY) for pod in first]
     infos = list(map(PodInfo, first))
     claims: list[msgspec.Struct] = []
     has_own = any(_has_own_claims(pod.pod, snapshot) for pod in pods)
@@ -158,12 +159,6 @@ def _of_group(
         f"{namespace}/{name}", tuple(infos), share, refused, has_own, pods[0].origin, group, len(pods), n_more=n_more
     )
     return template, [complete(claim, type_of(claim)) for claim in claims]
-
-
-def _in_group(pod: Pod, name: str) -> Pod:
-    group = pod.spec.scheduling_group
-    assert group is not None  # noqa: S101 - the pods of a unit with a group name it
-    return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
 
 
 def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
@@ -188,7 +183,17 @@ def replicas_of(first: Pod, most: int, snapshot: Snapshot) -> tuple[list[Pod], l
     """
     if most < 1 or not _has_own_claims(first, snapshot):
         return [_under_free_name(first, snapshot)], []
-    pods, claims = _make_more(first, min(most, MAX_OWN_REPLICAS), snapshot)
+    owner, numbers = _stateful_set(first, snapshot), _free_numbers(first, snapshot)
+    own = {entry.name for entry in first.spec.resource_claims if entry.resource_claim_template_name}
+    shared = tuple(status for status in first.status.resource_claim_statuses if status.name not in own)
+    pods: list[Pod] = []
+    claims: list[msgspec.Struct] = []
+    for number in itertools.islice(numbers, min(most, MAX_OWN_REPLICAS)):
+        pod = _renumbered(first, number)
+        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared)))
+        pod, more = _with_claims(pod, owner, snapshot)
+        pods.append(pod)
+        claims += more
     return pods, [complete(claim, type_of(claim)) for claim in claims]
 
 
@@ -217,22 +222,6 @@ def _stateful_set(pod: Pod, snapshot: Snapshot) -> StatefulSet | None:
     return next((one for one in named if one.spec.volume_claim_templates), None)
 
 
-def _make_more(first: Pod, n: int, snapshot: Snapshot) -> tuple[list[Pod], list[msgspec.Struct]]:
-    owner = _stateful_set(first, snapshot)
-    pods: list[Pod] = []
-    claims: list[msgspec.Struct] = []
-    numbers = _free_numbers(first, snapshot)
-    own = {entry.name for entry in first.spec.resource_claims if entry.resource_claim_template_name}
-    shared = tuple(status for status in first.status.resource_claim_statuses if status.name not in own)
-    for _ in range(n):
-        pod = _renumbered(first, next(numbers))
-        pod = with_uid(replace(pod, status=replace(pod.status, resource_claim_statuses=shared)))
-        pod, more = _with_claims(pod, owner, snapshot)
-        pods.append(pod)
-        claims += more
-    return pods, claims
-
-
 def _under_free_name(pod: Pod, snapshot: Snapshot) -> Pod:
     if pod.metadata.key not in snapshot.pod_by_key:
         return pod
@@ -241,28 +230,25 @@ def _under_free_name(pod: Pod, snapshot: Snapshot) -> Pod:
 
 def _free_numbers(first: Pod, snapshot: Snapshot) -> Iterator[int]:
     prefix, _, number = first.metadata.name.rpartition("-")
-    candidate = int(number) if number.isdecimal() else 0
-    while True:
-        if f"{first.metadata.namespace}/{prefix}-{candidate}" not in snapshot.pod_by_key:
-            yield candidate
-        candidate += 1
+    path = f"{first.metadata.namespace}/{prefix}"
+    numbers = itertools.count(int(number) if number.isdecimal() else 0)
+    return (number for number in numbers if f"{path}-{number}" not in snapshot.pod_by_key)
 
 
 def _renumbered(pod: Pod, number: int) -> Pod:
     name = f"{pod.metadata.name.rpartition('-')[0]}-{number}"
-    labels = dict(pod.metadata.labels)
-    if _NAME_LABEL in labels:
-        labels[_NAME_LABEL] = name
-    for key in _NUMBER_LABELS:
-        if key in labels:
-            labels[key] = str(number)
+    own = {_NAME_LABEL: name, **dict.fromkeys(_NUMBER_LABELS, str(number))}
+    labels = {key: own.get(key, value) for key, value in pod.metadata.labels.items()}
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", labels=labels))
 
 
 def own_workloads(base: Base) -> dict[str, int]:
     """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
     workloads = at_rest(base).workloads
-    job_of, is_scaled = _jobs_of_cron_jobs(base), _scaled_sets(base)
+    job_of = _jobs_of_cron_jobs(base)
+    # A controller scales these, many of which may be empty.
+    owned_sets = (one.metadata for one in base.objects.replica_sets if controller_of(one.metadata) is not None)
+    is_scaled = {f"ReplicaSet/{metadata.key}" for metadata in owned_sets}
     running = {f"CronJob/{cron_job.metadata.key}": 0 for cron_job in base.objects.cron_jobs}
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
@@ -363,13 +349,10 @@ def _revision(owner: Owner) -> str | None:
 
 
 def _is_left_out(owner: Owner) -> bool:
-    if isinstance(owner, DaemonSetState) or owner.ref.kind == DAEMON_SET:
-        return True
     if isinstance(owner, JobState):
         return owner.wanted.is_over
-    if isinstance(owner, ReplicaSetState):
-        return owner.parent is not None or _revision(owner) is None
-    return _revision(owner) is None
+    is_tied = owner.ref.kind == DAEMON_SET or (isinstance(owner, ReplicaSetState) and owner.parent is not None)
+    return is_tied or _revision(owner) is None
 
 
 def _running(owner: Owner) -> int:
@@ -383,13 +366,4 @@ def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
         f"Job/{job.key}": f"CronJob/{job.namespace}/{owner.name}"
         for job, owner in owners
         if owner is not None and owner.kind == "CronJob" and f"{job.namespace}/{owner.name}" in known
-    }
-
-
-def _scaled_sets(base: Base) -> set[str]:
-    """Return the replica sets that a controller scales; many of them may be empty."""
-    return {
-        f"ReplicaSet/{replica_set.metadata.key}"
-        for replica_set in base.objects.replica_sets
-        if controller_of(replica_set.metadata) is not None
     }
