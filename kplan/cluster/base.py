@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -400,7 +400,8 @@ class Base:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only; the copy computes its session anew."""
-        return (_rebuilt, (type(self), self.snapshot, self._settings(self._additions, self._question_warnings)))
+        settings = self._settings(self._additions, self._question_warnings)
+        return partial(type(self), self.snapshot, **settings), ()
 
     def with_snapshot(self, snapshot: Snapshot, *, not_before: int | None = None) -> Self:
         """Return as `for_cluster` that of a changed cluster, which shares the columns of what stays the same."""
@@ -505,7 +506,3 @@ class Base:
         if question is not None:
             question.enter(session)
         return session
-
-
-def _rebuilt(cls: type[Base], snapshot: Snapshot, settings: Mapping[str, Any]) -> Base:
-    return cls(snapshot, **settings)

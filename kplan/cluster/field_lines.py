@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -75,12 +75,10 @@ def placed_warnings(warnings: Sequence[InputWarning], manifests: Manifests) -> t
 def _placed(warning: InputWarning, item: Item | None) -> InputWarning:
     if item is None:
         return warning
-    line = item.line_of(_REPLICAS) if warning.code == AUTOSCALED and _has_replicas(item) else item.source().line
+    steps = steps_of(_REPLICAS)
+    is_of_replicas = warning.code == AUTOSCALED and _depth(item.value(), steps) == len(steps)
+    line = item.line_of(_REPLICAS) if is_of_replicas else item.source().line
     return replace(warning, file=item.path, line=line or UNSET)
-
-
-def _has_replicas(item: Item) -> bool:
-    return _depth(item.value(), steps_of(_REPLICAS)) == len(steps_of(_REPLICAS))
 
 
 def _names_of(item: Item) -> Iterator[str]:
@@ -110,29 +108,21 @@ class _Lines:
         return placement if line is None else replace(placement, at_fault=replace(field, line=line))
 
     def _line(self, workload: ManifestWorkload, path: str) -> int | None:
+        """Return the line of a field of the pod, or of its nearest parent; a limit also counts as a request."""
         key = (id(workload), path)
         if key not in self._known:
-            self._known[key] = _line_of(workload, path)
+            ways = (path, path.replace(".resources.requests", ".resources.limits"))
+            depth, nearest = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=itemgetter(0))
+            line = workload.item.line_of(f"${workload.template_path}{nearest.removeprefix('$')}")
+            self._known[key] = line or None if depth >= _LEAST_STEPS else None
         return self._known[key]
 
 
-def _line_of(workload: ManifestWorkload, path: str) -> int | None:
-    """Return the line of a field of the pod, or of its nearest parent; a limit also counts as a request."""
-    ways = (path, path.replace(".resources.requests", ".resources.limits"))
-    depth, nearest = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=itemgetter(0))
-    if depth < _LEAST_STEPS:
-        return None
-    return workload.item.line_of(f"${workload.template_path}{nearest.removeprefix('$')}") or None
-
-
-def _depth(value: object, steps: Sequence[Step]) -> int:
+def _depth(value: Any, steps: Sequence[Step]) -> int:
+    """Return how many of the steps lead to something in a value."""
     for depth, step in enumerate(steps):
-        is_there = step in value if isinstance(value, dict) else isinstance(step, int) and step < _length(value)
-        if not is_there:
+        is_in_list = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not (is_in_list or (isinstance(value, dict) and step in value)):
             return depth
-        value = cast("Any", value)[step]
+        value = value[step]
     return len(steps)
-
-
-def _length(value: object) -> int:
-    return len(value) if isinstance(value, list) else 0

@@ -67,23 +67,18 @@ class Admitting:
         self._refused: dict[tuple[int, Named], str] = {}
 
     def admit(self, pod: ManifestPod) -> Admission:
-        refused = self.refusal_of(pod.workload) or self._refusal_of_maker(pod.workload)
-        if refused:
-            return Admission(pod.pod, (), refused)
-        return self.admit_pod(pod.pod, pod.workload)
+        workload = pod.workload
+        refused = self.refusal_of(workload)
+        if not refused and workload.kind in _MAKERS:
+            owner = next(iter(workload.created.metadata.owner_references), workload)
+            refused = self._refusal(workload, Named(*_MAKERS[workload.kind], workload.namespace, owner.name))
+        return Admission(pod.pod, (), refused) if refused else self.admit_pod(pod.pod, workload)
 
     def refusal_of(self, workload: ManifestWorkload) -> str:
         """Return why the API server refuses the workload itself, so that it has no pods; empty if it accepts it."""
         if workload.kind == "Pod":
             return ""
         return self._refusal(workload, Named(workload.group, workload.resource, workload.namespace, workload.name))
-
-    def _refusal_of_maker(self, workload: ManifestWorkload) -> str:
-        """Return why the API server refuses the replica set or job through which a workload creates its pods."""
-        if workload.kind not in _MAKERS:
-            return ""
-        owner = next(iter(workload.created.metadata.owner_references), workload)
-        return self._refusal(workload, Named(*_MAKERS[workload.kind], workload.namespace, owner.name))
 
     def _refusal(self, workload: ManifestWorkload, named: Named) -> str:
         key = (id(workload), named)
@@ -327,13 +322,17 @@ class Services:
 
     def _changed(self, live: Service, written: Service) -> tuple[Service, list[FieldError]]:
         from kplan.admission.validation.services import updated_service
-        from kplan.workloads.merging import last_applied, merged, whole_object, without_dropped
+        from kplan.workloads.merging import MERGE_KEYS, identity, last_applied, merged, whole_object, without_dropped
 
         wanted = msgspec.to_builtins(written.spec)
         whole = whole_object(self._snapshot, _name(live))
         last = {} if whole is None else last_applied(whole)
         before = msgspec.to_builtins(live.spec)
-        remaining = without_dropped(before, last, wanted) if last else _without_ports(before, wanted)
+        remaining, keys = without_dropped(before, last, wanted), MERGE_KEYS[_PORTS]
+        if not last:
+            named = {identity(port, keys) for port in wanted.get(_PORTS, ())}
+            ports = [port for port in before.get(_PORTS, ()) if identity(port, keys) in named]
+            remaining = {**before, "selector": {}, _PORTS: ports}
         after, errors = updated_service(before, merged(remaining, wanted))
         return replace(written, spec=msgspec.convert(after, ServiceSpec)), errors
 
@@ -401,12 +400,3 @@ def _addresses(service: Service) -> set[str]:
 
 def _name(service: Service) -> str:
     return object_name("Service", service.metadata.namespace, service.metadata.name)
-
-
-def _without_ports(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return a live ``spec`` without the selector and without ports that the manifest does not name."""
-    from kplan.workloads.merging import MERGE_KEYS, identity
-
-    named = {identity(port, MERGE_KEYS[_PORTS]) for port in wanted.get(_PORTS, ())}
-    ports = [port for port in before.get(_PORTS, ()) if identity(port, MERGE_KEYS[_PORTS]) in named]
-    return {**before, "selector": {}, _PORTS: ports}

@@ -230,7 +230,7 @@ def not_judged(items: Sequence[Item]) -> Iterator[InputWarning]:
         ([kind for kind in kinds if kind not in known], "the kind is not known, so nothing of it is checked"),
     )
     texts = [f"{_counted(which, kinds)}: {words}" for which, words in parts if which]
-    yield InputWarning("NotJudged", _name(items[0]), "; ".join(texts))
+    yield InputWarning("NotJudged", name_in(items[0].kind, items[0].value()), "; ".join(texts))
 
 
 def _counted(kinds: Iterable[str], numbers: Mapping[str, int]) -> str:
@@ -375,7 +375,8 @@ def pod_templates(content: Object) -> list[PodTemplateAt]:
             break
         value, path, replicas = open_ends.pop()
         if isinstance(value, dict):
-            if _is_template(value):
+            containers = _dict(value.get("spec")).get("containers")
+            if isinstance(containers, list) and containers and all(isinstance(one, dict) for one in containers):
                 templates.append(PodTemplateAt(path, value, replicas))
                 continue
             number = next((value[name] for name in _NUMBERS if isinstance(value.get(name), int)), None)
@@ -406,11 +407,6 @@ def take_object(
             problems.append(item.locate(unknown_kind(item.api_version, item.kind)))
     except DecodeError as error:
         problems += map(item.locate, error.problems)
-
-
-def _is_template(value: Mapping[str, Any]) -> bool:
-    containers = _dict(value.get("spec")).get("containers")
-    return isinstance(containers, list) and bool(containers) and all(isinstance(one, dict) for one in containers)
 
 
 def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]:
@@ -452,17 +448,13 @@ def not_placed(item: Item, templates: list[PodTemplateAt]) -> InputWarning:
         f"kplan does not know this kind, whose {paths} looks like a template of {pods}: none of them is placed here; "
         f"--as-deployment {item.kind} places them as those of a Deployment"
     )
-    return InputWarning("UnknownPodTemplate", _name(item), message)
+    return InputWarning("UnknownPodTemplate", name_in(item.kind, item.value()), message)
 
 
-def placed_as_deployment(item: Item) -> InputWarning:
-    message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
-    return InputWarning("PlacedAsDeployment", _name(item), message)
-
-
-def _name(item: Item) -> str:
-    metadata = _dict(item.value().get("metadata"))
-    return object_name(item.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+def name_in(kind: str, content: Mapping[str, Any]) -> str:
+    """Return the name that an object has by its content, KIND/NAMESPACE/NAME."""
+    metadata = _dict(content.get("metadata"))
+    return object_name(kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
 
 def _dict(value: Any) -> Object:

@@ -171,12 +171,17 @@ def eligibilities(template: PodTemplateSpec, nodes: Iterable[Node]) -> Iterator[
 
     The controller asks for names, selectors and taints, not for resources.
     """
-    pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
-    selects = _selection(pod)
-    own = Tolerations(pod.spec.tolerations)
+    spec = with_tolerations(Pod(metadata=template.metadata, spec=template.spec)).spec
+    own, required = Tolerations(spec.tolerations), required_node_affinity(spec.affinity)
+    selector = None if required is None else compile_node_selector(required)
     for node in nodes:
+        name, labels = node.metadata.name, node.metadata.labels
         untolerated = {taint.effect for taint in node.spec.taints if not own.tolerate(taint)}
-        is_selected = selects(node)
+        is_selected = (
+            spec.node_name in ("", name)
+            and all(labels.get(key) == value for key, value in spec.node_selector.items())
+            and (selector is None or selector.matches(labels, name))
+        )
         yield is_selected and untolerated.isdisjoint(_HARD), is_selected and "NoExecute" not in untolerated
 
 
@@ -190,22 +195,6 @@ def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
     owner = OwnerReference(api_version="apps/v1", kind=DAEMON_SET, name=own.name, uid=own.uid, controller=True)
     pod = with_tolerations(template_pod(template, name, own.namespace, owner))
     return replace(pod, metadata=replace(pod.metadata, uid=uid))
-
-
-def _selection(pod: Pod) -> Callable[[Node], bool]:
-    spec = pod.spec
-    required = required_node_affinity(spec.affinity)
-    selector = None if required is None else compile_node_selector(required)
-
-    def selects(node: Node) -> bool:
-        name, labels = node.metadata.name, node.metadata.labels
-        if spec.node_name and spec.node_name != name:
-            return False
-        if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-            return False
-        return selector is None or selector.matches(labels, name)
-
-    return selects
 
 
 def pinned(pod: Pod, node_name: str) -> Pod:
@@ -405,7 +394,11 @@ def _numbered(
 
 def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
     """Return the replica set of a deployment; it and its pods carry the hash of the template as a label."""
-    template, metadata, digest = obj.spec.template, obj.metadata, _template_hash(obj.spec.template)
+    import hashlib
+
+    template, metadata = obj.spec.template, obj.metadata
+    content = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
+    digest = "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in content[:_HASH_LENGTH])
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
     selector = obj.spec.selector or LabelSelector()
     return ReplicaSet(
@@ -421,13 +414,6 @@ def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
             template=replace(template, metadata=replace(template.metadata, labels=labels)),
         ),
     )
-
-
-def _template_hash(template: PodTemplateSpec) -> str:
-    import hashlib
-
-    digest = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
-    return "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in digest[:_HASH_LENGTH])
 
 
 def _ordinals(obj: StatefulSet, n: int) -> Iterator[tuple[int, str]]:
@@ -461,12 +447,6 @@ def labelled_job(obj: Job) -> Job:
 
 def _with_labels(pod: Pod, labels: Mapping[str, str]) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **labels}))
-
-
-def with_job(obj: CronJob, job: Job) -> CronJob:
-    template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
-    metadata = replace(obj.metadata, name=job.metadata.name)
-    return replace(obj, metadata=metadata, spec=replace(obj.spec, job_template=template))
 
 
 _KINDS = (Pod, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, PodTemplate)

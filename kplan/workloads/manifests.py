@@ -39,16 +39,16 @@ from kplan.workloads.contents import (
     fault_hint,
     field_problem,
     live_replicas,
+    name_in,
     no_workloads,
     not_judged,
     not_placed,
     other_namespace,
-    placed_as_deployment,
     take_object,
     written_twice,
 )
 from kplan.workloads.contents import as_deployments as deployments_of
-from kplan.workloads.expansion import WORKLOADS, Expansion, PodNames, expand, sets_names, template_pod, with_job
+from kplan.workloads.expansion import WORKLOADS, Expansion, PodNames, expand, sets_names, template_pod
 from kplan.workloads.sources import Source, Sources
 
 Object = dict[str, Any]
@@ -242,7 +242,8 @@ class _Reader(msgspec.Struct):
 
     def _take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
         if templates and item.kind.lower() in self.as_deployments:
-            self.warnings.append(placed_as_deployment(item))
+            message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
+            self.warnings.append(InputWarning("PlacedAsDeployment", name_in(item.kind, item.value()), message))
             for deployment in deployments_of(item, templates):
                 self.take(deployment)
             return
@@ -256,22 +257,18 @@ class _Reader(msgspec.Struct):
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
         judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
+        where = name_in(item.kind, judged.content)
         for fault in judged.faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
             if not fault.is_strict or self.validate == "strict":
                 self.problems.append(problem)
             elif self.validate == "warn":
-                metadata = judged.content.get("metadata", {})
-                where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
                 after = f"; {problem.hint}" if fault.hint else ""
-                self.warnings.append(
-                    InputWarning("UnknownField", where, f"{problem.json_path}: {fault.message}{after}")
-                )
+                message = f"{problem.json_path}: {fault.message}{after}"
+                self.warnings.append(InputWarning("UnknownField", where, message))
         for repeated in item.duplicates() if self.validate != "ignore" else ():
             # kubectl reads YAML into a map before the API server sees it: no error, and nobody is told.
-            metadata = judged.content.get("metadata", {})
-            where = object_name(item.kind, metadata.get("namespace", ""), metadata.get("name", ""))
             message = f"{repeated.path.removeprefix('$.')} is written twice (line {repeated.line}); the last one counts"
             self.warnings.append(InputWarning("DuplicateField", where, message))
         if not self.takes_others and api_kind.is_namespaced:
@@ -297,7 +294,10 @@ class _Reader(msgspec.Struct):
         template = template_of(content, kind)
         if isinstance(obj, CronJob):
             name = obj.metadata.name or obj.metadata.generate_name
-            obj = with_job(obj, decode.convert(job_of_run(content, name), Job))
+            job = decode.convert(job_of_run(content, name), Job)
+            job_template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
+            spec = replace(obj.spec, job_template=job_template)
+            obj = replace(obj, metadata=replace(obj.metadata, name=name), spec=spec)
         in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
         return obj, template, expand(obj, self.snapshot, None if in_group else self.replicas, names)
 
@@ -415,10 +415,9 @@ class _AppliedReader(msgspec.Struct):
         """Tell whether the API server accepts an object that is no workload; warn where it does not."""
         judged = judge(copy.deepcopy(content), api_kind, item.kind, self.namespace)
         if judged.errors:
-            metadata = judged.content.get("metadata", {})
-            name, group = str(metadata.get("name", "")), split_api_version(item.api_version)[0]
-            where = object_name(item.kind, str(metadata.get("namespace", "")), name)
-            self.warnings.append(InputWarning("Refused", where, invalid_words(item.kind, group, name, judged.errors)))
+            name = str(judged.content.get("metadata", {}).get("name", ""))
+            words = invalid_words(item.kind, split_api_version(item.api_version)[0], name, judged.errors)
+            self.warnings.append(InputWarning("Refused", name_in(item.kind, judged.content), words))
         return not judged.errors
 
 

@@ -51,24 +51,17 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
     is_amount = is_amount or field in _AMOUNTS
     if isinstance(wanted, Mapping):
         old = live if isinstance(live, Mapping) else {}
-        new = _merged_map(old, wanted, is_amount=is_amount)
+        new = dict(old)
+        for key, item in wanted.items():
+            if item is None:
+                new.pop(key, None)
+            elif key in new or not _is_blank(item):
+                new[key] = merged(new.get(key), item, key, is_amount=is_amount)
         # A new kind of strategy, or another volume source, takes the place of the old one: the two exclude each other.
         return {key: new[key] for key in new if key in wanted} if field in _RETAIN_KEYS and new != old else new
     if isinstance(wanted, list | tuple):
         return _merged_list(live if isinstance(live, list | tuple) else [], wanted, field)
     return live if _is_same(live, wanted, is_amount=is_amount) else wanted
-
-
-def _merged_map(live: Mapping[str, Plain], wanted: Mapping[str, Plain], *, is_amount: bool) -> dict[str, Plain]:
-    fields = dict(live)
-    for key, item in wanted.items():
-        if item is None:
-            fields.pop(key, None)
-        elif _is_blank(item) and key not in fields:
-            continue
-        else:
-            fields[key] = merged(fields.get(key), item, key, is_amount=is_amount)
-    return fields
 
 
 def removals(wanted: Plain, field: str = "") -> Plain:
@@ -95,20 +88,14 @@ def _is_blank(item: Plain) -> bool:
 def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
     keys = MERGE_KEYS.get(field)
     if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
-        return _replaced(live, wanted)
+        # Defaults of the API server in live elements are no change.
+        is_same = len(live) == len(wanted) and list(map(merged, live, wanted)) == list(live)
+        return live if is_same else list(wanted)
     elements = {identity(item, keys): item for item in live}
     for item in wanted:
         name = identity(item, keys)
         elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
     return list(elements.values())
-
-
-def _replaced(live: Sequence[Plain], wanted: Sequence[Plain]) -> Plain:
-    """Replace a list, unless no element changes; defaults of the API server in live elements are no change."""
-    if len(live) != len(wanted):
-        return list(wanted)
-    elements = [merged(old, new) for old, new in zip(live, wanted, strict=True)]
-    return live if elements == list(live) else list(wanted)
 
 
 def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -175,10 +162,7 @@ def unseen_fields(wanted: Plain, decoded: Plain, path: str = "") -> list[str]:
 def whole_object(snapshot: Snapshot, key: str) -> Mapping[str, Any] | None:
     """Return a workload with all its fields; None where the snapshot does not have it whole."""
     whole = snapshot.whole.get(key)
-    if isinstance(whole, msgspec.Raw):
-        decoded: Mapping[str, Any] = msgspec.json.decode(whole)
-        return decoded
-    return whole
+    return msgspec.json.decode(whole, type=dict[str, Any]) if isinstance(whole, msgspec.Raw) else whole
 
 
 def last_applied(whole: Mapping[str, Any]) -> Mapping[str, Any]:
