@@ -370,7 +370,8 @@ class Devices:
                 try:
                     for expression in wanted.expressions:
                         self._catalogue.selection.results(expression or "")
-                    own.append(self._with_all(Request(number, wanted), pools, potential))
+                    of_types = {name: self._every(wanted, held) for name, held in potential.items() if held}
+                    own.append(Request(number, wanted, self._every(wanted, pools), of_types))
                 except (CelCompileError, CelError, CostLimitError) as error:
                     problem = str(error)
             if problem:
@@ -386,15 +387,10 @@ class Devices:
         ]
         return ""
 
-    def _with_all(self, request: Request, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]) -> Request:
-        if not request.spec.wants_all:
-            return request
-
-        def suiting(pools: Sequence[Pool]) -> Choices:
-            return tuple((pool, device) for pool, device in _devices(pools) if self._matches(request.spec, device))
-
-        every = {name: suiting(own) for name, own in potential.items() if own}
-        return replace(request, every=suiting(pools), potential=every)
+    def _every(self, spec: RequestSpec, pools: Sequence[Pool]) -> Choices:
+        """Return all devices of pools that a request of mode All asks for; none for another request."""
+        devices = _devices(pools) if spec.wants_all else ()
+        return tuple((pool, device) for pool, device in devices if self._matches(spec, device))
 
     def _matches(self, spec: RequestSpec, device: DeviceInfo) -> bool:
         """Tell whether a device is one that is asked for; raises CelError, CostLimitError."""

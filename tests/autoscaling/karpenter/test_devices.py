@@ -66,6 +66,17 @@ def test_all_devices_of_a_type_go_to_one_claim() -> None:
     assert sorted(pods_by_node(report)) == [("default/a",), ("default/b",)]
 
 
+def test_a_claim_may_ask_for_all_devices_of_a_kind_and_some_of_another() -> None:
+    is_large = f"device.attributes['{DRIVER}'].model == 'b200'"
+    both = claim("c", allocationMode="All", selectors=[{"cel": {"expression": is_large}}])
+    both["spec"]["devices"]["requests"].append({"name": "some", "exactly": {"deviceClassName": "gpu"}})
+    large = gpu("two", attributes={"model": {"string": "b200"}})
+
+    report = decided(types([gpu("one"), large]), both, user("p", "c"))
+
+    assert pods_by_node(report) == [("default/p",)]
+
+
 def test_capacity_of_shared_devices_is_shared() -> None:
     shared = gpu("one", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
     claims = [claim(f"c{number}", capacity={"requests": {"memory": "16Gi"}}) for number in range(3)]
