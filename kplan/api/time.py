@@ -17,6 +17,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+EPOCH = "1970-01-01T00:00:00Z"
+"""Stands for times that are not known."""
+
+
 def to_micros(text: str) -> int:
     """Return microseconds since 1970 in UTC, further digits cut off; raises ValueError for no RFC 3339 time."""
     if len(text) == _WHOLE_SECONDS and text[-1] == "Z" and text[10] == "T" and text[7] == "-":

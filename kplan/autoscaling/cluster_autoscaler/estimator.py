@@ -301,7 +301,9 @@ def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | N
     most_saved = 0
     for number, group in enumerate(groups):
         pod, n_pods, repels = group.pods[0], len(group.pods), group.info.affinity.required_anti_affinity
-        n_nodes = _nodes_by_requests(pod, n_pods, capacity)
+        requests = pod.spec.containers[0].resources.requests if pod.spec.containers else {}
+        sizes = ((parse(requests[name]).nanos, size) for name, size in capacity.items() if name in requests and size)
+        n_nodes = max((math.ceil(n_pods * wanted / size) for wanted, size in sizes), default=0)
         if any(term.topology_key == HOSTNAME and term.selector.matches(group.info.labels) for term in repels):
             n_nodes = max(n_nodes, n_pods)
         saved = n_pods - n_pods // n_nodes if n_nodes else 0
@@ -309,16 +311,3 @@ def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | N
         if saved >= most_saved and is_of_hosts and not pod.spec.topology_spread_constraints:
             best, most_saved = number, saved
     return best
-
-
-def _nodes_by_requests(pod: Pod, n_pods: int, capacity: dict[str, int]) -> int:
-    """Return how many nodes the requests of the first containers need."""
-    if not pod.spec.containers:
-        return 0
-    requests = pod.spec.containers[0].resources.requests
-    needs = [
-        math.ceil(n_pods * parse(requests[name]).nanos / size)
-        for name, size in capacity.items()
-        if name in requests and size
-    ]
-    return max(needs, default=0)

@@ -18,7 +18,7 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
-from kplan.api.time import to_micros
+from kplan.api.time import EPOCH, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.rules.pod_info import PodInfo
@@ -108,8 +108,7 @@ def is_long_terminating(pod: Pod, now: int) -> bool:
 
 def created(pod: Pod) -> int:
     """Return when a pod was created, in microseconds; long ago if that is unknown."""
-    text = pod.metadata.creation_timestamp
-    return 0 if text is None else to_micros(text)
+    return to_micros(pod.metadata.creation_timestamp or EPOCH)
 
 
 def bound(pod: Pod, node: str) -> Pod:

@@ -350,14 +350,17 @@ class Widening:
             lists = [
                 index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
             ]
-            alone: list[Pool] = [*self._limits(pool)]
+            unlimited = replace(pool, spec=replace(pool.spec, limits={}))
+            # Limits that have room for new nodes: as the provider makes them, and at the most.
+            planned = self._tried(unlimited) if pool.spec.limits else []
+            alone = [change for at_most in (False, True) for change in self._limits_for(pool, planned, at_most=at_most)]
             for index in lists:
                 alone += _admitted(pool, index, self._made(self._tried(_without(pool, [index]))))
             if alone:
                 for change in alone:
                     yield (change,)
                 continue
-            planned = self._tried(_without(replace(pool, spec=replace(pool.spec, limits={})), lists))
+            planned = self._tried(_without(unlimited, lists))
             admitted = [change for index in lists for change in _admitted(pool, index, self._made(planned))]
             for at_most in (False, True) if planned else ():
                 yield (*admitted, *self._limits_for(pool, planned, at_most=at_most))
@@ -374,13 +377,6 @@ class Widening:
         if _n_waiting(provisioned) >= self._n_waiting:
             return []
         return [planned for planned in provisioned.nodes if planned.template.name == pool.metadata.name]
-
-    def _limits(self, pool: NodePool) -> Iterator[Pool]:
-        """Yield limits that have room for new nodes: as the provider makes them, and at the most."""
-        if pool.spec.limits:
-            planned = self._tried(replace(pool, spec=replace(pool.spec, limits={})))
-            yield from self._limits_for(pool, planned, at_most=False)
-            yield from self._limits_for(pool, planned, at_most=True)
 
     def _limits_for(self, pool: NodePool, planned: Sequence[Planned], *, at_most: bool) -> Iterator[Pool]:
         """Yield the limits that planned nodes need, where they are above those of the pool.

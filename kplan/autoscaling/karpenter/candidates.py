@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.admission.validation.jobs import parse_schedule
 from kplan.api.core import NodeCondition, Pod
 from kplan.api.labels import ZONE, parse_int64
 from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
-from kplan.api.time import parse_duration, to_micros
+from kplan.api.time import EPOCH, parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -322,42 +323,30 @@ class ClaimState(msgspec.Struct, frozen=True):
 
 
 def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
-    return {
-        claim.metadata.name: _derived(prepared, claim) if prepared.options.derive_conditions else _as_is(claim)
-        for claim in prepared.snapshot.node_claims
-    }
+    """Return what may be done to the node of each claim: as its conditions say, or as they have to be at the moment."""
+    states = {}
+    for claim in prepared.snapshot.node_claims:
+        drifted, conditions = _condition(claim, DRIFTED), claim.status.conditions
+        state = ClaimState(is_true(conditions, CONSOLIDATABLE))
+        if drifted is not None:
+            since = to_micros(drifted.last_transition_time or EPOCH)
+            state = replace(state, is_drifted=drifted.status == "True", drifted=drifted.reason, drifted_since=since)
+        pool = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+        if prepared.options.derive_conditions and pool is not None and claim.metadata.deletion_timestamp is None:
+            reason = drift_reason(prepared, pool, claim) if is_true(conditions, "Launched") else ""
+            is_static, now = pool.spec.replicas is not None, prepared.now
+            state = ClaimState(
+                state.is_consolidatable if is_static else _is_consolidatable(pool, claim, now),
+                is_drifted=bool(reason),
+                drifted=reason,
+                drifted_since=state.drifted_since if state.is_drifted else now,
+            )
+        states[claim.metadata.name] = state
+    return states
 
 
 def _condition(claim: NodeClaim, name: str) -> NodeCondition | None:
     return next((condition for condition in claim.status.conditions if condition.type == name), None)
-
-
-def _as_is(claim: NodeClaim) -> ClaimState:
-    drifted = _condition(claim, DRIFTED)
-    is_consolidatable = is_true(claim.status.conditions, CONSOLIDATABLE)
-    if drifted is None:
-        return ClaimState(is_consolidatable)
-    since = _moment(drifted.last_transition_time)
-    return ClaimState(is_consolidatable, drifted.status == "True", drifted.reason, since)
-
-
-def _moment(text: str | None) -> int:
-    return 0 if text is None else to_micros(text)
-
-
-def _derived(prepared: Prepared, claim: NodeClaim) -> ClaimState:
-    pool, before = prepared.pools.get(claim.metadata.labels.get(NODEPOOL, "")), _as_is(claim)
-    if pool is None or claim.metadata.deletion_timestamp is not None:
-        return before
-    reason = drift_reason(prepared, pool, claim) if is_true(claim.status.conditions, "Launched") else ""
-    return ClaimState(
-        is_consolidatable=before.is_consolidatable
-        if pool.spec.replicas is not None
-        else _is_consolidatable(pool, claim, prepared.now),
-        is_drifted=bool(reason),
-        drifted=reason,
-        drifted_since=before.drifted_since if before.is_drifted else prepared.now,
-    )
 
 
 def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
@@ -367,38 +356,30 @@ def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
     if duration is None or initialized is None or initialized.status != "True":
         return False
     since = claim.status.last_pod_event_time or initialized.last_transition_time
-    return (now - _moment(since)) * 1000 >= duration
+    return (now - to_micros(since or EPOCH)) * 1000 >= duration
 
 
 def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     """Return in what a node differs from its pool, in Karpenter's word; empty for nothing."""
-    own, other = pool.metadata.annotations, claim.metadata.annotations
-    are_hashed = HASH in own and HASH in other and HASH_VERSION in own
-    if are_hashed and own[HASH_VERSION] == other.get(HASH_VERSION) and own[HASH] != other[HASH]:
+    model, marks = pool.metadata.annotations, claim.metadata.annotations
+    are_hashed = HASH in model and HASH in marks and HASH_VERSION in model
+    if are_hashed and model[HASH_VERSION] == marks.get(HASH_VERSION) and model[HASH] != marks[HASH]:
         return "NodePoolDrifted"
     known = prepared.known
     labels = known.of_labels(claim.metadata.labels)
     if known.misfits(labels, pool_requirements(pool, known), allows_well_known=False):
         return "RequirementsDrifted"
-    if prepared.now - _moment(claim.metadata.creation_timestamp) > _HOUR and not _is_offered(prepared, pool, claim):
-        return "InstanceTypeNotFound"
-    return ""
-
-
-def _is_offered(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> bool:
-    """Tell whether a node's instance type still exists, in its zone and capacity type."""
-    columns, known = prepared.columns[pool.metadata.name], prepared.known
-    labels = claim.metadata.labels
-    index = columns.numbers.get(labels.get(INSTANCE_TYPE))
-    if index is None:
-        return False
-    wanted = known.of_labels(labels)
-    if labels.get(CAPACITY_TYPE) == RESERVED:
+    if prepared.now - to_micros(claim.metadata.creation_timestamp or EPOCH) <= _HOUR:
+        return ""
+    columns, own = prepared.columns[pool.metadata.name], claim.metadata.labels
+    index = columns.numbers.get(own.get(INSTANCE_TYPE))
+    if own.get(CAPACITY_TYPE) == RESERVED:
         # A node whose reservation has ended runs on, on demand.
-        rest = {key: value for key, value in labels.items() if key not in {CAPACITY_TYPE, *RESERVATION_IDS}}
+        rest = {key: value for key, value in own.items() if key not in {CAPACITY_TYPE, *RESERVATION_IDS}}
         either = known.of([known.requirement(CAPACITY_TYPE, "In", (RESERVED, ON_DEMAND))])
-        wanted = known.join(known.of_labels(rest), either)
-    return bool(columns.offerings_of(index, wanted, available=False))
+        labels = known.join(known.of_labels(rest), either)
+    is_offered = index is not None and columns.offerings_of(index, labels, available=False)
+    return "" if is_offered else "InstanceTypeNotFound"
 
 
 UNBOUNDED = 2**31 - 1

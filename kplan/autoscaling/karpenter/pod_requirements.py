@@ -29,7 +29,7 @@ from kplan.api.affinity import (
 from kplan.api.core import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec, requests_of
 from kplan.api.pod import PodMeta
 from kplan.api.provisioning import CapacityBuffer
-from kplan.api.time import from_micros, to_micros
+from kplan.api.time import EPOCH, from_micros, to_micros
 from kplan.api.workloads import Deployment, ReplicaSet, StatefulSet
 from kplan.autoscaling.karpenter.amounts import amounts_of
 from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
@@ -54,16 +54,6 @@ class PodRequirements(msgspec.Struct, frozen=True):
     preferred_anti_affinity: tuple[WeightedPodAffinityTerm, ...]
     spreads: tuple[TopologySpreadConstraint, ...]
     tolerations: tuple[Toleration, ...]
-
-    @property
-    def has_anti_affinity(self) -> bool:
-        """Whether it keeps away from pods, or wants to."""
-        return bool(self.anti_affinity or self.preferred_anti_affinity)
-
-    @property
-    def concerns_pods(self) -> bool:
-        """Whether other pods matter for its place."""
-        return bool(self.spreads or self.affinity or self.preferred_affinity or self.has_anti_affinity)
 
     def requirements(self, vocabulary: Vocabulary, *, strict: bool) -> Requirements:
         """Return what its node must be; unless `strict`, the heaviest preference counts as required."""
@@ -99,13 +89,8 @@ class PodRequirements(msgspec.Struct, frozen=True):
 
 def tolerating_preferences(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...] | None:
     """Return tolerations with one for all taints PreferNoSchedule; None where it is there already."""
-    wanted = _TOLERATES_PREFERENCES
-    if any(
-        (own.key, own.effect, own.operator, own.value) == (wanted.key, wanted.effect, wanted.operator, wanted.value)
-        for own in tolerations
-    ):
-        return None
-    return (*tolerations, wanted)
+    is_there = _TOLERATES_PREFERENCES in (replace(own, toleration_seconds=None) for own in tolerations)
+    return None if is_there else (*tolerations, _TOLERATES_PREFERENCES)
 
 
 def pod_requirements_of(spec: PodSpec) -> PodRequirements:
@@ -169,10 +154,8 @@ class Entrant:
 
 def queue_order(entrant: Entrant) -> tuple[int, int, int, str]:
     """Return the key of the queue: most CPU first, then most memory, then the oldest."""
-    created = entrant.pod.metadata.creation_timestamp
-    moment = 0 if created is None else to_micros(created)
-    requests = entrant.requests
-    return -requests.get(CPU, 0), -requests.get(MEMORY, 0), moment, entrant.uid
+    created, requests = to_micros(entrant.pod.metadata.creation_timestamp or EPOCH), entrant.requests
+    return -requests.get(CPU, 0), -requests.get(MEMORY, 0), created, entrant.uid
 
 
 MOST_PODS = 5_000

@@ -20,7 +20,7 @@ from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
 from kplan.api.labels import HOSTNAME, Selector, valid_selector
 from kplan.api.provisioning import NEVER, NodeClaim
-from kplan.api.time import SECOND, parse_duration, to_micros
+from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import DISRUPTED, ONE, Amounts
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
@@ -196,7 +196,7 @@ def lifetime_remaining(claim: NodeClaim, now: int) -> float:
     if not lifetime:
         return 1.0 if lifetime is None else 0.0
     total = lifetime / SECOND
-    age = (now - to_micros(claim.metadata.creation_timestamp or "1970-01-01T00:00:00Z")) / 10**6
+    age = (now - to_micros(claim.metadata.creation_timestamp or EPOCH)) / 10**6
     return min(max((total - age) / total, 0.0), 1.0)
 
 

@@ -259,11 +259,10 @@ class Topology:
     def update(self, entrant: Entrant) -> None:
         """Let a pod own the constraints that it has now, and no others."""
         self._owned.pop(entrant.uid, None)
-        constraints = entrant.constraints
-        if not constraints.concerns_pods:
+        own = entrant.constraints
+        if not any((own.spreads, own.affinity, own.preferred_affinity, own.anti_affinity, own.preferred_anti_affinity)):
             return
-        if constraints.anti_affinity or (constraints.has_anti_affinity and not self._around.ignores_preferences):
-            self._keep_away(entrant.uid, entrant.namespace, constraints.anti_affinity, constraints.tolerations, {})
+        self._keep_away(entrant.uid, entrant.namespace, own.anti_affinity, own.tolerations, {})
         owned: list[TopologyGroup] = []
         for group in (*self._spreads(entrant), *self._affinities(entrant)):
             known = self._groups.setdefault(group.identity, group)
