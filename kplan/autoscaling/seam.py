@@ -74,16 +74,15 @@ class RemovalTimes(msgspec.Struct, frozen=True):
     after: float = 0.0  #: from an empty node to one that is gone
 
 
-def slices_of(node: str, slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
-    """Return the slices of a new node of which all are like these; the names of its pools tell nodes apart."""
-    return [
-        replace(
-            one,
-            metadata=replace(one.metadata, name=f"{node}-{number}"),
-            spec=replace(one.spec, node_name=node, pool=replace(one.spec.pool, name=f"{one.spec.pool.name}-{node}")),
-        )
-        for number, one in enumerate(slices)
-    ]
+def slices_of(node: str, slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    """Return the slices of a new node, which are like these; it has all of its pools, whose names tell nodes apart."""
+    counts = Counter((one.spec.driver, one.spec.pool.name) for one in slices)
+    own = []
+    for number, one in enumerate(slices):
+        count, name = counts[one.spec.driver, one.spec.pool.name], f"{one.spec.pool.name}-{node}"
+        spec = replace(one.spec, node_name=node, pool=replace(one.spec.pool, name=name, resource_slice_count=count))
+        own.append(replace(one, metadata=replace(one.metadata, name=f"{node}-{number}"), spec=spec))
+    return own
 
 
 class Namer:

@@ -179,7 +179,7 @@ def _names(name: str, pool: Pool) -> bool:
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(pool.name)}(?![A-Za-z0-9])", group.rpartition("/")[2]) is not None
 
 
-def sizes_by_flag(values: Iterable[str]) -> Mapping[str, tuple[int, int]]:
+def sizes_by_flag(values: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Return the minimum and maximum size of each group of ``--nodes=MIN:MAX:NAME``."""
     sizes: dict[str, tuple[int, int]] = {}
     for value in values:
@@ -215,12 +215,7 @@ class CommandLine(msgspec.Struct, frozen=True):
     """The flags of the autoscaler's Deployment."""
 
     source: str  #: the Deployment
-    flags: Mapping[str, Any]
-
-    def listed(self, flag: str) -> list[str]:
-        """Return the values of a flag that may be given several times."""
-        values = self.flags.get(flag, [])
-        return [str(value) for value in values] if isinstance(values, list) else [str(values)]
+    flags: Mapping[str, Any]  #: texts, or lists of them
 
 
 class _Container(msgspec.Struct):
@@ -468,7 +463,7 @@ class _Finder:
     def __init__(self, options: Options, statuses: Sequence[GroupStatus], command_line: CommandLine | None) -> None:
         self._options = options
         self._left = list(statuses)
-        self._sizes = dict(sizes_by_flag(command_line.listed("nodes") if command_line is not None else ()))
+        self._sizes = {} if command_line is None else sizes_by_flag(command_line.flags.get("nodes", ()))
         self.warnings: list[InputWarning] = []
 
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:

@@ -6,6 +6,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -175,13 +176,10 @@ def options_of(given_options: Mapping[str, Any]) -> tuple[Options, list[InputWar
 
 
 def _bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in ("true", "t", "1"):
-        return True
-    if str(value).lower() in ("false", "f", "0"):
-        return False
-    raise ValueError("not true or false")
+    text = str(value).lower()
+    if text not in ("true", "t", "1", "false", "f", "0"):
+        raise ValueError("not true or false")
+    return text in ("true", "t", "1")
 
 
 def _int(value: Any) -> int:
@@ -223,40 +221,24 @@ def _expanders(value: Any) -> tuple[str, ...]:
     return names
 
 
-def _range(resource: str, scale: int) -> Callable[[Any], Limit]:
-    def read(value: Any) -> Limit:
-        least, colon, most = str(value).partition(":")
-        if not colon:
-            raise ValueError("not MIN:MAX")
-        return Limit(resource, _int(least) * scale, _int(most) * scale)
-
-    return read
+def _limit(resource: str, value: Any, *, scale: int = 1, form: str = "MIN:MAX") -> Limit:
+    least, colon, most = str(value).partition(":")
+    if not colon:
+        raise ValueError(f"not {form}")
+    return Limit(resource, _int(least) * scale, _int(most) * scale)
 
 
 def _gpus(value: Any) -> tuple[Limit, ...]:
-    limits = []
-    for text in _texts(value):
-        kind, _, span = text.partition(":")
-        least, colon, most = span.partition(":")
-        if not colon:
-            raise ValueError("not TYPE:MIN:MAX")
-        limits.append(Limit(kind, _int(least), _int(most)))
-    return tuple(limits)
+    kinds = (text.partition(":") for text in _texts(value))
+    return tuple(_limit(kind, span, form="TYPE:MIN:MAX") for kind, _, span in kinds)
 
 
-_BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {
-    "bool": _bool,
-    "int": _int,
-    "float": _float,
-    "str": str,
-    "tuple[str, ...]": _texts,
-}
-
+_BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {"bool": _bool, "int": _int, "float": _float, "tuple[str, ...]": _texts}
 
 _OWN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "expander": _expanders,
-    "cores_total": _range("cpu", 1),
-    "memory_total": _range("memory", _GIB),
+    "cores_total": partial(_limit, "cpu"),
+    "memory_total": partial(_limit, "memory", scale=_GIB),
     "gpu_total": _gpus,
 }
 

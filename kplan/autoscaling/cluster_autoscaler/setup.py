@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -185,9 +184,7 @@ class _Reader(EntryReader):
             return None
         if not node.status.allocatable:
             node = replace(node, status=replace(node.status, allocatable=node.status.capacity))
-        self.problems += [
-            problem.below(f"{self.path}.template") for problem in QuantityCheck(refuses_odd=True).problems(node)
-        ]
+        self._check_amounts(node, ".template")
         return node
 
     def _slices(self, entry: _Entry) -> Iterator[ResourceSlice]:
@@ -195,19 +192,18 @@ class _Reader(EntryReader):
         if len(entry.resource_slices) > _MOST_SLICES:
             self.wrong("resourceSlices", f"more than {_MOST_SLICES} slices of a node", "leave some out")
             return
-        wholes = [content if "spec" in content else {"spec": content} for content in entry.resource_slices]
-        slices = [self.converted(whole, ResourceSlice, f".resourceSlices[{at}]") for at, whole in enumerate(wholes)]
-        check = QuantityCheck(refuses_odd=True)
-        for at, one in enumerate(slices):
-            problems = () if one is None else check.problems(one)
-            self.problems += [problem.below(f"{self.path}.resourceSlices[{at}]") for problem in problems]
-        counts = Counter((one.spec.driver, one.spec.pool.name) for one in slices if one is not None)
-        for one in slices:
+        for at, content in enumerate(entry.resource_slices):
+            field = f".resourceSlices[{at}]"
+            one = self.converted(content if "spec" in content else {"spec": content}, ResourceSlice, field)
             if one is not None:
+                self._check_amounts(one, field)
                 # A new node has all of its pool, wherever the devices of the model are.
-                count = counts[one.spec.driver, one.spec.pool.name]
-                pool = replace(one.spec.pool, generation=1, resource_slice_count=count)
+                pool = replace(one.spec.pool, generation=1)
                 yield replace(one, spec=replace(one.spec, pool=pool, all_nodes=None, node_selector=None))
+
+    def _check_amounts(self, obj: Node | ResourceSlice, field: str) -> None:
+        problems = QuantityCheck(refuses_odd=True).problems(obj)
+        self.problems += [problem.below(f"{self.path}{field}") for problem in problems]
 
     def _own_options(self, entry: _Entry) -> Options:
         try:

@@ -8,7 +8,7 @@ Upstream: scheduling/dynamicresources, controllers/provisioning/dra.go, provisio
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -60,12 +60,7 @@ ClaimKey = tuple[str, str]
 
 
 def published_slices(node: str, resources: DynamicResources) -> list[ResourceSlice]:
-    specs = list(_slice_specs(resources, f"{node}-"))
-    counts = Counter((spec.driver, spec.pool.name) for spec in specs)
-    pools = (replace(spec.pool, resource_slice_count=counts[spec.driver, spec.pool.name]) for spec in specs)
-    return slices_of(
-        node, [ResourceSlice(spec=replace(spec, pool=pool)) for spec, pool in zip(specs, pools, strict=True)]
-    )
+    return slices_of(node, [ResourceSlice(spec=spec) for spec in _slice_specs(resources, f"{node}-")])
 
 
 def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[ResourceSliceSpec]:
