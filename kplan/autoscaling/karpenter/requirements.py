@@ -232,9 +232,9 @@ class Vocabulary:
         key = (node.number, incoming.number, allows_well_known)
         known = self._judged.get(key)
         if known is None:
-            present, taken = node.every, self.well_known if allows_well_known else ()
+            present, implied = node.every, self.well_known if allows_well_known else ()
             wanted = sorted(incoming.every.items())
-            lacking = [own for label, own in wanted if not (label in present or label in taken or own.allows_absence)]
+            lacking = [own for label, own in wanted if not (label in present or label in implied or own.allows_absence)]
             known = self._judged[key] = tuple(Misfit(own.key, own, None) for own in lacking[:1]) or tuple(
                 Misfit(label, own, present[label])
                 for label, own in wanted
