@@ -13,7 +13,6 @@ from kplan.api.labels import (
     parse_int64,
     parse_selector,
     selector_from,
-    selector_from_map,
     selector_of,
 )
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
@@ -60,11 +59,6 @@ def test_order_and_repetition_do_not_matter(selector: LabelSelector) -> None:
     )
     assert selector_from(again) == selector_from(selector)
     assert hash(selector_from(again)) == hash(selector_from(selector))
-
-
-@given(found=labels, more=labels)
-def test_a_map_matches_whatever_contains_it(found: dict[str, str], more: dict[str, str]) -> None:
-    assert selector_from_map(found).matches({**more, **found})
 
 
 def test_absent_matches_nothing_and_empty_matches_everything() -> None:

@@ -70,13 +70,6 @@ def test_capacity_is_annotated_in_as_few_lines(chart: Path):
     assert any(line.startswith(f"::error file={chart},line={LINE_OF_REQUEST},") for line in errors)
 
 
-def test_an_annotation_says_what_would_help(chart: Path):
-    chart.write_text(CHART.replace('"60"', '"2"'))
-    found = invoke("place", chart, "-o", "github").stdout.splitlines()
-    (error,) = [line for line in found if line.startswith("::error")]
-    assert "%0AWhat would help: kubectl uncordon general-c-2" in error
-
-
 LIMITED = """\
 apiVersion: v1
 kind: Pod

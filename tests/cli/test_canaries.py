@@ -32,14 +32,10 @@ LIVE = [
 ]
 
 
-def everything_printed(found: Result) -> str:
-    """Return what is on both streams, and the traceback that `--debug` would show."""
-    trace = traceback.format_exception(found.exception) if found.exception is not None else []
-    return found.stdout + found.stderr + "".join(trace)
-
-
 def check_silent(found: Result) -> None:
-    text = everything_printed(found)
+    """Look at both streams, and at the traceback that `--debug` would show."""
+    trace = traceback.format_exception(found.exception) if found.exception is not None else []
+    text = found.stdout + found.stderr + "".join(trace)
     for secret in (CANARY, ENCODED[:-2]):
         at = text.find(secret)
         assert at < 0, text[max(0, at - 200) : at + 100]
@@ -77,7 +73,7 @@ USERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "token": lambda _: {"token": CANARY},
     "token that no header holds": lambda _: {"token": f"{CANARY}\nX-Other: {CANARY}"},
     "token beyond latin": lambda _: {"token": f"{CANARY}\u2028"},
-    "token file": lambda directory: {"tokenFile": _written(directory / "token", CANARY)},
+    "token file": lambda directory: {"tokenFile": str(written(directory / "token", CANARY))},
     "password": lambda _: {"username": "somebody", "password": CANARY},
     "certificate": lambda _: {"client-certificate-data": ENCODED + "==", "client-key-data": ENCODED + "=="},
     "broken key": lambda _: {"client-certificate-data": CANARY, "client-key-data": f"{CANARY}!"},
@@ -93,18 +89,9 @@ USERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _written(path: Path, text: str) -> str:
-    path.write_text(text)
-    return str(path)
-
-
 def repeating(code: int) -> Callable[[Request], Answer]:
     """A server that repeats what it was sent, as some proxies do."""
     return lambda request: status(code, "Failure", f"you sent {request.headers} to {request.path}")
-
-
-def garbage(request: Request) -> Answer:
-    return Answer(200, f"<html>{request.headers}".encode())
 
 
 SERVERS: dict[str, Callable[[Request], Answer] | None] = {
@@ -112,7 +99,7 @@ SERVERS: dict[str, Callable[[Request], Answer] | None] = {
     "forbids": repeating(403),
     "is missing": repeating(404),
     "is broken": repeating(400),
-    "is no API server": garbage,
+    "is no API server": lambda request: Answer(200, f"<html>{request.headers}".encode()),
 }
 
 

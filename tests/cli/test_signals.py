@@ -12,6 +12,7 @@ import pytest
 
 from kplan.cli.process import Ended, exit_code
 from tests.cli.processes import PROGRAM
+from tests.mcp.raw import children
 from tests.recorded import IS_WHOLE
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -79,7 +80,7 @@ def test_a_signal_to_the_program_alone_ends_its_workers(number: signal.Signals, 
         deadline = time.monotonic() + 60
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
-        workers = _children(process.pid)
+        workers = children(process.pid)
         try:
             assert len(workers) >= 2
             process.send_signal(number)
@@ -103,8 +104,3 @@ def test_a_signal_leaves_no_half_written_file(number: signal.Signals, tmp_path: 
             process.send_signal(number)
             process.communicate(timeout=60)
         assert {path.name for path in target.parent.iterdir()} <= {"demo.yaml"}
-
-
-def _children(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in children.read_text().split()] if children.exists() else []

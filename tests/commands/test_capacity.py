@@ -42,7 +42,7 @@ def test_nodes_can_be_left_out(web: Path) -> None:
     assert set(without["nodes"]) == set(everywhere["nodes"]) - {"spot-a-1", "general-a-1", "general-a-2"}
 
 
-def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
+def test_several_workloads_take_turns_and_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
     hello = written(tmp_path / "pod.yaml", POD)
     found = report(web, hello, "--mix", "1:2", "--max", "6")
     assert [(each["name"], each["share"], each["fits"]) for each in found["templates"]] == [
@@ -51,6 +51,9 @@ def test_several_workloads_take_turns(web: Path, tmp_path: Path) -> None:
     ]
     assert invoke("capacity", web, hello, "--max", "6", "-o", "name").stdout == "default/web 3\ndefault/hello 3\n"
     assert "TEMPLATE" in invoke("capacity", web, hello, "--max", "6").stdout
+    text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
+    assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
+    assert (found["sets"], "sets" in report(web)) == (2, False)
 
 
 def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
@@ -68,15 +71,6 @@ def test_without_any_node_nothing_fits(web: Path) -> None:
     found = printed("capacity", web, "--exclude-nodes", ",".join(nodes))
     assert found.startswith("default/web: 0 replicas fit\n")
     assert "The cluster has no node." in found
-
-
-def test_whole_sets_are_counted(web: Path, tmp_path: Path) -> None:
-    hello = written(tmp_path / "pod.yaml", POD)
-    found = report(web, hello, "--mix", "3:1", "--max", "6")
-    assert found["sets"] == 1
-    text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
-    assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
-    assert "sets" not in report(web)
 
 
 SHAPES = """

@@ -27,27 +27,6 @@ def test_a_default_weight_stands_at_plugins_that_score() -> None:
     assert [name for name, weight in DEFAULT_PLUGINS if weight and "score" not in IMPLEMENTS[name]] == []
 
 
-def test_dynamic_resources_gets_to_free_devices_before_pods_are_evicted() -> None:
-    (profile,) = default_configuration().profiles
-    assert [ref.name for ref in profile.plugins["post_filter"]] == ["DynamicResources", "DefaultPreemption"]
-
-
-def test_the_default_profile_scores_with_upstreams_weights() -> None:
-    (profile,) = default_configuration().profiles
-
-    assert {ref.name: ref.weight for ref in profile.plugins["score"]} == {
-        "TaintToleration": 3,
-        "NodeAffinity": 2,
-        "NodeResourcesFit": 1,
-        "VolumeBinding": 1,
-        "PodTopologySpread": 2,
-        "InterPodAffinity": 2,
-        "DynamicResources": 2,
-        "NodeResourcesBalancedAllocation": 1,
-        "ImageLocality": 1,
-    }
-
-
 def test_the_default_configuration_names_every_extension_point() -> None:
     (profile,) = default_configuration().profiles
     assert tuple(profile.plugins) == EXTENSION_POINTS

@@ -139,13 +139,6 @@ def test_a_view_of_all_nodes_without_changes_shows_the_columns_themselves():
     assert NodeView(cluster, np.asarray([2, 0])).take(np.asarray([7, 8, 9])).tolist() == [9, 7]
 
 
-def test_joining_deltas_lists_the_changes_of_both():
-    joined = PodDelta.of([(0, 4, -1)]).joined(PodDelta.of([(1, 5, 1), (0, 6, 1)]))
-    assert joined.positions.tolist() == [0, 1, 0]
-    assert joined.pods.tolist() == [4, 5, 6]
-    assert joined.signs.tolist() == [-1, 1, 1]
-
-
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", None]), min_size=1, max_size=5), st.data())
 def test_each_node_is_shown_what_its_domain_has(values, data):
     nodes = [

@@ -136,16 +136,6 @@ def test_a_tag_of_python_makes_a_text_and_no_object() -> None:
     assert load("a: !!python/object:os.system x") == {"a": "x"}
 
 
-def test_anchors_and_merge_keys() -> None:
-    text = "base: &b {x: 1, z: 2}\none: {<<: *b, z: 3}\ntwo: {<<: [*b, {w: 4}]}\nthree: *b\n"
-    assert load(text) == {
-        "base": {"x": 1, "z": 2},
-        "one": {"x": 1, "z": 3},
-        "two": {"x": 1, "z": 2, "w": 4},
-        "three": {"x": 1, "z": 2},
-    }
-
-
 def test_documents_are_counted_and_empty_ones_left_out() -> None:
     text = b"---\na: 1\n---\n---\n# nothing\n---\n\n# the second\nb: 2\n...\n"
     found = [(document.number, document.line, document.content) for document in read_yaml(text, "f.yaml")]

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from kplan.documents.files import ResourceTotal
@@ -9,7 +7,7 @@ from kplan.report.files_view import render_snapshot_check as render_check
 from kplan.report.files_view import snapshot_check as check_report
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
-from tests.objects import head
+from tests.objects import node, pod
 
 MISSING = Snapshot(
     missing=(MissingKind("pods", "forbidden", ("NodePorts",)),), server_version="v1.34.0", source="live:x"
@@ -31,16 +29,6 @@ def test_what_is_missing_stands_in_the_overview_with_the_blind_plugins() -> None
 
 
 def test_terminated_pods_and_pods_elsewhere_ask_for_nothing() -> None:
-    def pod(name: str, node: str, phase: str) -> dict[str, Any]:
-        containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
-        return head("Pod", name=name, namespace="default") | {
-            "spec": {"nodeName": node, "containers": containers},
-            "status": {"phase": phase},
-        }
-
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2500m"}}}
-    pods = [pod("a", "n", "Running"), pod("b", "n", "Failed"), pod("c", "gone", "Running")]
-
-    (cpu, *_) = overview_report(load_snapshot([node, *pods])).resources
-
+    failed = pod("b", "n") | {"status": {"phase": "Failed"}}
+    (cpu, *_) = overview_report(load_snapshot([node("n", "2500m"), pod("a", "n"), failed, pod("c", "gone")])).resources
     assert cpu == ResourceTotal(name="cpu", allocatable=2.5, requested=1)

@@ -1,10 +1,8 @@
-import re
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.report.blocks import Heading, Preformatted, Span, Table, line
-from kplan.report.text import MIN_WIDTH, layout, render_plain, render_terminal
+from kplan.report.text import MIN_WIDTH, layout, render_plain
 
 BLOCKS = [
     Heading(("pod ", Span("fits", "good"))),
@@ -38,13 +36,6 @@ pod fits
   says: 0/1 nodes are available
 """
     )
-
-
-def test_colour_changes_no_word() -> None:
-    terminal = render_terminal(BLOCKS, 60)
-    assert "\x1b[" in terminal
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", terminal)
-    assert [text_line.rstrip() for text_line in plain.splitlines()] == render_plain(BLOCKS, 60).splitlines()
 
 
 @given(st.lists(st.text("ab c", min_size=1, max_size=30), min_size=1, max_size=5), st.integers(60, 90))

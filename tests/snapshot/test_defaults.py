@@ -6,8 +6,8 @@ from kplan.api.kinds import kind_of
 from kplan.snapshot.defaults import complete, complete_pod
 
 
-def pod(spec: dict[str, Any], labels: dict[str, str] | None = None) -> Pod:
-    return convert({"metadata": {"name": "p", "labels": labels or {}}, "spec": spec}, Pod)
+def completed_pod(labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+    return complete_pod(convert({"metadata": {"name": "p", "labels": labels or {}}, "spec": spec}, Pod))
 
 
 def completed(api_version: str, kind: str, obj: dict[str, Any]) -> Any:
@@ -17,30 +17,21 @@ def completed(api_version: str, kind: str, obj: dict[str, Any]) -> Any:
 
 
 def test_completing_twice_changes_nothing_more() -> None:
-    once = complete_pod(
-        pod(
-            {
-                "hostNetwork": True,
-                "containers": [{"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}],
-                "resources": {"limits": {"memory": "1Gi"}},
-                "topologySpreadConstraints": [{"matchLabelKeys": ["v"], "labelSelector": {}}],
-            },
-            {"v": "1"},
-        )
+    once = completed_pod(
+        {"v": "1"},
+        hostNetwork=True,
+        containers=[{"name": "c", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}}}],
+        resources={"limits": {"memory": "1Gi"}},
+        topologySpreadConstraints=[{"matchLabelKeys": ["v"], "labelSelector": {}}],
     )
     assert complete_pod(once) == once
 
 
 def test_requests_come_from_limits_where_there_are_none() -> None:
-    found = complete_pod(
-        pod(
-            {
-                "containers": [
-                    {"name": "c", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
-                ],
-                "initContainers": [{"name": "i", "resources": {"limits": {"cpu": "3"}}}],
-            }
-        )
+    limited = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
+    found = completed_pod(
+        containers=[{"name": "c", "resources": limited}],
+        initContainers=[{"name": "i", "resources": {"limits": {"cpu": "3"}}}],
     )
     assert found.spec.containers[0].resources.requests == {"cpu": "1", "memory": "1Gi"}
     assert found.spec.init_containers[0].resources.requests == {"cpu": "3"}
@@ -48,25 +39,21 @@ def test_requests_come_from_limits_where_there_are_none() -> None:
 
 def test_on_the_host_network_container_ports_are_host_ports() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 90, "hostPort": 91}]
-    found = complete_pod(pod({"hostNetwork": True, "containers": [{"name": "c", "ports": ports}]}))
+    found = completed_pod(hostNetwork=True, containers=[{"name": "c", "ports": ports}])
     assert [port.host_port for port in found.spec.containers[0].ports] == [80, 91]
 
 
 def test_pod_level_requests() -> None:
-    found = complete_pod(
-        pod(
-            {
-                "resources": {"limits": {"cpu": "8", "memory": "8Gi"}},
-                "containers": [
-                    {"name": "a", "resources": {"requests": {"cpu": "1"}}},
-                    {"name": "b", "resources": {"requests": {"cpu": "500m"}, "limits": {"hugepages-2Mi": "4Mi"}}},
-                ],
-                "initContainers": [
-                    {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
-                    {"name": "init", "resources": {"requests": {"cpu": "2"}}},
-                ],
-            }
-        )
+    found = completed_pod(
+        resources={"limits": {"cpu": "8", "memory": "8Gi"}},
+        containers=[
+            {"name": "a", "resources": {"requests": {"cpu": "1"}}},
+            {"name": "b", "resources": {"requests": {"cpu": "500m"}, "limits": {"hugepages-2Mi": "4Mi"}}},
+        ],
+        initContainers=[
+            {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}},
+            {"name": "init", "resources": {"requests": {"cpu": "2"}}},
+        ],
     )
     assert found.spec.resources is not None
     assert found.spec.resources.requests == {"cpu": "2250m", "memory": "8Gi", "hugepages-2Mi": "4Mi"}
@@ -74,43 +61,26 @@ def test_pod_level_requests() -> None:
 
 
 def test_label_keys_are_merged_into_selectors_that_exist() -> None:
-    term = {
-        "topologyKey": "zone",
-        "labelSelector": {"matchLabels": {"app": "x"}},
-        "matchLabelKeys": ["v", "absent"],
-        "mismatchLabelKeys": ["tenant"],
-    }
-    found = complete_pod(
-        pod(
-            {
-                "affinity": {
-                    "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
-                    "podAntiAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]
-                    },
-                },
-                "topologySpreadConstraints": [
-                    {"matchLabelKeys": ["v"], "labelSelector": {}},
-                    {"matchLabelKeys": ["v"]},
-                ],
-            },
-            {"v": "1", "tenant": "t"},
-        )
+    labelled = {"labelSelector": {"matchLabels": {"app": "x"}}, "matchLabelKeys": ["v", "absent"]}
+    term = {"topologyKey": "zone", **labelled, "mismatchLabelKeys": ["tenant"]}
+    weighted = {"weight": 1, "podAffinityTerm": term}
+    found = completed_pod(
+        {"v": "1", "tenant": "t"},
+        affinity={
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]},
+        },
+        topologySpreadConstraints=[{"matchLabelKeys": ["v"], "labelSelector": {}}, {"matchLabelKeys": ["v"]}],
     )
-    affinity = found.spec.affinity
-    assert affinity is not None
-    assert affinity.pod_affinity is not None
-    assert affinity.pod_anti_affinity is not None
-    (required,) = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
-    (preferred,) = affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution
+    near, apart = found.spec.affinity.pod_affinity, found.spec.affinity.pod_anti_affinity
+    (required,) = near.required_during_scheduling_ignored_during_execution
+    (preferred,) = apart.preferred_during_scheduling_ignored_during_execution
     for selector in (required.label_selector, preferred.pod_affinity_term.label_selector):
-        assert selector is not None
         assert [(e.key, e.operator, e.values) for e in selector.match_expressions] == [
             ("v", "In", ("1",)),
             ("tenant", "NotIn", ("t",)),
         ]
     with_selector, without = found.spec.topology_spread_constraints
-    assert with_selector.label_selector is not None
     assert [e.key for e in with_selector.label_selector.match_expressions] == ["v"]
     assert without.label_selector is None
 

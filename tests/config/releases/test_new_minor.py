@@ -40,7 +40,3 @@ def test_a_minor_has_a_gate_a_text_and_a_rule_of_its_own() -> None:
     placement = before.place("default/large")
     assert placement.rejections["tainted"].reasons == ("node(s) had untolerated taint(s)",)
     assert placement.rejections["small"].code == "UnschedulableAndUnresolvable"
-
-
-def test_without_its_entry_there_is_no_such_minor() -> None:
-    assert "1.38" not in releases.known_minors()
