@@ -1,6 +1,7 @@
 """Runs kplan's commands inside the tests' own process, which is quicker than a process each."""
 
 import json
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,22 @@ def written(path: Path, text: str) -> Path:
     """Write a file, and return where it is."""
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def folder_of(path: Path, files: Mapping[str, str]) -> Path:
+    """Write files, by their paths in a folder, and return where it is."""
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        written(path / name, text)
+    return path
+
+
+def committed(directory: Path) -> list[str]:
+    """Make a directory a git repository with one commit, and return how git is called there."""
+    git = ["git", "-C", str(directory), "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q", "--initial-branch=main"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    return git
 
 
 def printed(*args: str | Path, code: int = 0, stdin: str | None = None, **environment: str) -> str:

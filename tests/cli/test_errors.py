@@ -209,8 +209,7 @@ def test_after_a_hundred_problems_objects_are_only_counted(
 
 
 def test_a_helm_values_file_is_called_one(tmp_path: Path) -> None:
-    values = tmp_path / "values.yaml"
-    values.write_text("replicaCount: 2\nimage:\n  repository: nginx\n")
+    values = written(tmp_path / "values.yaml", "replicaCount: 2\nimage:\n  repository: nginx\n")
     result = invoke("plan", str(values), "-s", "demo")
     assert result.exit_code == 2
     assert "of a Helm values file: helm template" in " ".join(result.stderr.split())

@@ -101,9 +101,9 @@ def test_a_page_that_cannot_be_written_hides_no_problem(tmp_path: Path):
 
 
 def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path):
-    cart = tmp_path / "cart.yaml"
-    cart.write_text(
-        WRONG.replace("name: web", "name: cart\n  namespace: shop").replace("imagePullPolcy: Always", "tty: true")
+    cart = written(
+        tmp_path / "cart.yaml",
+        WRONG.replace("name: web", "name: cart\n  namespace: shop").replace("imagePullPolcy: Always", "tty: true"),
     )
     cart.write_text(cart.read_text().replace("cpu: two", "cpu: 2"))
     found = invoke("plan", cart, "-o", "github")

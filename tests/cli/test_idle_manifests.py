@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, refused
+from tests.cli.commands import folder_of, invoke, refused
 from tests.cli.test_errors import POD
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n"
@@ -23,10 +23,7 @@ def folder(tmp_path: Path) -> Path:
         "kustomization.yaml": KUSTOMIZATION,
         "patches/more.yaml": PATCH,
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+    return folder_of(tmp_path, files)
 
 
 @pytest.mark.parametrize("command", ["place", "plan", "pods", "diff --against-version 1.34"])

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kplan.report.options import OutputFormat
-from tests.cli.commands import invoke, written
+from tests.cli.commands import committed, invoke, written
 
 HERE = Path(__file__).parents[2]
 CI = HERE / "fixtures" / "ci"
@@ -136,15 +136,10 @@ def test_the_action_builds_kustomizations_and_passes_further_arguments(tmp_path:
 
 
 def test_the_action_compares_with_another_revision(tmp_path: Path):
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=tmp_path, check=True)
-
     (tmp_path / "deploy").mkdir()
     manifest = tmp_path / "deploy" / "pod.yaml"
     manifest.write_text(TOO_LARGE.replace('"60"', '"1"'))
-    git("init", "--quiet", "--initial-branch=main")
-    git("add", "deploy")
-    git("commit", "--quiet", "--message=It fits")
+    committed(tmp_path)
     manifest.write_text(TOO_LARGE)
     found = act(tmp_path, snapshot="demo", manifests="deploy", against="main")
 
@@ -174,14 +169,11 @@ def test_a_comment_on_the_pull_request_is_made_once_and_then_kept_up_to_date(tmp
 
 def test_the_component_of_gitlab_compares_with_a_branch_that_it_fetches(tmp_path: Path) -> None:
     upstream, clone = tmp_path / "upstream", tmp_path / "clone"
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
     (upstream / "deploy").mkdir(parents=True)
     (upstream / "deploy" / "web.yaml").write_text(FITS.read_text())
-    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], cwd=upstream, check=True)
-    subprocess.run([*git, "add", "."], cwd=upstream, check=True)
-    subprocess.run([*git, "commit", "--quiet", "--message=It fits"], cwd=upstream, check=True)
-    subprocess.run([*git, "clone", "--quiet", str(upstream), str(clone)], check=True)
-    subprocess.run([*git, "update-ref", "-d", "refs/remotes/origin/main"], cwd=clone, check=True)
+    committed(upstream)
+    subprocess.run(["git", "clone", "--quiet", str(upstream), str(clone)], check=True)
+    subprocess.run(["git", "update-ref", "-d", "refs/remotes/origin/main"], cwd=clone, check=True)
     (clone / "deploy" / "huge.yaml").write_text(TOO_LARGE)
     header, jobs = yaml.safe_load_all((HERE / "templates" / "kplan.yml").read_text())
     declared = header["spec"]["inputs"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke, written
+from tests.cli.commands import folder_of, invoke
 from tests.commands.test_place import WEB
 
 SHAPES = "- {name: small, cpu: 1930m, memory: 6Gi, price: 0.1}\n"
@@ -162,8 +162,7 @@ def test_it_is_told_what_is_wrong_and_what_to_do(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     files = {"web.yaml": WEB, "shapes.yaml": SHAPES, "misspelt.yaml": MISSPELT, "groups.yaml": "nodeGroups: []\n"}
-    for name, text in files.items():
-        written(tmp_path / name, text)
+    folder_of(tmp_path, files)
     found = invoke(*shlex.split(command), KUBECONFIG="")
 
     assert (found.exit_code, found.stdout) == (2, "")

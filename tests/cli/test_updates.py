@@ -31,9 +31,8 @@ def manifest(key: str = "Deployment/shop/storefront", **spec: Any) -> dict[str, 
     return written
 
 
-def place(tmp_path: Path, written: dict[str, Any], *args: str | Path, command: str = "place") -> Any:
-    path = tmp_path / "changed.yaml"
-    path.write_text(yaml.safe_dump(written))
+def place(tmp_path: Path, content: dict[str, Any], *args: str | Path, command: str = "place") -> Any:
+    path = written(tmp_path / "changed.yaml", yaml.safe_dump(content))
     return invoke(command, path, *args)
 
 
@@ -72,8 +71,7 @@ def test_what_may_not_be_changed_is_refused_in_the_words_of_the_api_server(tmp_p
 
     assert found.exit_code == 1
     assert "field is immutable" in " ".join(found.stdout.split())
-    was = tmp_path / "was.yaml"
-    was.write_text(yaml.safe_dump(manifest()))
+    was = written(tmp_path / "was.yaml", yaml.safe_dump(manifest()))
     changed = ("diff", tmp_path / "changed.yaml", "--against-manifests", was)
     compared = invoke(*changed, "--fail-on", "regression")
     assert compared.exit_code == 1
@@ -104,8 +102,9 @@ def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tm
 
 
 def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path) -> None:
-    cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(yaml.safe_dump_all([node("n0", "8"), *running(deployment("web", 1), ["n0"])]))
+    cluster = written(
+        tmp_path / "cluster.yaml", yaml.safe_dump_all([node("n0", "8"), *running(deployment("web", 1), ["n0"])])
+    )
     more = deployment("web", 3)
 
     table, junit, names = (
@@ -265,8 +264,7 @@ spec: {containers: [{name: c, image: one}]}
 
 @pytest.mark.parametrize(("options", "pods"), [([], ["one"]), (["--run-cronjobs"], ["nightly-0", "one"])])
 def test_a_cron_job_of_a_chart_runs_only_when_asked(tmp_path: Path, options: list[str], pods: list[str]) -> None:
-    path = tmp_path / "chart.yaml"
-    path.write_text(CRON_JOB)
+    path = written(tmp_path / "chart.yaml", CRON_JOB)
     found = told("place", path, *options)
     assert sorted(each["pod"]["name"] for each in found["placements"]) == pods
     assert [each["object"] for each in found["warnings"] if each["code"] == "NotStarted"] == (

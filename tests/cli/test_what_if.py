@@ -41,10 +41,9 @@ def test_settling_comes_last_wherever_it_stands(command: str) -> None:
 
 
 def test_a_file_of_objects_is_there_besides(tmp_path: Path) -> None:
-    path = tmp_path / "node.yaml"
-    path.write_text(
+    path = written(
+        tmp_path / "node.yaml",
         "apiVersion: v1\nkind: Node\nmetadata: {name: extra, annotations: {kplan/like: general-a-1}}\n",
-        encoding="utf-8",
     )
     report = told("place", "shop/voucher-api", "--cordon", "*", "--with", str(path), "--exit-zero")
     assert report["placements"][0]["node"] == "extra"
@@ -59,17 +58,15 @@ def test_a_file_that_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> No
 
 
 def test_pods_follow_a_changed_cluster(tmp_path: Path) -> None:
-    limits = tmp_path / "limits.yaml"
-    limits.write_text(
+    limits = written(
+        tmp_path / "limits.yaml",
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: fresh}\n---\n"
         "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l, namespace: fresh}\n"
         "spec: {limits: [{type: Container, defaultRequest: {cpu: 123m}}]}\n",
-        encoding="utf-8",
     )
-    manifest = tmp_path / "pod.yaml"
-    manifest.write_text(
+    manifest = written(
+        tmp_path / "pod.yaml",
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: fresh}\nspec: {containers: [{name: c, image: i}]}\n",
-        encoding="utf-8",
     )
 
     assert "123m" in invoke("pods", str(manifest), "--with", str(limits)).stdout

@@ -112,10 +112,10 @@ def test_one_mix_and_none_are_told_in_words_of_their_own(web: Path, shapes: Path
 
 
 def test_shapes_do_not_help_against_a_quota(web: Path, shapes: Path, tmp_path: Path) -> None:
-    quota = tmp_path / "quota.yaml"
-    quota.write_text(
+    quota = written(
+        tmp_path / "quota.yaml",
         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\n"
-        "spec: {hard: {pods: '1'}}\nstatus: {hard: {pods: '1'}, used: {pods: '1'}}\n"
+        "spec: {hard: {pods: '1'}}\nstatus: {hard: {pods: '1'}, used: {pods: '1'}}\n",
     )
     found = invoke("capacity", web, "--replicas", "30", "--shapes", shapes, "--with", quota, "-n", "shop")
     assert "ResourceQuota shop/q refuses the pod: pods 1 of 1 used, 1 more requested" in found.stdout

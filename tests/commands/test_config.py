@@ -183,10 +183,10 @@ def test_show_lists_the_gates_of_the_release_and_how_they_are_set() -> None:
     ],
 )
 def test_check_reads_a_file_as_the_release_reads_it(tmp_path: Path, minor: str, text: str, message: str) -> None:
-    path = tmp_path / "scheduler.yaml"
-    path.write_text(
+    path = written(
+        tmp_path / "scheduler.yaml",
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        f"profiles:\n- schedulerName: default-scheduler\n  {text}\n"
+        f"profiles:\n- schedulerName: default-scheduler\n  {text}\n",
     )
 
     assert invoke("config", "check", path).exit_code == 0

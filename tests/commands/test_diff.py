@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import invoke, listed, refused, reports, told, written
+from tests.cli.commands import committed, invoke, listed, refused, reports, told, written
 from tests.objects import deployment, head, node, running
 
 CHANGE = ("--cordon", "general-a-*")
@@ -81,12 +81,11 @@ def test_the_pending_pods_are_asked_about_where_nothing_is_named() -> None:
 
 
 def test_one_question_is_asked_of_two_snapshots_versions_and_configurations(tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(
+    config = written(
+        tmp_path / "config.yaml",
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
         "- schedulerName: default-scheduler\n  pluginConfig:\n  - name: NodeResourcesFit\n    args:\n"
         "      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}\n",
-        encoding="utf-8",
     )
 
     assert report("--against", "demo")["pods"] == []
@@ -94,14 +93,6 @@ def test_one_question_is_asked_of_two_snapshots_versions_and_configurations(tmp_
     found = report("shop/voucher-api", "--against-config", config)
     assert found["after"]["scheduler"]["configSource"] == str(config)
     assert [cause["plugin"] for each in found["pods"] for cause in each["why"]][:1] == ["NodeResourcesFit"]
-
-
-def committed(directory: Path) -> list[str]:
-    """Make a directory a git repository with one commit, and return how git is called there."""
-    git = ["git", "-C", str(directory), "-c", "user.name=n", "-c", "user.email=e"]
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *command], check=True)
-    return git
 
 
 def test_manifests_of_two_directories_and_of_a_revision_are_compared(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, refused, told
+from tests.cli.commands import invoke, refused, told, written
 from tests.report.documents import node, pod
 
 
@@ -66,10 +66,10 @@ def test_a_pod_that_has_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["place", "preempt"])
 def test_a_pod_that_has_ended_is_told_apart_from_one_that_is_not_there(command: str, tmp_path: Path) -> None:
-    path = tmp_path / "cluster.yaml"
-    path.write_text(
+    path = written(
+        tmp_path / "cluster.yaml",
         "kind: Node\napiVersion: v1\nmetadata: {name: node}\n---\n"
-        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: node}\nstatus: {phase: Succeeded}\n"
+        "kind: Pod\napiVersion: v1\nmetadata: {name: done}\nspec: {nodeName: node}\nstatus: {phase: Succeeded}\n",
     )
     found = invoke(command, "default/done", "-s", path)
     assert (found.exit_code, found.stdout) == (2, "")

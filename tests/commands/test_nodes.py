@@ -43,10 +43,10 @@ def test_kube_scheduler_goes_first() -> None:
 
 
 def pod_manifest(tmp_path: Path, spec: str) -> str:
-    manifest = tmp_path / "big.yaml"
-    manifest.write_text(
+    manifest = written(
+        tmp_path / "big.yaml",
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: big, namespace: shop}}\nspec:\n  {spec}\n"
-        "  containers: [{name: a, image: a, resources: {requests: {cpu: 6}}}]\n"
+        "  containers: [{name: a, image: a, resources: {requests: {cpu: 6}}}]\n",
     )
     return str(manifest)
 
@@ -148,11 +148,11 @@ def test_a_cluster_of_node_pools_may_begin_without_any_node(tmp_path: Path) -> N
 
 
 def test_a_changed_node_pool_shows_which_nodes_drift(tmp_path: Path) -> None:
-    manifest = tmp_path / "pool.yaml"
-    manifest.write_text(
+    manifest = written(
+        tmp_path / "pool.yaml",
         "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: general}\nspec:\n  template:\n    spec:\n"
         "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
-        "      requirements: []\n      expireAfter: 24h\n"
+        "      requirements: []\n      expireAfter: 24h\n",
     )
 
     report = told("nodes", *KARPENTER, *TYPES, "--with", str(manifest))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.commands import invoke, refused, told, written
+from tests.cli.commands import folder_of, invoke, refused, told, written
 from tests.schemas import assert_keeps_to_its_schema
 
 WEB = """\
@@ -119,8 +119,10 @@ def test_a_kustomization_is_built_where_a_program_is_there(
     assert (without.exit_code, without.stdout) == (2, "")
     assert f"hint: run it where one is: kustomize build {folder} | kplan place -" in without.stderr
 
-    kubectl = programs / "kubectl"
-    kubectl.write_text(f'#!/bin/sh\n[ "$1 $2" = "kustomize {folder}" ] || {{ echo no such thing >&2; exit 1; }}\n')
+    kubectl = written(
+        programs / "kubectl",
+        f'#!/bin/sh\n[ "$1 $2" = "kustomize {folder}" ] || {{ echo no such thing >&2; exit 1; }}\n',
+    )
     with kubectl.open("a") as script:
         script.write(f"exec /bin/cat {web}\n")
     kubectl.chmod(0o755)
@@ -141,11 +143,7 @@ def test_a_directory_as_people_keep_it(tmp_path: Path) -> None:
         "rendered.yaml": "{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
         "alerts.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: a}\n",
     }
-    for name, text in files.items():
-        path = tmp_path / "repository" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    folder = tmp_path / "repository"
+    folder = folder_of(tmp_path / "repository", files)
 
     found = invoke("pods", folder, "-s", "demo", "-o", "name", "-v")
     assert (found.exit_code, found.stdout) == (0, "pod/default/web-0\n")
@@ -167,11 +165,7 @@ def test_settings_of_other_tools_may_speak_of_kinds_in_a_directory(tmp_path: Pat
         "exceptions.json": '[{"name": "a", "resources": [{"kind": "Deployment"}]}]',
         "settings.yaml": "kind: pipeline\nname: build\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-
-    found = invoke("pods", tmp_path, "-s", "demo", "-o", "name")
+    found = invoke("pods", folder_of(tmp_path, files), "-s", "demo", "-o", "name")
     assert (found.exit_code, found.stdout) == (0, "pod/default/web-0\n")
     for name in ("daemonset-values.yaml", "exceptions.json", "settings.yaml"):
         assert name in found.stderr

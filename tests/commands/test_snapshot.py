@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 from kplan.commands.snapshot import app
 from kplan.live.resources import cluster_role
 from kplan.snapshot import load_snapshot
+from tests.cli.commands import written
 from tests.objects import head
 
 NODE = head("Node", name="n1", labels={"kubernetes.io/hostname": "n1"}) | {
@@ -37,8 +38,7 @@ def run(*arguments: str) -> Result:
 
 
 def cluster(directory: Path, *objects: dict[str, object]) -> str:
-    path = directory / "cluster.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+    path = written(directory / "cluster.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
     return str(path)
 
 

@@ -11,6 +11,7 @@ from kplan.errors import KubeconfigError, UsageError
 from kplan.live.kubeconfig import Access, context_names, context_namespace, load_access
 from kplan.live.kubeconfig_file import MOST_BYTES, read_small
 from kplan.live.options import LiveOptions
+from tests.cli.commands import written
 
 TWO_CLUSTERS: dict[str, Any] = {
     "current-context": "one",
@@ -107,8 +108,7 @@ def exec_user(command: str, **more: Any) -> dict[str, Any]:
 
 
 def plugin(directory: Path, text: str) -> str:
-    path = directory / "plugin.sh"
-    path.write_text(f"#!/bin/sh\n{text}\n")
+    path = written(directory / "plugin.sh", f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
 

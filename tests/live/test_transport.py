@@ -11,6 +11,7 @@ from kplan.live import reader
 from kplan.live.kubeconfig import load_access
 from kplan.live.options import LiveOptions
 from kplan.live.reader import Transport
+from tests.cli.commands import written
 
 from .conftest import Start
 from .server import CERTIFICATES, Answer, Cluster, kubeconfig
@@ -148,13 +149,13 @@ def test_credentials_renewed_by_one_thread_serve_the_others(start: Start) -> Non
 def test_credentials_that_ran_out_are_read_anew_once(start: Start, tmp_path: Path) -> None:
     """As with the tokens of exec plugins: the first is refused, the plugin is run again and gives another."""
     counter = tmp_path / "calls"
-    plugin = tmp_path / "plugin.sh"
-    plugin.write_text(
+    plugin = written(
+        tmp_path / "plugin.sh",
         "#!/bin/sh\n"
         f"echo x >> {counter}\n"
         f"if [ $(wc -l < {counter}) -gt 1 ]; then token=admin-token; else token=old-token; fi\n"
         'echo "{\\"apiVersion\\": \\"client.authentication.k8s.io/v1\\", \\"kind\\": \\"ExecCredential\\",'
-        ' \\"status\\": {\\"token\\": \\"$token\\", \\"expirationTimestamp\\": \\"2020-01-01T00:00:00Z\\"}}"\n'
+        ' \\"status\\": {\\"token\\": \\"$token\\", \\"expirationTimestamp\\": \\"2020-01-01T00:00:00Z\\"}}"\n',
     )
     plugin.chmod(0o755)
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin)}}

@@ -9,7 +9,7 @@ import anyio
 import mcp
 
 from kplan.mcp.tools import tools
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 from tests.mcp.raw import Server, environment
 from tests.mcp.test_tools import EVIL, HIDDEN, HUGE, texts_in
 from tests.objects import head
@@ -43,8 +43,7 @@ def test_a_client_lists_the_tools_and_calls_them() -> None:
 def test_nothing_is_hidden_in_any_message(tmp_path: Path) -> None:
     """Also in those of the SDK, which repeats what it is told."""
     node = head("Node", name=EVIL) | {"status": {"allocatable": {"cpu": "4", "pods": "9"}}}
-    snapshot = tmp_path / "snapshot.json"
-    snapshot.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
+    snapshot = written(tmp_path / "snapshot.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}))
 
     messages = []
     with Server("--snapshot", str(snapshot)) as server:

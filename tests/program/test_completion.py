@@ -8,7 +8,7 @@ import typer.main
 
 from kplan.program.completion import completion_files
 from kplan.program.main import app
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, written
 
 HERE = Path(__file__).parents[2] / "completions"
 
@@ -36,8 +36,9 @@ def _complete(*words: str) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_names_from_the_snapshot_on_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "kplan"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from kplan.program.start import run; run()" "$@"\n')
+    program = written(
+        tmp_path / "kplan", f'#!/bin/sh\nexec {sys.executable} -c "from kplan.program.start import run; run()" "$@"\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("PYTHONPATH", str(HERE.parent))

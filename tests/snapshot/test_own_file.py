@@ -15,6 +15,7 @@ from kplan.snapshot import MissingKind, build_snapshot, load_snapshot
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import DECIDING_ANNOTATIONS, encode_snapshot, lean, save_snapshot
 from kplan.snapshot.redact import KEPT_ANNOTATIONS
+from tests.cli.commands import written
 from tests.objects import head
 
 
@@ -53,8 +54,7 @@ def test_wrong_shapes_in_an_own_file_are_told_with_their_place(
     tmp_path: Path, form: Callable[[Any], str], change: dict[str, Any], path: str, message: str
 ) -> None:
     document = {"apiVersion": "kplan/v1", "kind": "Snapshot", "objects": {"nodes": [{"metadata": {"name": "n"}}]}}
-    file = tmp_path / "own.yaml"
-    file.write_text(form(document | change))
+    file = written(tmp_path / "own.yaml", form(document | change))
     with pytest.raises(SnapshotError) as caught:
         load_snapshot(file)
     (problem,) = caught.value.problems
