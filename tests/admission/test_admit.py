@@ -35,15 +35,11 @@ def test_without_any_classes_a_name_is_a_warning() -> None:
 RUNTIMES = load_snapshot(
     [
         an_object(
-            "node.k8s.io/v1",
-            "RuntimeClass",
-            "sandbox",
-            handler="h",
-            overhead={"podFixed": {"cpu": "250m"}},
+            "node.k8s.io/v1", "RuntimeClass", "sandbox", handler="h", overhead={"podFixed": {"cpu": "250m"}},
             scheduling={"nodeSelector": {"sandbox": "yes"}, "tolerations": [{"key": "sandbox", "operator": "Exists"}]},
-        )
+        ),
     ]
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -159,20 +159,12 @@ def test_no_secret_of_a_cluster_entry_is_shown(cluster: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        f"users: [{{user: {{token: {CANARY}",
-        f"token: *{CANARY}",
-        f"token: !{CANARY} x",
-        f"{CANARY}",
-        f"[{CANARY}]",
-        f"users: {CANARY}",
-        f'{{"users": [{{"user": {{"token": "{CANARY}}}]',
-        f"users: [{{name: u, user: {{token: {CANARY}, token: {CANARY}}}}}]\n{CANARY}",
-        f"? [{CANARY}]\n: {CANARY}",
-        f"%{CANARY}\n---\n\t{CANARY}",
-        f"users: {{{CANARY}: 1}}",
-        f"current-context: {{x: {CANARY}}}",
+        f"users: [{{user: {{token: {CANARY}", f"token: *{CANARY}", f"token: !{CANARY} x", f"{CANARY}", f"[{CANARY}]",
+        f"users: {CANARY}", f'{{"users": [{{"user": {{"token": "{CANARY}}}]',
+        f"users: [{{name: u, user: {{token: {CANARY}, token: {CANARY}}}}}]\n{CANARY}", f"? [{CANARY}]\n: {CANARY}",
+        f"%{CANARY}\n---\n\t{CANARY}", f"users: {{{CANARY}: 1}}", f"current-context: {{x: {CANARY}}}",
     ],
-)
+)  # fmt: skip
 def test_no_piece_of_a_broken_kubeconfig_is_shown(text: str, tmp_path: Path) -> None:
     check_refused("--kubeconfig", written(tmp_path / "config", text))
 

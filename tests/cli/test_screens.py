@@ -17,30 +17,16 @@ HELP = [
 ]
 FOR_PROGRAMS = re.compile(r" (-o|--output)[ =](?!wide|table)|kplan pods ")
 MORE = (
-    "preempt --explain -s demo",
-    "plan -s demo --runs 20",
-    "drain --each -s demo",
-    "drain spot-a-1 -s demo",
-    "capacity --headroom -s demo",
-    "snapshot show demo",
-    "config show",
-    "place shop/checkout --snapshot demo",
-    "place web.yml --snapshot demo",
-    "place --snapshot nowhere/in/this/directory/is/a/cluster.json.gz shop/cart",
-    "plan --snapshot demo --explian",
-    "nodes -s demo",
-    "nodes -s demo --node-groups fixtures/node-groups.yaml -o wide",
+    "preempt --explain -s demo", "plan -s demo --runs 20", "drain --each -s demo", "drain spot-a-1 -s demo",
+    "capacity --headroom -s demo", "snapshot show demo", "config show", "place shop/checkout --snapshot demo",
+    "place web.yml --snapshot demo", "place --snapshot nowhere/in/this/directory/is/a/cluster.json.gz shop/cart",
+    "plan --snapshot demo --explian", "nodes -s demo", "nodes -s demo --node-groups fixtures/node-groups.yaml -o wide",
     "nodes -s fixtures/karpenter/cluster.yaml --instance-types fixtures/karpenter/instance-types.yaml",
-    "remedy -s demo",
-    "drain spot-a-1 spot-b-1 --runbook --timeline -s demo",
-    "drain general-c-1 spot-a-1 general-b-1 -s demo",
-    "drain general-a-1 --replace --timeline -s demo",
-    "plan --timeline -s demo",
-    "place fixtures/gang-job.yaml -s fixtures/gang.yaml",
-    "snapshot groups demo",
-    "explain ml/llm-eval -s demo -o wide",
-    "diff --cordon general-a-1 -s demo -o wide",
-)
+    "remedy -s demo", "drain spot-a-1 spot-b-1 --runbook --timeline -s demo",
+    "drain general-c-1 spot-a-1 general-b-1 -s demo", "drain general-a-1 --replace --timeline -s demo",
+    "plan --timeline -s demo", "place fixtures/gang-job.yaml -s fixtures/gang.yaml", "snapshot groups demo",
+    "explain ml/llm-eval -s demo -o wide", "diff --cordon general-a-1 -s demo -o wide",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("width", WIDTHS)

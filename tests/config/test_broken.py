@@ -169,25 +169,20 @@ spec:
 
 MANIFESTS = {
     "a file on the host": (
-        "--config=/etc/kubernetes/scheduler/config.yaml",
-        "hostPath: {path: /srv/sched}",
-        "its --config names /etc/kubernetes/scheduler/config.yaml",
-        "--scheduler-config /srv/sched/config.yaml",
+        "--config=/etc/kubernetes/scheduler/config.yaml", "hostPath: {path: /srv/sched}",
+        "its --config names /etc/kubernetes/scheduler/config.yaml", "--scheduler-config /srv/sched/config.yaml",
     ),
     "a file in a ConfigMap": (
-        "--config, /etc/kubernetes/scheduler/config.yaml",
-        "configMap: {name: my-scheduler}",
+        "--config, /etc/kubernetes/scheduler/config.yaml", "configMap: {name: my-scheduler}",
         "its --config names /etc/kubernetes/scheduler/config.yaml",
         r"kubectl -n kube-system get configmap my-scheduler -o jsonpath='{.data.config\.yaml}'",
     ),
     "a file of the image": (
-        "--config=/config.yaml",
-        "hostPath: {path: /srv/sched}",
-        "its --config names /config.yaml",
+        "--config=/config.yaml", "hostPath: {path: /srv/sched}", "its --config names /config.yaml",
         "pass that file: --scheduler-config /config.yaml",
     ),
     "no --config": ("--v=2", "hostPath: {path: /srv/sched}", "it has no --config", "leave --scheduler-config out"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("flag", "volume", "message", "hint"), MANIFESTS.values(), ids=MANIFESTS)

@@ -426,17 +426,13 @@ UNUSED_ARGUMENTS = (
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        (
-            {"plugins": {"score": {"disabled": [{"name": "ImageLocalty"}]}}},
-            'plugins.score disables "ImageLocalty", which is no in-tree plugin (did you mean ImageLocality?)',
-        ),
+        ({"plugins": {"score": {"disabled": [{"name": "ImageLocalty"}]}}},
+         'plugins.score disables "ImageLocalty", which is no in-tree plugin (did you mean ImageLocality?)'),
         ({"pluginConfig": [{"name": "NodeResourceFit", "args": {"a": 1}}]}, UNUSED_ARGUMENTS),
-        (
-            {"pluginConfig": [{"name": "ImageLocality", "args": {"a": 1}}]},
-            "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; these are unused",
-        ),
+        ({"pluginConfig": [{"name": "ImageLocality", "args": {"a": 1}}]},
+         "profiles[0].pluginConfig[0]: ImageLocality takes no arguments; these are unused"),
     ],
-)
+)  # fmt: skip
 def test_what_has_no_effect_is_said(profile: dict[str, Any], message: str) -> None:
     config = load(profiles=[profile])
     assert config.profiles == default_configuration().profiles

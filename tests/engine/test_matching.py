@@ -235,19 +235,15 @@ def expression(operator, *values):
         pytest.param(affinity(), [False, False, False], id="no term takes no node"),
         pytest.param(affinity({}), [False, False, False], id="nor does an empty one"),
         pytest.param(affinity(expression("In", "a")), [True, False, False], id="in"),
-        pytest.param(
-            affinity(expression("NotIn", "a")), [False, True, True], id="not in takes nodes without the label"
-        ),
+        pytest.param(affinity(expression("NotIn", "a")), [False, True, True],
+                     id="not in takes nodes without the label"),
         pytest.param(affinity(expression("In", "a"), expression("DoesNotExist")), [True, False, True], id="any term"),
         pytest.param(affinity(expression("In")), [False, False, False], id="a term that cannot be compiled"),
         pytest.param(affinity(expression("In"), expression("In", "b")), [False, True, False], id="spoils no other"),
-        pytest.param(
-            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n9"]}]}),
-            [True, True, True],
-            id="fields exclude no node",
-        ),
+        pytest.param(affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n9"]}]}),
+                     [True, True, True], id="fields exclude no node"),
     ],
-)
+)  # fmt: skip
 def test_reachable(given, expected):
     assert reachable(NODES, given).tolist() == expected
 

@@ -128,14 +128,10 @@ def test_details_name_the_pods_in_the_way():
     assert details(plugin(world), cycle, world.view(), 1) == [expected]
     assert details(plugin(world), cycle, world.view(), 2) == [
         {
-            "topologyKey": ZONE,
-            "domain": "b",
-            "terms": terms,
-            "matchingPods": 1,
-            "pods": ["default/grumpy"],
+            "topologyKey": ZONE, "domain": "b", "terms": terms, "matchingPods": 1, "pods": ["default/grumpy"],
             "andMore": 0,
-        }
-    ]
+        },
+    ]  # fmt: skip
 
 
 def test_details_say_where_company_would_be():
@@ -145,14 +141,10 @@ def test_details_say_where_company_would_be():
     terms = [{"labelSelector": "app=x", "namespaces": "all"}]
     assert details(plugin(world), cycle, world.view(), 0) == [
         {
-            "topologyKey": ZONE,
-            "terms": terms,
-            "domain": "a",
-            "matchingPods": 0,
-            "domainsWithMatchingPods": ["b"],
+            "topologyKey": ZONE, "terms": terms, "domain": "a", "matchingPods": 0, "domainsWithMatchingPods": ["b"],
             "andMore": 0,
-        }
-    ]
+        },
+    ]  # fmt: skip
     assert details(plugin(world), cycle, world.view(), 3) == [
         {"topologyKey": ZONE, "terms": terms, "missingLabel": ZONE}
     ]

@@ -111,29 +111,25 @@ def test_details_say_of_every_term_what_fails():
     assert details(make(world), world.cycle(incoming), world.view()) == [
         {"nodeSelector": "zone=b", "actual": "a"},
         {
-            "term": "disk=hdd,metadata.name=other",
-            "failed": ["disk=hdd (is ssd)", "metadata.name=other (is ssd-1)"],
+            "term": "disk=hdd,metadata.name=other", "failed": ["disk=hdd (is ssd)", "metadata.name=other (is ssd-1)"],
             "conditions": [
                 {"condition": "disk=hdd", "actual": "ssd", "isName": False},
                 {"condition": "metadata.name=other", "actual": "ssd-1", "isName": True},
             ],
         },
         {
-            "term": "gpu",
-            "failed": ["gpu (no such label)"],
+            "term": "gpu", "failed": ["gpu (no such label)"],
             "conditions": [{"condition": "gpu", "actual": None, "isName": False}],
         },
         {
             "term": "",
             "failed": [
-                (
-                    'nodeSelectorTerms[2].matchExpressions[0].operator: Unsupported value: "Near": '
-                    'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
-                )
+                ('nodeSelectorTerms[2].matchExpressions[0].operator: Unsupported value: "Near": '
+                'supported values: "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'),
             ],
             "conditions": [],
         },
-    ]
+    ]  # fmt: skip
 
 
 def test_details_of_no_terms_and_of_the_profile_s_affinity():

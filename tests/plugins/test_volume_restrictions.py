@@ -84,14 +84,10 @@ def test_details_name_the_disk_and_the_pods_that_hold_it():
 
     assert details(VolumeRestrictions(None, world.handle), world.cycle(pod(volumes=[DISKS[0]])), world.view()) == [
         {
-            "reason": REASON_DISK_CONFLICT,
-            "type": "gcePersistentDisk",
-            "disk": "a",
-            "readOnly": False,
-            "pods": [f"default/holder-{i}" for i in range(5)],
-            "andMore": 2,
-        }
-    ]
+            "reason": REASON_DISK_CONFLICT, "type": "gcePersistentDisk", "disk": "a", "readOnly": False,
+            "pods": [f"default/holder-{i}" for i in range(5)], "andMore": 2,
+        },
+    ]  # fmt: skip
 
 
 def test_details_name_the_claim_and_who_uses_it():

@@ -92,15 +92,11 @@ def test_each_victim_tells_its_violation_and_each_candidate_its_number():
 
     assert found["victims"] == [
         {
-            "namespace": "default",
-            "name": "p1",
-            "priority": 0,
-            "pdbViolation": False,
-            "owner": "ReplicaSet/web",
+            "namespace": "default", "name": "p1", "priority": 0, "pdbViolation": False, "owner": "ReplicaSet/web",
             "startTime": "2026-03-01T01:00:00Z",
         },
         {"namespace": "default", "name": "p2", "priority": 0, "pdbViolation": True, "owner": None, "startTime": None},
-    ]
+    ]  # fmt: skip
     assert found["candidates"]["a"] == {
         "victims": ["default/p1", "default/p2"],
         "pdbViolations": 1,

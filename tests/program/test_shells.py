@@ -20,27 +20,11 @@ HERE = Path(__file__).parents[2] / "completions"
 
 #: Names of which each, read as anything but text, makes the file ``ran``.
 TRAPS = [
-    "sound$(touch ran)",
-    "node-of-trust`touch ran`",
-    "$(touch ran)",
-    "`touch ran`",
-    "${x:=$(touch ran)}",
-    "x$(touch${IFS}ran)",
-    "a;touch ran",
-    "a|touch ran",
-    "a\ntouch ran\n",
-    "'$(touch ran)'",
-    '"$(touch ran)"',
-    "<(touch ran)",
-    "(touch ran)",
-    "$[$(touch ran)0]",
-    "x[$(touch ran)]",
-    "*",
-    "~root",
-    "--help",
-    "\x1b[201~touch ran\r",
-    "a\ttouch ran",
-]
+    "sound$(touch ran)", "node-of-trust`touch ran`", "$(touch ran)", "`touch ran`", "${x:=$(touch ran)}",
+    "x$(touch${IFS}ran)", "a;touch ran", "a|touch ran", "a\ntouch ran\n", "'$(touch ran)'", '"$(touch ran)"',
+    "<(touch ran)", "(touch ran)", "$[$(touch ran)0]", "x[$(touch ran)]", "*", "~root", "--help",
+    "\x1b[201~touch ran\r", "a\ttouch ran",
+]  # fmt: skip
 
 START = {
     "bash": ([], f"bind 'set show-all-if-ambiguous on'; bind 'set bell-style none'; source {HERE}/kplan.bash"),

@@ -169,18 +169,9 @@ def bomb() -> str:
         (bomb(), "aliases expand to more than", "write the values out"),
     ],
     ids=[
-        "tab",
-        "template",
-        "cut off",
-        "unknown alias",
-        "tag",
-        "binary",
-        "infinity",
-        "version",
-        "nesting",
-        "alias bomb",
+        "tab", "template", "cut off", "unknown alias", "tag", "binary", "infinity", "version", "nesting", "alias bomb",
     ],
-)
+)  # fmt: skip
 def test_refused(text: str, message: str, hint: str) -> None:
     with pytest.raises(YamlProblem) as caught:
         list(read_yaml(text.encode(), "f.yaml"))

@@ -14,40 +14,13 @@ from tests.objects import node, pod
 from tests.report.github import calls, tags
 
 CALLING = [
-    "@team",
-    "@org/team",
-    "x@y.example",
-    "#123",
-    "GH-123",
-    "gh-7",
-    "owner/repo#1",
-    "deadbeef",
-    "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678",
-    "owner/repo@deadbeef",
-    "https://evil.example/x",
-    "ftp://evil.example",
-    "www.evil.example",
-    "&#64;team",
-    "&commat;team",
-    "&#35;123",
-    "[x](https://evil.example)",
-    "![x](//evil.example/i.png)",
-    "<https://evil.example>",
-    "<a href=//evil.example>x</a>",
-    "<img src=x>",
-    "</summary><b>",
-    "`@team`@team",
-    "``@team`",
-    "\\@team",
-    "a|@team|b",
-    "**@team**",
-    "_@team_",
-    "[^1]: @team",
-    "$\\href{https://evil.example}{x}$",
-    ":tada:",
-    "(@team)",
-    "web-7d4b9c6f5d-x2x9z",
-]
+    "@team", "@org/team", "x@y.example", "#123", "GH-123", "gh-7", "owner/repo#1", "deadbeef",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678", "owner/repo@deadbeef", "https://evil.example/x", "ftp://evil.example",
+    "www.evil.example", "&#64;team", "&commat;team", "&#35;123", "[x](https://evil.example)",
+    "![x](//evil.example/i.png)", "<https://evil.example>", "<a href=//evil.example>x</a>", "<img src=x>",
+    "</summary><b>", "`@team`@team", "``@team`", "\\@team", "a|@team|b", "**@team**", "_@team_", "[^1]: @team",
+    "$\\href{https://evil.example}{x}$", ":tada:", "(@team)", "web-7d4b9c6f5d-x2x9z",
+]  # fmt: skip
 #: What a report consists of.
 TAGS = set(re.findall(r"\w+", "h1 h2 h3 p strong ul ol li table thead tbody tr th td details summary code pre"))
 
@@ -71,16 +44,10 @@ def test_no_name_calls_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "web-1",
-        "shop/flash-sale",
-        "node.kubernetes.io/instance-type",
-        "general-a-1",
-        "50%",
-        "nginx:1.27",
-        "3 of 7",
+        "web-1", "shop/flash-sale", "node.kubernetes.io/instance-type", "general-a-1", "50%", "nginx:1.27", "3 of 7",
         "a, b",
     ],
-)
+)  # fmt: skip
 def test_ordinary_names_stay_as_they_are(name: str) -> None:
     assert escape_markdown(name) == name
 

@@ -8,14 +8,10 @@ BLOCKS = [
     Heading(("pod ", Span("fits", "good"))),
     line("first line that is a little longer than sixty characters are in all, so it wraps"),
     line("an item", is_item=True, indent=2),
-    Table(
-        ("NODE", "SCORE", "WHY"),
-        (("a", "10", "short"), (Span("node-b", "good"), "9", "word " * 12)),
-        "<><",
-        note="more",
-    ),
+    Table(("NODE", "SCORE", "WHY"), (("a", "10", "short"), (Span("node-b", "good"), "9", "word " * 12)), "<><",
+          note="more"),
     Preformatted("says", "0/1 nodes are available"),
-]
+]  # fmt: skip
 
 
 def test_blocks_are_laid_out_at_a_fixed_width() -> None:

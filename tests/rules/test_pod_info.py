@@ -32,16 +32,12 @@ def claim(name):
     [
         pytest.param([claim("data-0")], [claim("data-1")], id="replicas with a claim each"),
         pytest.param([{"name": "kube-api-access-x", "projected": {}}], [], id="what the API server adds to every pod"),
-        pytest.param(
-            [{"name": "a", "emptyDir": {}}], [{"name": "b", "configMap": {"name": "c"}}], id="private volumes"
-        ),
-        pytest.param(
-            [{"name": "a", "ephemeral": {}}],
-            [{"name": "b", "ephemeral": {}}, {"name": "c", "ephemeral": {}}],
-            id="numbers",
-        ),
+        pytest.param([{"name": "a", "emptyDir": {}}], [{"name": "b", "configMap": {"name": "c"}}],
+                     id="private volumes"),
+        pytest.param([{"name": "a", "ephemeral": {}}], [{"name": "b", "ephemeral": {}}, {"name": "c", "ephemeral": {}}],
+                     id="numbers"),
     ],
-)
+)  # fmt: skip
 def test_pods_of_one_shape(one, other):
     assert shape(*one, name="a") == shape(*other, name="b")
 
@@ -76,17 +72,12 @@ def info(metadata=None, spec=None, status=None):
         pytest.param(
             {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "controller": True}]},
             {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "y", "controller": True}]},
-            False,
-            id="controller",
+            False, id="controller",
         ),
-        pytest.param(
-            {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"}]},
-            {},
-            True,
-            id="an owner that does not control it",
-        ),
+        pytest.param({"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"}]}, {}, True,
+                     id="an owner that does not control it"),
     ],
-)
+)  # fmt: skip
 def test_what_of_the_metadata_makes_a_shape(one, other, is_same):
     assert (info(one).shape == info(other).shape) is is_same
 
