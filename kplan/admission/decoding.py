@@ -478,8 +478,7 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[
 _SEARCHED = object()
 
 
-NEWEST = 36
-"""The newest minor whose gates are known."""
+NEWEST = 36  #: the newest minor whose gates are known
 
 _NEVER = 1_000_000
 

@@ -317,8 +317,7 @@ _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
 _LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
-NEWEST = 36
-"""The newest known minor of the policies."""
+NEWEST = 36  #: the newest known minor of the policies
 
 
 class Policy(NamedTuple):

@@ -99,8 +99,7 @@ def _suffix(metadata: Object) -> str:
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
 
 
-_TEMPLATE_METADATA = ("labels", "annotations", "finalizers")
-"""Template metadata that controllers copy into their pods."""
+_TEMPLATE_METADATA = ("labels", "annotations", "finalizers")  #: template metadata that controllers copy into their pods
 
 _JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
 _JOB_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -58,8 +58,7 @@ class Patience(msgspec.Struct, frozen=True):
     evicting: float = math.inf  #: after which refused evictions are not tried again, and the node is given up
 
 
-KUBECTL = Patience(first=0.15)
-"""It takes a moment until it has cordoned the nodes and listed the pods of one."""
+KUBECTL = Patience(first=0.15)  #: it takes a moment until it has cordoned the nodes and listed the pods of one
 
 
 class RemovalTimes(msgspec.Struct, frozen=True):

@@ -32,26 +32,19 @@ from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
 from kplan.workloads.expansion import runs_on
 
-MAX_NODES = 4096
-"""The largest number of nodes to try, and in an offer."""
+MAX_NODES = 4096  #: the largest number of nodes to try, and in an offer
 
 MAX_NODES_FOR_GROUPS = 512
 """The largest number of nodes of a shape to try for whole groups, which may need several nodes each."""
 
-MAX_SHAPES = 6
-"""The number of shapes to try, the most common ones first."""
-
-MAX_GROUPS = 2
-"""The number of groups of shapes to try."""
-
-_FEW_NODES = 4
-"""A shape is tried with at least this many nodes: some rules, such as topology spread, need several."""
+MAX_SHAPES = 6  #: the number of shapes to try, the most common ones first
+MAX_GROUPS = 2  #: the number of groups of shapes to try
+_FEW_NODES = 4  #: a shape is tried with at least this many nodes: some rules, such as topology spread, need several
 
 _OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeResourcesFit"})
 """Plugins whose rejection of an empty node depends on nothing else in the cluster."""
 
-Mix = tuple[int, ...]
-"""The number of nodes of each shape."""
+Mix = tuple[int, ...]  #: the number of nodes of each shape
 
 Maker = Callable[[int], tuple[list[Node], list[Pod]]]
 """Makes so many nodes of a shape, and the daemon pods that run there."""
@@ -229,17 +222,10 @@ def _not_pinned(pod: Pod) -> PodSpec:
     return replace(pod.spec, node_name="", affinity=affinity)
 
 
-MAX_MIXES = 150
-"""The number of mixes to try in the search for the cheapest, where rules look beyond single nodes."""
-
-MAX_PLACED = 200_000
-"""The number of replicas to place in these tries, summed."""
-
-MAX_STEPS = 2_000_000
-"""The number of steps in the search for the least sum of prices."""
-
-MAX_OFFERS = 8
-"""The number of offers in a report."""
+MAX_MIXES = 150  #: the number of mixes to try in the search for the cheapest, where rules look beyond single nodes
+MAX_PLACED = 200_000  #: the number of replicas to place in these tries, summed
+MAX_STEPS = 2_000_000  #: the number of steps in the search for the least sum of prices
+MAX_OFFERS = 8  #: the number of offers in a report
 
 
 def offers(base: Base, templates: Sequence[Template], fit: Fit, wanted: int, shapes: Sequence[PricedShape]) -> Offers:

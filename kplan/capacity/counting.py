@@ -397,8 +397,7 @@ def _free_capacity(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:
 MOST_NODES = 1_000
 """So many nodes are added at most where no number of replicas is wanted, since a pool may have no limit."""
 
-_FIRST_WAITING = 64
-"""So many replicas wait for nodes at first, and twice as many each time after that."""
+_FIRST_WAITING = 64  #: so many replicas wait for nodes at first, and twice as many each time after that
 
 
 def fill_growing(

@@ -150,8 +150,7 @@ def _key(template: Template) -> str:
     return template.name if origin is None else origin.key_in(template.replicas[0].namespace)
 
 
-Wanted = tuple[str, int]
-"""KIND/NAMESPACE/NAME of a workload, and how many more replicas of it should fit."""
+Wanted = tuple[str, int]  #: KIND/NAMESPACE/NAME of a workload, and how many more replicas of it should fit
 
 
 def surges(base: Base) -> list[Wanted]:
@@ -316,8 +315,7 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
     return iter((pool, pod) for pool, (_, _, pod) in largest.items())
 
 
-MOST_NODES = 200
-"""In a larger cluster nodes are not drained one after another beside another question."""
+MOST_NODES = 200  #: in a larger cluster nodes are not drained one after another beside another question
 
 
 def right_sizing(base: Base) -> RightSizing | UnsetType:

@@ -36,8 +36,7 @@ from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.rules.resources import CPU, MEMORY, PODS
 
-MAX_LISTED = 50
-"""A list may hold this many shapes."""
+MAX_LISTED = 50  #: a list may hold this many shapes
 
 _EXPECTED = "a list of node shapes with prices, as docs/buy.md shows it"
 _MOST = Decimal(10) ** 12  # so that sums of prices stay exact in 28 digits

@@ -40,8 +40,7 @@ from kplan.framework.results import Outcome
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 
-_MOST_WAITING = 20
-"""So many different waiting pods are tried on each node."""
+_MOST_WAITING = 20  #: so many different waiting pods are tried on each node
 
 
 def shrink_report(

@@ -41,8 +41,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import Manifests
 from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_claims
 
-MAX_OWN_REPLICAS = 10_000
-"""The largest number of pods for a template whose replicas have their own claims."""
+MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims
 
 _NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from kplan.report.view import CaseReport
 
 
-_MOST_ON_PAGE = 200
-"""A page explains so many nodes of each kind for a pod, folded where there are many."""
+_MOST_ON_PAGE = 200  #: a page explains so many nodes of each kind for a pod, folded where there are many
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "short", "markdown", "name"})
 """Formats for people, which show details of a few of many replicas, and only the nodes of the others."""

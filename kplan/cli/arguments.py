@@ -96,8 +96,7 @@ def _exists(path: str) -> bool:
 
 
 _GLOB = "*?["
-ZONES = (ZONE, BETA_ZONE)
-"""Labels for the zone of a node."""
+ZONES = (ZONE, BETA_ZONE)  #: labels for the zone of a node
 
 
 @options

@@ -89,8 +89,7 @@ FAILED = 2
 _DEBUG_OPTION = "--debug"
 _MOST_PROBLEMS = 50
 _LEAST_PREFIX, _MOST_OPTIONS = 3, 3
-_SIMILAR = 0.75
-"""Options of at least this similarity may be the same one, misspelt."""
+_SIMILAR = 0.75  #: options of at least this similarity may be the same one, misspelt
 _USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 _CHOICES = r"(?<=[:,])\n\t"
 _PYDANTICS_PREFIX = "Value error, "
@@ -283,8 +282,7 @@ def warn_of(warnings: Iterable[InputWarning], *, quiet: bool = False) -> None:
 
 
 _PATIENCE_SECONDS = 1.0
-_BETWEEN_SECONDS = 0.1
-"""Between two updates of a count."""
+_BETWEEN_SECONDS = 0.1  #: between two updates of a count
 
 
 @contextmanager

@@ -258,8 +258,7 @@ Fields = dict[str, Any]
 """Fields of a question that options set, by name: a command takes them as ``Annotated[Fields, Drain]``."""
 
 
-SPELLED: dict[str, str] = {}
-"""Field -> its option, where that has another name."""
+SPELLED: dict[str, str] = {}  #: field -> its option, where that has another name
 
 
 class _Field(NamedTuple):

@@ -28,21 +28,17 @@ _ARGUMENTS = "Arguments"
 _GOES_ON = " \\"
 _WHOLE = "--help-all"
 _HELP = "-h, --help"
-MORE = "More options"
-"""A command's own options that only the whole help shows."""
+MORE = "More options"  #: a command's own options that only the whole help shows
 
 _COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespaces", "replicas", "context")
 """Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""
 
 _SNAPSHOT = "snapshot"
 
-_SCREEN = 24
-"""Lines of the short help at most."""
+_SCREEN = 24  #: lines of the short help at most
 _MOST_EXAMPLES = 3
-_WIDEST = 30
-"""The help of an option with a longer name begins below it."""
-_GAP = 4
-"""Blanks before and behind the names of options."""
+_WIDEST = 30  #: the help of an option with a longer name begins below it
+_GAP = 4  #: blanks before and behind the names of options
 
 _HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this message and exit.")]
 _LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Autoscaler", "Many questions", "Output", "Messages")
@@ -215,8 +211,7 @@ def in_order(options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
         yield from ((name, value) for value in values)
 
 
-Options = Mapping[str, Any]
-"""Parameter -> its value, for all parameters of a command."""
+Options = Mapping[str, Any]  #: parameter -> its value, for all parameters of a command
 
 _WHICH_CLUSTER = ("kubeconfig", "context", "cluster")
 _SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "--headroom"}

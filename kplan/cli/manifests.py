@@ -67,8 +67,7 @@ def read_manifests(
     return manifests
 
 
-_TIMEOUT = 60
-"""Seconds; remote bases may have to be fetched."""
+_TIMEOUT = 60  #: seconds; remote bases may have to be fetched
 
 _MOST_SAID = 2000
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))

@@ -7,11 +7,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import typer
 
-SNAPSHOT = "KPLAN_SNAPSHOT"
-"""The variable of the environment that names the cluster."""
-
-DECLARED = "declared"
-"""Where the metadata of a field has its option or argument."""
+SNAPSHOT = "KPLAN_SNAPSHOT"  #: the variable of the environment that names the cluster
+DECLARED = "declared"  #: where the metadata of a field has its option or argument
 
 
 T = TypeVar("T")

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 _BY_NAME = attrgetter("pod.metadata.namespace", "pod.metadata.name")
 """Among equal victims the order on the node decides, and the order in a file must not."""
 
-_MAX_NEW = 1000
-"""Pods are reused one by one if at most this many are new, and at most half of all."""
+_MAX_NEW = 1000  #: pods are reused one by one if at most this many are new, and at most half of all
 
 
 def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:

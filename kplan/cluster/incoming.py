@@ -41,8 +41,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
 from kplan.workloads.expansion import generated_claims
 
-_WORKLOADS = frozenset({"Pod", *POD_MAKERS})
-"""Kinds that are admitted as workloads, not as other objects."""
+_WORKLOADS = frozenset({"Pod", *POD_MAKERS})  #: kinds that are admitted as workloads, not as other objects
 
 _MAKERS = {"Deployment": ("apps", "replicasets"), "CronJob": ("batch", "jobs")}
 """Kinds whose controller creates pods through another object: group and resource of that object."""

@@ -94,8 +94,7 @@ def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
 _POD = "Pod"
 _POD_NAMES = frozenset({"pod", "pods", "po"})
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
-_NEAR = 0.8
-"""How alike a name must be that was probably meant, from 0 to 1."""
+_NEAR = 0.8  #: how alike a name must be that was probably meant, from 0 to 1
 
 _Key = tuple[str, str, str]
 

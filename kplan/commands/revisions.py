@@ -26,10 +26,8 @@ T = TypeVar("T")
 GIT = "git:"
 _TIMEOUT = 60
 _MOST_FILES = 50_000
-_MOST_OTHERS = 50_000
-"""Links and submodules that a revision may hold beside its files."""
-_MOST_WORDS = 1 << 16
-"""Bytes of one path, or of what git says about a failure."""
+_MOST_OTHERS = 50_000  #: links and submodules that a revision may hold beside its files
+_MOST_WORDS = 1 << 16  #: bytes of one path, or of what git says about a failure
 _FILE, _LINK = "100", "120"
 """How the modes of files and of symbolic links begin."""
 _MANIFESTS = (".json", ".yaml", ".yml", ".gz")

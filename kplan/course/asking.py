@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
 T = TypeVar("T")
 
-Count = Callable[[int, int], None]
-"""Called with the number of answered questions (or runs), and the number of all."""
+Count = Callable[[int, int], None]  #: called with the number of answered questions (or runs), and the number of all
 
 
 AskAll = Callable[..., Iterable[Any]]

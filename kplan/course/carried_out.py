@@ -38,11 +38,8 @@ from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
 
-MAY_END = ("Pod/", "Job/")
-"""Workloads whose pods are not meant to be ready for ever."""
-
-MOST_TIES = 10
-"""The number of equal best nodes that a decision names: all of them would be most of the document."""
+MAY_END = ("Pod/", "Job/")  #: workloads whose pods are not meant to be ready for ever
+MOST_TIES = 10  #: the number of equal best nodes that a decision names: all of them would be most of the document
 
 
 class Decisions(msgspec.Struct):

@@ -54,8 +54,7 @@ from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"
 
-APPLY_SECONDS = 0.02
-"""Between two objects that a client applies one after the other."""
+APPLY_SECONDS = 0.02  #: between two objects that a client applies one after the other
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:

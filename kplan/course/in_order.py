@@ -40,8 +40,7 @@ from kplan.remedies.diagnosis import Diagnosing
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
-MOST_LOOKS = 1_000
-"""So often an autoscaler looks at most; one that adds nodes without end is stopped."""
+MOST_LOOKS = 1_000  #: so often an autoscaler looks at most; one that adds nodes without end is stopped
 
 
 class Growth(msgspec.Struct):

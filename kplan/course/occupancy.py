@@ -26,8 +26,7 @@ from kplan.documents.change import (
     WorkloadWaits,
 )
 
-MOST_POINTS = 1440
-"""So many points has a line at most: one a minute, for a day."""
+MOST_POINTS = 1440  #: so many points has a line at most: one a minute, for a day
 
 _LEAVES_QUEUE = frozenset({StepEvent.BOUND, StepEvent.DELETED, StepEvent.GONE})
 

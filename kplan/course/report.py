@@ -110,8 +110,7 @@ KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
 
-_MOST_DAEMONS = 200
-"""The number of pending pods of daemon sets that are scheduled once more, for their diagnosis."""
+_MOST_DAEMONS = 200  #: the number of pending pods of daemon sets that are scheduled once more, for their diagnosis
 
 _End = tuple[str, str, str]
 """What pods have in common that share a diagnosis: their owner, the node that each is meant for, and the message."""

@@ -25,8 +25,7 @@ from kplan.course.what_if import changed
 from kplan.documents.change import BudgetAtRest, Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
 
-MOST_BUDGETS = 3
-"""Remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own."""
+MOST_BUDGETS = 3  #: remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own
 
 
 def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
@@ -109,8 +108,7 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
     yield r.MoreReplicas(change=change, then=None), other
 
 
-MOST_TRIED = 3
-"""Remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more."""
+MOST_TRIED = 3  #: remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more
 
 _DEFAULT_SHARE = "25%"
 _RECREATE = "Recreate"

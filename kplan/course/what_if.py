@@ -191,8 +191,7 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     return snapshot
 
 
-Keys = frozenset[str]
-"""NAMESPACE/NAME of pods."""
+Keys = frozenset[str]  #: NAMESPACE/NAME of pods
 
 
 def without(base: Base, which: Reference) -> Followed:
@@ -263,8 +262,7 @@ def _keys(pods: Iterable[Pod]) -> Keys:
 B = TypeVar("B", bound=Base)
 
 
-Edit = Callable[[Base], Followed]
-"""A change that was read."""
+Edit = Callable[[Base], Followed]  #: a change that was read
 
 
 def read_edits(change: ChangeBase) -> list[Edit]:

@@ -17,8 +17,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus
 from kplan.framework.interface import ScoreDetailPlugin
 
-Group = tuple[str, str]
-"""The plugin that rejects first, and its reason."""
+Group = tuple[str, str]  #: the plugin that rejects first, and its reason
 
 
 def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[int]]:
@@ -81,8 +80,7 @@ def _add_unmeasured(outcome: FilterOutcome, closest: dict[Group, list[int]], lim
         closest[group] = [*closest.get(group, ()), *rows][:limit]
 
 
-CLOSEST = 5
-"""A document names this many of the closest nodes for every reason."""
+CLOSEST = 5  #: a document names this many of the closest nodes for every reason
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -136,10 +134,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(result: CycleResult, names: list[str], nodes: Iterable[str] | Shown | None = None) -> Explanation:
-    """Explain a decision that is live.
-
-    `names`: node names by row. `nodes`: the nodes to explain; None for all.
-    """
+    """Explain a decision that is live. `names`: node names by row. `nodes`: the nodes to explain; None for all."""
     outcome = result.filter
     if outcome is None:
         return Explanation()

@@ -94,8 +94,7 @@ LEAVING_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
 _SIMILAR_VALUE = 0.6
 _SIMILAR_KEY = 0.75
 _MOST_NAMESPACES = 3
-_MOST_TOLERATIONS = 100
-"""So many tolerations of a pod are looked at for what they may mean."""
+_MOST_TOLERATIONS = 100  #: so many tolerations of a pod are looked at for what they may mean
 
 
 class MeantToleration(msgspec.Struct, frozen=True):

@@ -53,8 +53,7 @@ class NodePods:
         pods.pop()
 
 
-NOWHERE = -1
-"""The node row of a pod that runs on no node of the table."""
+NOWHERE = -1  #: the node row of a pod that runs on no node of the table
 
 _FIRST_CAPACITY = 64
 
@@ -62,8 +61,7 @@ _PODS_AT_ONCE = 256
 """All is read of so many pods before the next ones: the processor's cache holds their objects meanwhile."""
 
 
-MAX_FOLLOWING = 128
-"""How many counts per topology domain are cached: up to eight bytes a node each."""
+MAX_FOLLOWING = 128  #: how many counts per topology domain are cached: up to eight bytes a node each
 
 
 def _amounts(info: PodInfo) -> tuple[tuple[str, int], ...]:
@@ -370,8 +368,7 @@ class Cluster:
         return running
 
 
-MAX_FOLLOWED_BY_DOMAIN = 32
-"""After more changes than this, counting again is cheaper than applying the changes."""
+MAX_FOLLOWED_BY_DOMAIN = 32  #: after more changes than this, counting again is cheaper than applying the changes
 
 
 class DomainCounts:

@@ -70,12 +70,10 @@ class PodColumn(Hashable, Protocol):
         """One element a pod, bool or integer of shape (at least n_pods,)."""
 
 
-MAX_LABEL_MASKS = 256
-"""How many selectors' masks are cached: a byte a set each."""
+MAX_LABEL_MASKS = 256  #: how many selectors' masks are cached: a byte a set each
 
 
-_MAX_LOOKED_UP = 64
-"""Up to so many values, and sets with one of them, are looked at one by one."""
+_MAX_LOOKED_UP = 64  #: up to so many values, and sets with one of them, are looked at one by one
 
 
 _MAX_MATCHED_SINGLY = 8
@@ -401,8 +399,7 @@ def pod_terms(terms: PodAffinityTerms) -> list[tuple[TermKind, AffinityTerm, int
     return listed
 
 
-Label = tuple[str, str]
-"""(key, value)"""
+Label = tuple[str, str]  #: (key, value)
 
 
 class TermIndex:

@@ -22,11 +22,8 @@ from kplan.rules.resources import CPU, PODS, is_counted
 
 T = TypeVar("T")
 
-ABSENT = -1
-"""Code of a node that does not have the label."""
-
-MAX_DERIVED = 1024
-"""How many derived values are cached: most are a column of a byte a node."""
+ABSENT = -1  #: code of a node that does not have the label
+MAX_DERIVED = 1024  #: how many derived values are cached: most are a column of a byte a node
 
 
 class LabelColumn:

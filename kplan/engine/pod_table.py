@@ -61,16 +61,13 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 }
 
 
-MAX_SELECTED = 1024
-"""How many selections of sorted pods are cached, eight bytes a pod each."""
+MAX_SELECTED = 1024  #: how many selections of sorted pods are cached, eight bytes a pod each
 
 
-_MAX_SELECTION = 4096
-"""Larger selections are not cached."""
+_MAX_SELECTION = 4096  #: larger selections are not cached
 
 
-SEVERAL = -1
-"""In place of the code of a namespace: pods are in more than one."""
+SEVERAL = -1  #: in place of the code of a namespace: pods are in more than one
 
 
 class Selected(msgspec.Struct):
@@ -171,8 +168,7 @@ _FIRST_CAPACITY = 64
 _MAX_UNSORTED = 1024
 """All pods are sorted by their labels again once more than this, or an eighth of them, are unsorted."""
 
-_PODS_A_SET = 256
-"""Selecting the pods of one set of labels costs about as much as comparing the codes of so many pods."""
+_PODS_A_SET = 256  #: selecting the pods of one set of labels costs about as much as comparing the codes of so many pods
 
 _COLUMNS = (
     "_namespace_codes",
@@ -185,8 +181,7 @@ _COLUMNS = (
 )
 """Columns that have a value for every pod as soon as it is added."""
 
-MAX_MASKS = 256
-"""How many pod masks are cached: a byte a pod each."""
+MAX_MASKS = 256  #: how many pod masks are cached: a byte a pod each
 
 
 class PodTable:

@@ -31,8 +31,7 @@ from kplan.engine.pod_table import NONZERO
 from kplan.engine.view import NodeView
 from kplan.rules.resources import is_counted, is_scalar
 
-_MAX_FOLLOWED = 32
-"""After more changes than this, converting all columns again is cheaper than following the changes."""
+_MAX_FOLLOWED = 32  #: after more changes than this, converting all columns again is cheaper than following the changes
 
 
 class Amounts(NamedTuple):
@@ -108,8 +107,7 @@ class AllocatedFloats:
         return Amounts(self._with_pod, fits)
 
 
-MAX_SETS = 16
-"""How many sets of resources have columns of all nodes cached: eight bytes a node and resource each."""
+MAX_SETS = 16  #: how many sets of resources have columns of all nodes cached: eight bytes a node and resource each
 
 DeviceTotals = Callable[[str], tuple[Int64Array, Int64Array]]
 """Extended resource -> devices of its class on each node, and how many of them are allocated; both (n_nodes,)."""
@@ -261,8 +259,7 @@ def _capacities(nodes: NodeTable, names: Sequence[str], weights: Sequence[int]) 
     return Capacities.of(np.stack(columns) if columns else np.zeros((0, len(nodes)), np.int64), weights)
 
 
-MAX_CUSTOM_SCORE = 10
-"""The highest score in a shape."""
+MAX_CUSTOM_SCORE = 10  #: the highest score in a shape
 
 
 def utilization_table(shape: Sequence[UtilizationShapePoint]) -> Int64Array:

@@ -14,8 +14,7 @@ from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
 from kplan.engine.details import Code as RejectionCode
 from kplan.engine.details import Detail
 
-MAX_NAMES = 5
-"""How many names a detail lists at most."""
+MAX_NAMES = 5  #: how many names a detail lists at most
 
 
 class Code(enum.IntEnum):

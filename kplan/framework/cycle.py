@@ -22,8 +22,7 @@ from kplan.framework.runtime import Framework
 from kplan.framework.session import Session, first_up, num_feasible_nodes_to_find
 from kplan.rules.pod_info import PodInfo
 
-EXTENDER_SCALE = 10
-"""Extenders score 0 to 10, the scheduler 0 to 100."""
+EXTENDER_SCALE = 10  #: extenders score 0 to 10, the scheduler 0 to 100
 
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"

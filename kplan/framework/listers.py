@@ -28,8 +28,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 T = TypeVar("T", bound=Any)
-Key = tuple[str, str]
-"""(namespace, name)"""
+Key = tuple[str, str]  #: (namespace, name)
 
 
 def by_name(objects: Iterable[T]) -> dict[str, T]:
@@ -177,8 +176,7 @@ def _created(device_class: DeviceClass) -> int:
     return 0 if created is None else to_micros(created)
 
 
-WORKLOAD_GATE: Final = "GenericWorkload"
-"""The feature gate with which pods of a group are scheduled in one cycle."""
+WORKLOAD_GATE: Final = "GenericWorkload"  #: the feature gate with which pods of a group are scheduled in one cycle
 TOPOLOGY_GATE: Final = "TopologyAwareWorkloadScheduling"
 """The feature gate with which a group runs where a label of nodes has one value."""
 PREEMPTION_GATE: Final = "WorkloadAwarePreemption"

@@ -27,11 +27,8 @@ from kplan.rules.pod_info import PodInfo
 MAX_ONCE = 64
 """How many shapes are remembered that occurred once: a shape that recurs later would not be cached for long."""
 
-MAX_SHAPES = 64
-"""How many shapes are cached: a shape costs a few hundred bytes a node."""
-
-_REFRESH_SHARE = 4
-"""When more than one node in four changed, all rows are computed again: cheaper than selecting some."""
+MAX_SHAPES = 64  #: how many shapes are cached: a shape costs a few hundred bytes a node
+_REFRESH_SHARE = 4  #: when more than one node in four changed, all rows are computed again: cheaper than selecting some
 
 
 class CachedResults(msgspec.Struct):

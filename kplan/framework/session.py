@@ -118,8 +118,7 @@ def _ranks(n_bits: int) -> Int64Array:
     return ranks
 
 
-PluginFactory = Callable[[Profile, fwk.Handle], Mapping[str, fwk.Plugin]]
-"""Creates a profile's plugins, by name."""
+PluginFactory = Callable[[Profile, fwk.Handle], Mapping[str, fwk.Plugin]]  #: creates a profile's plugins, by name
 
 
 class SessionOptions(msgspec.Struct, frozen=True):
@@ -327,11 +326,8 @@ class Session:
         self.cluster.unbind(pod)
 
 
-FEW = 500
-"""For fewer replicas the preparation costs more than it saves."""
-
-MAX_GROUPS = 64
-"""With more groups of nodes, looking at each of them costs more than a cycle."""
+FEW = 500  #: for fewer replicas the preparation costs more than it saves
+MAX_GROUPS = 64  #: with more groups of nodes, looking at each of them costs more than a cycle
 
 
 def place_replicas(session: Session, info: PodInfo, limit: int | None) -> list[int] | None:

@@ -14,10 +14,8 @@ from kplan.api.time import seconds
 from kplan.facts import Count, Document
 from kplan.snapshot.model import Snapshot
 
-RENEWAL_SECONDS = 10.4
-"""From a renewal to the next one, at most."""
-_SLACK = 4.6
-"""A renewal may take time, and so may a list of leases."""
+RENEWAL_SECONDS = 10.4  #: from a renewal to the next one, at most
+_SLACK = 4.6  #: a renewal may take time, and so may a list of leases
 
 
 def renewals(snapshot: Snapshot) -> dict[str, float]:
@@ -74,8 +72,7 @@ NodeState = Literal[
 ]
 """What a node can be besides well, the graver first; `full` has as many pods as it may have."""
 
-STARTING_SECONDS = 15 * 60.0
-"""For so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime."""
+STARTING_SECONDS = 15 * 60.0  #: for so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime
 
 _STARTUP_TAINT = (
     r"((startup-taint|ignore-taint)\.cluster-autoscaler\.kubernetes\.io|readiness\.k8s\.io)/.+"

@@ -25,15 +25,13 @@ from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapshot
 
-#: Number of lists that are read in parallel.
-N_LISTS = 6
+N_LISTS = 6  #: number of lists that are read in parallel
 
 #: Called with the progress of a kind: its plural name, objects so far, and their total (None where not known yet).
 #: The calls come from several threads, one at a time.
 Progress = Callable[[str, int, int | None], None]
 
-#: Called with one sentence.
-Warn = Callable[[str], None]
+Warn = Callable[[str], None]  #: called with one sentence
 
 
 class _Collected(msgspec.Struct, frozen=True):

@@ -36,8 +36,7 @@ _CHUNK_BYTES = 1 << 20
 #: Errors of msgspec for what is no JSON, or of another shape.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
-_LOOKS_UP = 0.2
-"""Seconds after which a thread that waits looks whether a signal has come."""
+_LOOKS_UP = 0.2  #: seconds after which a thread that waits looks whether a signal has come
 
 
 class OutOfTimeError(Exception):
@@ -125,8 +124,7 @@ def _chunks(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> 
             raise OutOfTimeError
 
 
-#: Time limit of a connection; a server that does not accept it in time counts as absent.
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 10.0  #: time limit of a connection; a server that does not accept it in time counts as absent
 
 
 class BrokenAnswerError(UnreachableError):
@@ -243,8 +241,7 @@ def reason_of(error: BaseException) -> str:
     return "it does not speak HTTP as it should"
 
 
-Pem = bytes | str
-"""Certificates or a key: the content itself, or the path of a file with it."""
+Pem = bytes | str  #: certificates or a key: the content itself, or the path of a file with it
 
 
 class TlsFiles(msgspec.Struct, frozen=True):

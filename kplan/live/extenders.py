@@ -31,8 +31,7 @@ _OK = 200
 _NANOSECONDS = 1_000_000_000
 _INT64 = range(-(2**63), 2**63)
 
-#: Answers may contain thousands of whole nodes.
-_MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 28  #: answers may contain thousands of whole nodes
 
 
 class HTTPExtender:

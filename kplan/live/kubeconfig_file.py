@@ -32,8 +32,7 @@ from kplan.reading.files import SETTINGS
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-MOST_BYTES = 1 << 20
-"""Size of a file that a kubeconfig names: a token or a certificate."""
+MOST_BYTES = 1 << 20  #: size of a file that a kubeconfig names: a token or a certificate
 
 NEW_HINT = "get a new kubeconfig, or give another one with --kubeconfig"
 
@@ -199,14 +198,9 @@ def read_small(path: str) -> bytes:
     return content
 
 
-#: Shorter texts may occur by chance.
-_LEAST_LENGTH = 4
-
-#: Parts of a token with so many characters are hidden, too.
-_PIECE = 12
-
-#: A token has letters of all these kinds.
-_KINDS = (str.islower, str.isupper, str.isdecimal)
+_LEAST_LENGTH = 4  #: shorter texts may occur by chance
+_PIECE = 12  #: parts of a token with so many characters are hidden, too
+_KINDS = (str.islower, str.isupper, str.isdecimal)  #: a token has letters of all these kinds
 
 _HIDDEN = "(hidden)"
 

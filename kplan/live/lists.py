@@ -25,11 +25,8 @@ from kplan.live.resources import Resource
 from kplan.reading.files import MAX_OBJECT
 from kplan.reading.items import is_too_large, too_large
 
-#: How often a list is restarted before its expiry is an error.
-MAX_RESTARTS = 3
-
-#: More pages, or bytes in all pages, than any cluster has of a kind.
-MAX_PAGES = 20_000
+MAX_RESTARTS = 3  #: how often a list is restarted before its expiry is an error
+MAX_PAGES = 20_000  #: more pages, or bytes in all pages, than any cluster has of a kind
 MAX_BYTES = 4 << 30
 
 _LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
@@ -37,8 +34,7 @@ _ENDLESS_HINT = "something between here and the API server answers in its place;
 
 T = TypeVar("T")
 
-#: Decodes the body of one page into objects.
-PageDecoder = Callable[[bytes], tuple[Any, ...]]
+PageDecoder = Callable[[bytes], tuple[Any, ...]]  #: decodes the body of one page into objects
 
 #: Called after each page with the objects so far, and their total where the server sends it.
 PageProgress = Callable[[int, int | None], None]

@@ -9,14 +9,9 @@ import msgspec
 from kplan.api.time import SECOND, parse_duration
 from kplan.errors import UsageError
 
-#: Objects in one answer; kubectl's chunk size.
-DEFAULT_PAGE_SIZE = 500
-
-#: Seconds for one request; kubectl has no limit.
-DEFAULT_REQUEST_TIMEOUT = 60.0
-
-#: Three years: sockets do not accept much more.
-_LONGEST = 1e8
+DEFAULT_PAGE_SIZE = 500  #: objects in one answer; kubectl's chunk size
+DEFAULT_REQUEST_TIMEOUT = 60.0  #: seconds for one request; kubectl has no limit
+_LONGEST = 1e8  #: three years: sockets do not accept much more
 
 
 class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):

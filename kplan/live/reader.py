@@ -27,8 +27,7 @@ from kplan.errors import ApiError, ForbiddenError, KubeconfigError, Unauthorized
 from kplan.live import connections
 from kplan.live.kubeconfig import Access
 
-#: An object has at most one and a half megabytes, and a page some hundred objects.
-_MOST_BYTES = 1 << 30
+_MOST_BYTES = 1 << 30  #: an object has at most one and a half megabytes, and a page some hundred objects
 _USER_AGENT = "kplan (read-only)"
 
 #: The hint for an answer that no API server sends.
@@ -131,17 +130,13 @@ def _is_loopback(server: str) -> bool:
     return host == "localhost"
 
 
-#: Maximum number of attempts of a request.
-MAX_ATTEMPTS = 6
-
-#: Maximum time between the attempts of a request in total, in seconds.
-MAX_WAIT_SECONDS = 60.0
+MAX_ATTEMPTS = 6  #: maximum number of attempts of a request
+MAX_WAIT_SECONDS = 60.0  #: maximum time between the attempts of a request in total, in seconds
 
 #: Seconds before the second attempt where the server sends no time; doubled for each further one.
 FIRST_WAIT_SECONDS = 0.5
 
-#: Maximum length of texts of an answer that is not a Status.
-_TEXT_LIMIT = 256
+_TEXT_LIMIT = 256  #: maximum length of texts of an answer that is not a Status
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename={"continue_token": "continue", "remaining": "remainingItemCount"}):

@@ -43,17 +43,13 @@ _BLINDS: dict[str, tuple[str, ...]] = {
     "deviceclasses": ("DynamicResources", "NodeResourcesFit"),
 }
 
-#: Kinds without which scheduling cannot be simulated.
-_REQUIRED = frozenset({"nodes", "pods"})
+_REQUIRED = frozenset({"nodes", "pods"})  #: kinds without which scheduling cannot be simulated
 
 #: Terminated pods use no resources of their node, and can be most of a cluster's pods.
 _SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
 
-SYSTEM_NAMESPACE = "kube-system"
-"""Where the objects are of which only some names are read."""
-
-#: Read first, as the other lists are shorter and run in parallel with these.
-_FIRST = ("pods", "nodes", "replicasets")
+SYSTEM_NAMESPACE = "kube-system"  #: where the objects are of which only some names are read
+_FIRST = ("pods", "nodes", "replicasets")  #: read first, as the other lists are shorter and run in parallel with these
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -82,8 +78,7 @@ RESOURCES: tuple[Resource, ...] = tuple(
 )
 
 
-#: The verbs that GET requests need; a test checks that the transport sends no others.
-VERBS = ("get", "list")
+VERBS = ("get", "list")  #: the verbs that GET requests need; a test checks that the transport sends no others
 
 
 def cluster_role(name: str = "kplan") -> dict[str, Any]:

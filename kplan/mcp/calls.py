@@ -33,8 +33,7 @@ from kplan.mcp.tools import Answer, call, refusal, type_of
 from kplan.report.registry import view_of
 from kplan.sweeps import end_without_a_word, start_method
 
-MOST_AT_ONCE = 16
-"""Calls that are answered at the same time; others wait for their turn."""
+MOST_AT_ONCE = 16  #: calls that are answered at the same time; others wait for their turn
 
 _SMALLER_HINT = "ask about fewer pods or nodes"
 

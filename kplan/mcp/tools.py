@@ -207,8 +207,7 @@ def _tagged_schema(tag: str, kinds: list[str]) -> dict[str, Any]:
     return {**schema, "description": about}
 
 
-#: How long the text of an answer may be: some ten thousand tokens.
-MAX_TEXT = 40_000
+MAX_TEXT = 40_000  #: how long the text of an answer may be: some ten thousand tokens
 #: How long one line of an error may be, so that its hint is not lost behind it.
 _MAX_LINE = 2_000
 #: How long the facts may be as JSON; events that do not fit are counted.

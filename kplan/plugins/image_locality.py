@@ -18,10 +18,8 @@ from kplan.framework.interface import CycleState, Handle, Scope
 from kplan.rules.pod_info import PodInfo
 
 _MEGABYTE = 1024 * 1024
-MIN_THRESHOLD = 23 * _MEGABYTE
-"""Up to this total size of images a node scores 0."""
-MAX_CONTAINER_THRESHOLD = 1000 * _MEGABYTE
-"""From this size per container on a node scores 100."""
+MIN_THRESHOLD = 23 * _MEGABYTE  #: up to this total size of images a node scores 0
+MAX_CONTAINER_THRESHOLD = 1000 * _MEGABYTE  #: from this size per container on a node scores 100
 
 
 class ImageLocality:

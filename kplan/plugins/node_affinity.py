@@ -53,8 +53,7 @@ class _PreScoreState(msgspec.Struct, frozen=True):
     terms: tuple[WeightedTerm, ...]
 
 
-_FEW = 16
-"""Up to so many nodes are looked at one by one where the pod's affinity names its nodes."""
+_FEW = 16  #: up to so many nodes are looked at one by one where the pod's affinity names its nodes
 
 
 class NodeAffinity:

@@ -24,8 +24,7 @@ from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 REASON_IN_USE = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'
 
-MAX_CACHED = 256
-"""How many ports' columns, a byte a node each, and how many pods' conflicting ports are cached."""
+MAX_CACHED = 256  #: how many ports' columns, a byte a node each, and how many pods' conflicting ports are cached
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):

@@ -48,11 +48,8 @@ REASON_TOO_MANY_PODS = "Too many pods"
 REASON_INSUFFICIENT = "Insufficient {}"
 REASON_NO_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
-_MAX_NARROW = 300
-"""Percentages of up to so many resources add up to an int16."""
-
-_MANY = 256
-"""From this number of nodes on other ways to compute the same are faster."""
+_MAX_NARROW = 300  #: percentages of up to so many resources add up to an int16
+_MANY = 256  #: from this number of nodes on other ways to compute the same are faster
 
 
 class _Request(msgspec.Struct, frozen=True):

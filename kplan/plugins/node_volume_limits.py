@@ -35,8 +35,7 @@ from kplan.rules import volumes as volume_rules
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.snapshot.model import Snapshot
 
-_UNBOUND = "\0"
-"""Prefix of the handle of a volume that does not exist yet; no real handle starts with it."""
+_UNBOUND = "\0"  #: prefix of the handle of a volume that does not exist yet; no real handle starts with it
 
 
 class AttachableVolume(NamedTuple):

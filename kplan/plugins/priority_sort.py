@@ -11,8 +11,7 @@ from kplan.api.time import to_micros
 from kplan.framework.interface import Handle, Scope
 from kplan.rules.pod_info import PodInfo
 
-_NOT_YET = 2**62
-"""Queue time of a pod that is in no API server yet: after all that are."""
+_NOT_YET = 2**62  #: queue time of a pod that is in no API server yet: after all that are
 
 
 class PrioritySort:

@@ -30,8 +30,7 @@ READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 
 _DISK_SOURCES = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd")
 
-Disk = tuple[str, ...]
-"""The identity of a disk: its type, and the names that identify it within the type."""
+Disk = tuple[str, ...]  #: the identity of a disk: its type, and the names that identify it within the type
 
 
 class DiskUse(NamedTuple):

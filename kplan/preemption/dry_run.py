@@ -289,8 +289,7 @@ def _pattern(priorities: Int64Array, starts: Int64Array) -> tuple[tuple[int, ...
 
 _NO_VICTIMS = Reason("No preemption victims found for incoming pod", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _NOT_HELPFUL = Reason("Preemption is not helpful for scheduling", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-_NARROW_SHARE = 2
-"""Nodes without more pods to try are dropped from the view once they are at least half of it."""
+_NARROW_SHARE = 2  #: nodes without more pods to try are dropped from the view once they are at least half of it
 
 
 class Reprieve(msgspec.Struct, frozen=True):

@@ -14,13 +14,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-INSERTION_LENGTH = 12
-"""Up to this length Go sorts by insertion, which is stable."""
+INSERTION_LENGTH = 12  #: up to this length Go sorts by insertion, which is stable
 _PARTIAL_STEPS = 5
 _LONG = 50
 """From this length on, pivots are medians of medians, and a nearly sorted range may be finished by insertion."""
-_ALL_SWAPPED = 12
-"""Swaps in four medians of three when all elements are in descending order."""
+_ALL_SWAPPED = 12  #: swaps in four medians of three when all elements are in descending order
 _WORD = (1 << 64) - 1
 
 

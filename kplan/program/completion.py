@@ -50,8 +50,7 @@ _CHOICES_OF_COMMANDS = {
     ("remedy", "--only"): _ACTIONS,
     ("remedy", "--not"): _ACTIONS,
 }
-_LIST_METAVARS = ("LIST", ",...")
-"""How the placeholders of options end whose values are separated by commas."""
+_LIST_METAVARS = ("LIST", ",...")  #: how the placeholders of options end whose values are separated by commas
 _WORDS_OF_METAVARS = {"KIND": (*SCHEMA_KINDS, *QUESTION_KINDS)}
 _NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
@@ -489,8 +488,7 @@ def _value(names: Sequence[str], before: Sequence[str]) -> str:
     return value
 
 
-Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})
-"""Shells with a completion script."""
+Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})  #: shells with a completion script
 
 
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}

@@ -16,8 +16,7 @@ from kplan.cli.help import KplanCommand
 from kplan.cli.options import option
 from kplan.version import __version__
 
-_FIRST = ("explain", "place", "plan", "drain", "remedy", "check")
-"""The commands that the program's help lists first."""
+_FIRST = ("explain", "place", "plan", "drain", "remedy", "check")  #: the commands that the program's help lists first
 
 
 class Entry(NamedTuple):

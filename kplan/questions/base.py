@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PLAIN", "AboutPods", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
 
-PodName = str | dict[str, Any]
-"""NAMESPACE/NAME of a pending pod, or a pod object."""
+PodName = str | dict[str, Any]  #: NAMESPACE/NAME of a pending pod, or a pod object
 
 RolloutMode = Literal["auto", "always", "never"]
 """Whether a workload of the cluster rolls out: where its template changes, always, or never."""

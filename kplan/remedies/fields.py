@@ -16,8 +16,7 @@ from kplan.remedies.requests import largest_requester
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import claim_name
 
-Field = tuple[Step, ...]
-"""A path into the pod's JSON."""
+Field = tuple[Step, ...]  #: a path into the pod's JSON
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", _REQUIRED)

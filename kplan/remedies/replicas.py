@@ -34,11 +34,8 @@ class Replicas(msgspec.Struct, frozen=True):
 
 _OWNERS = ("ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 
-_SHARING = ("Deployment", "ReplicaSet", "ReplicationController")
-"""Kinds whose replicas mount the same claims."""
-
-ALONE = Replicas("", "Pod", (), 1)
-"""A pod that is no replica of a workload."""
+_SHARING = ("Deployment", "ReplicaSet", "ReplicationController")  #: kinds whose replicas mount the same claims
+ALONE = Replicas("", "Pod", (), 1)  #: a pod that is no replica of a workload
 
 
 def replicas_of(

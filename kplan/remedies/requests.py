@@ -28,8 +28,7 @@ _MILLI = 10
 _MOST_TIMES_LOWER = 2
 """A request is lowered to no less than the half of it: a container that needs it would hardly run with less."""
 
-_STEPS = 7
-"""How often the amount that is low enough for all is narrowed down."""
+_STEPS = 7  #: how often the amount that is low enough for all is narrowed down
 
 
 def lower(case: Case, misses: NearMisses) -> Offers:

@@ -46,8 +46,7 @@ _FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
     "NodePorts",
 )
 _MOST_TRIED = 3
-_MOST_LOOKED_AT = 200
-"""So many nodes with taints are looked at one by one."""
+_MOST_LOOKED_AT = 200  #: so many nodes with taints are looked at one by one
 _MOST_REPAIRED = 10
 _MOST_LEAVING = 100
 _MOST_MOVED = 6
@@ -460,8 +459,7 @@ def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = Fal
 
 _MOST_CLOSEST, _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 400, 40, 10, 4, 24
 
-Rows = tuple[int, ...]
-"""Rows of pods."""
+Rows = tuple[int, ...]  #: rows of pods
 
 
 def movable(session: Session, pods: Iterable[int]) -> list[int]:

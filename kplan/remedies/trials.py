@@ -43,8 +43,7 @@ from kplan.rules.pod_info import PodInfo
 MOST_TRIALS, MOST_PLACED = 48, 160
 """At most so many trials of one pod, and so many decisions about its replicas in all of them."""
 
-MOST_DECISIONS = 4000
-"""At most this many decisions about the members of a group, over all trials."""
+MOST_DECISIONS = 4000  #: at most this many decisions about the members of a group, over all trials
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

@@ -18,13 +18,11 @@ from kplan.remedies import mistakes, requests, surroundings
 from kplan.remedies.replicas import ALONE, Replicas
 from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offer, Offers, Trial, Trials
 
-MOST = 5
-"""At most this many remedies are offered."""
+MOST = 5  #: at most this many remedies are offered
 
 _MOST_TOGETHER = 3
 
-LEAST_TRIALS = 8
-"""So often even the largest group may be tried."""
+LEAST_TRIALS = 8  #: so often even the largest group may be tried
 
 
 def offers_for_pod(

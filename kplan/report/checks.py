@@ -105,8 +105,7 @@ def _warning(warning: InputWarning, where: Repository) -> Case:
     return Case(warning.object, "warning", warning.code, warning.message, file=file, line=warning.line or None)
 
 
-_MOST_PROBLEMS = 50
-"""So many problems are reported at most; GitHub shows no more annotations of a step than that."""
+_MOST_PROBLEMS = 50  #: so many problems are reported at most; GitHub shows no more annotations of a step than that
 
 _FAILED = 2
 

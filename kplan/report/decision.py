@@ -48,8 +48,7 @@ _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
 
 _NO_PLUGIN = "PreFilter"
 _MOST_REASONS = 3
-_LONGEST_WHY = 240
-"""A longer diagnosis stands below the answer, which only counts nodes by reason."""
+_LONGEST_WHY = 240  #: a longer diagnosis stands below the answer, which only counts nodes by reason
 _LONGEST_REASONS = 240
 _MOST_DETAIL_LINES = 2
 

@@ -20,8 +20,7 @@ import msgspec
 from kplan.errors import UsageError
 
 Values = list[Any]
-Step = Callable[[Values], Values]
-"""One step of a path: from the values before it to those after it."""
+Step = Callable[[Values], Values]  #: one step of a path: from the values before it to those after it
 
 _HINT = "for example -o jsonpath='{.placements[*].pod.name}'; kplan schema KIND prints the fields"
 _MOST_CHARACTERS = 10_000

@@ -45,8 +45,7 @@ _STRONG = ("strong", "good", "bad", "warn")
 _BACKTICKS = re.compile("`+")
 
 
-MOST_BYTES = 60_000
-"""GitHub takes comments of 65,536 characters, with what is written around a report."""
+MOST_BYTES = 60_000  #: GitHub takes comments of 65,536 characters, with what is written around a report
 
 _LEFT_OUT = "The report is longer than a comment may be: tables end early, and sections are left out."
 
@@ -137,8 +136,7 @@ def _block(block: Block) -> str:
             return _inline(spans)
 
 
-_HEAD_ROWS = 2
-"""Lines of a table above its rows."""
+_HEAD_ROWS = 2  #: lines of a table above its rows
 
 
 def _table(table: Table) -> str:

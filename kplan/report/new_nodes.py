@@ -108,8 +108,7 @@ def stay_words(stay: KeptNode) -> str:
 _MOST_ROWS = 20
 _MOST_NAMES = 3
 _NONE = "-"
-_HOURS = 730
-"""Of a month, as clouds count."""
+_HOURS = 730  #: of a month, as clouds count
 
 
 def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:

@@ -12,8 +12,7 @@ DEFAULT_TOP = 5
 DEFAULT_WIDTH = 100
 
 
-JSONPATH = "jsonpath="
-"""The prefix of a template in the name of a format."""
+JSONPATH = "jsonpath="  #: the prefix of a template in the name of a format
 
 
 class JsonFormat(StrEnum):

@@ -97,8 +97,7 @@ def _help(placement: PodPlacement) -> str:
     return remedy_change(placement.remedies[0])
 
 
-_MOST_ROWS = 50
-"""At most so many workloads are listed, unless more than that need attention."""
+_MOST_ROWS = 50  #: at most so many workloads are listed, unless more than that need attention
 
 _LEAST_SUFFIX = 8
 

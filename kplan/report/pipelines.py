@@ -213,11 +213,8 @@ def _attribute(text: str) -> str:
 _LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
 _ORDER = tuple(_LEVELS)
 _MOST_NAMES = 10
-_FIRST = "NewlyPending"
-"""What is told before others of its level."""
-
-MOST_ANNOTATIONS = 10
-"""GitHub shows at most so many of each level for a step, whichever come first."""
+_FIRST = "NewlyPending"  #: what is told before others of its level
+MOST_ANNOTATIONS = 10  #: GitHub shows at most so many of each level for a step, whichever come first
 
 
 def render_github(report: CaseReport) -> str:
@@ -365,8 +362,7 @@ def _fingerprint(case: Case) -> str:
     return f"{case.rule}:{case.about}{within}"
 
 
-_MOST_CHARACTERS = 500
-"""Of a reason; monitoring systems refuse very long labels."""
+_MOST_CHARACTERS = 500  #: of a reason; monitoring systems refuse very long labels
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 

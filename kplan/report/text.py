@@ -38,8 +38,7 @@ _PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
 
 _WORD = re.compile(r"\S+")
-_LONG_NAME = re.compile(r"\w-\w")
-"""A name with a dash, at which it would break."""
+_LONG_NAME = re.compile(r"\w-\w")  #: a name with a dash, at which it would break
 
 
 def with_units(text: str) -> str:

@@ -26,10 +26,8 @@ from kplan.report.words import grouped, name_ranges, object_title, seconds_text
 _PARTS = 12
 _MOST_WAITING = 15
 _MOST_RESOURCES = 5
-_SHORT = 0.5
-"""Shorter waits, in seconds, are none."""
-_LONG = 600.0
-"""Shorter courses, in seconds, are told without a table over time."""
+_SHORT = 0.5  #: shorter waits, in seconds, are none
+_LONG = 600.0  #: shorter courses, in seconds, are told without a table over time
 
 
 def horizon(timeline: Timeline) -> float:

@@ -331,8 +331,7 @@ def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
             yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")
 
 
-_MOST_DIGITS = 20
-"""A resource version has fewer: it is an unsigned 64-bit number."""
+_MOST_DIGITS = 20  #: a resource version has fewer: it is an unsigned 64-bit number
 
 
 def build_snapshot(

@@ -31,8 +31,7 @@ from kplan.snapshot.build import TIME_HINT, QuantityCheck, SnapshotBuilder, is_t
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
 from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
 
-#: The name of the cluster that ships inside the package.
-DEMO = "demo"
+DEMO = "demo"  #: the name of the cluster that ships inside the package
 _DEMO_FILE = Path(__file__).with_name("demo.json")
 """An object a line: nodes, what every cluster has, a web shop, databases, batch, machine learning, and pods that wait.
 
@@ -40,8 +39,7 @@ JSON, since its YAML took longer to read than everything else that an answer abo
 """
 _OBJECTS_A_STEP = 1000
 
-LIKE = "kplan/like"
-"""Annotation of a node without status: the node whose capacity it gets."""
+LIKE = "kplan/like"  #: annotation of a node without status: the node whose capacity it gets
 _OWN_LISTS = {own_file.field_name(kind): kind for kind in KINDS}
 _GIVES_NODES = frozenset({"Node", "NodePool"})
 """Kinds of which a cluster has at least one object: an autoscaler may begin without any node."""

@@ -15,14 +15,12 @@ from kplan.api.meta import PlainMeta
 from kplan.api.time import seconds
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
-FORBIDDEN = "forbidden"
-"""The reason why a kind is missing that nobody may read."""
+FORBIDDEN = "forbidden"  #: the reason why a kind is missing that nobody may read
 
 FORBIDDEN_IN, READ_IN = "forbidden in {}", "read in {} only"
 """The reasons why a kind is missing in part, around the names of the namespaces."""
 
-LIVE = "live:"
-"""What the source of a snapshot begins with that was read from an API server."""
+LIVE = "live:"  #: what the source of a snapshot begins with that was read from an API server
 
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
@@ -32,18 +30,6 @@ class Snapshot:
     """A cluster at one instant: every object that scheduling reads, by kind, in the order in which they were read.
 
     Equal objects have an equal ``digest``, whatever their order and source.
-
-    Attributes
-    ----------
-    source : where it comes from
-    from_server : an API server was asked for every kind: one without objects here, and not `missing`, has none there
-    skipped : number of objects of other kinds, by kind
-    missing : kinds that could not be read
-    whole : workloads and their revisions with all fields, by ``Kind/namespace/name``, where the source has more than
-        scheduling reads; they tell whether a manifest changes anything, and are never written
-    versions : resource versions of pods by ``namespace/name``, which give the order of their last changes
-    unredacted : what redacting left as it is; empty where nothing was redacted
-    changes : what was changed on paper, in order
     """
 
     nodes: tuple[core.Node, ...] = ()
@@ -95,17 +81,21 @@ class Snapshot:
     ec2_node_classes: tuple[provisioning.EC2NodeClass, ...] = ()
     aks_node_classes: tuple[provisioning.AKSNodeClass, ...] = ()
     kwok_node_classes: tuple[provisioning.KWOKNodeClass, ...] = ()
-    source: str = "objects"
+    source: str = "objects"  #: where it comes from
+    #: an API server was asked for every kind: one without objects here, and not `missing`, has none there
     from_server: bool = False
     taken_at: str | None = None
     server_version: str | None = None
     warnings: tuple[Warning, ...] = ()
-    missing: tuple[MissingKind, ...] = ()
-    skipped: dict[str, int] = field(default_factory=dict)
+    missing: tuple[MissingKind, ...] = ()  #: kinds that could not be read
+    skipped: dict[str, int] = field(default_factory=dict)  #: number of objects of other kinds, by kind
+    #: workloads and their revisions with all fields, by ``Kind/namespace/name``, where the source has more than
+    #: scheduling reads; they tell whether a manifest changes anything, and are never written
     whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, compare=False)
+    #: resource versions of pods by ``namespace/name``, which give the order of their last changes
     versions: Mapping[str, int] = field(default_factory=dict, compare=False)
-    unredacted: tuple[str, ...] = ()
-    changes: tuple[ClusterChange, ...] = ()
+    unredacted: tuple[str, ...] = ()  #: what redacting left as it is; empty where nothing was redacted
+    changes: tuple[ClusterChange, ...] = ()  #: what was changed on paper, in order
 
     def __repr__(self) -> str:
         """Return what a person wants to know at a glance: there may be thousands of objects."""

@@ -338,8 +338,7 @@ _JSON = ".json"
 _YAML = (".yaml", ".yml")
 _GZIP = ".gz"
 
-#: Files are little larger than with the highest level, and several times quicker to write.
-_GZIP_LEVEL = 6
+_GZIP_LEVEL = 6  #: files are little larger than with the highest level, and several times quicker to write
 
 
 def save_snapshot(snapshot: Snapshot, path: str | Path) -> int:

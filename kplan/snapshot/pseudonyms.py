@@ -17,8 +17,7 @@ from kplan.api.kinds import NODE_LEASES
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
-#: Domains whose pseudonyms have another form.
-IMAGE = "image"
+IMAGE = "image"  #: domains whose pseudonyms have another form
 IP_ADDRESS = "ip"
 UID = "uid"
 LABEL_VALUE = "value"
@@ -72,13 +71,11 @@ _LABELS_OF_NAMES = {
 #: Names of the ConfigMaps of every cluster-autoscaler.
 _AUTOSCALERS = ("cluster-autoscaler-status", "cluster-autoscaler-priority-expander")
 
-#: Values that identify nothing.
-_PLAIN_VALUES = frozenset({"true", "false"})
+_PLAIN_VALUES = frozenset({"true", "false"})  #: values that identify nothing
 
 _WORD = "(?<![A-Za-z0-9]){}(?![A-Za-z0-9])"
 
-#: Numbers in node labels with at most so many digits are counts; longer ones may identify an account.
-_SHORT_NUMBER = 6
+_SHORT_NUMBER = 6  #: numbers in node labels with at most so many digits are counts; longer ones may identify an account
 
 _EBS_URL = "aws://"
 _EBS_VOLUME = "vol-"

@@ -55,8 +55,7 @@ KEPT = (
 #: The warning that only reading the cluster raises; building the redacted snapshot raises all others again.
 _KEPT_WARNING = "InconsistentList"
 
-#: The source of a redacted snapshot.
-_SOURCE = "redacted"
+_SOURCE = "redacted"  #: the source of a redacted snapshot
 
 
 def _words(text: str) -> frozenset[str]:
@@ -84,8 +83,7 @@ KEPT_FIELDS = _words(
     """
 )
 
-#: Redacts the content of one field.
-Rule = Callable[[Words, Any], Any]
+Rule = Callable[[Words, Any], Any]  #: redacts the content of one field
 
 
 def _named(kind: str) -> Rule:

@@ -36,8 +36,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.workloads.merging import merged
 
-_MOST_NAMED = 20
-"""The number of objects of a change that reports name; the others are counted."""
+_MOST_NAMED = 20  #: the number of objects of a change that reports name; the others are counted
 
 _FRESH_TAINTS = ("node.kubernetes.io/",)
 """Prefixes of taints that describe the present condition of a node; a new node does not have them."""

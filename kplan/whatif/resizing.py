@@ -38,8 +38,7 @@ _MOST = 2**53
 _OFF, _ANY = "Off", "*"
 _CONTROLLED = (CPU, MEMORY)
 
-Requests = Mapping[str, Mapping[str, str]]
-"""Container -> resource -> amount."""
+Requests = Mapping[str, Mapping[str, str]]  #: container -> resource -> amount
 
 
 class Recommendations(msgspec.Struct, frozen=True):

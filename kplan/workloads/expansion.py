@@ -208,8 +208,7 @@ def pinned(pod: Pod, node_name: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
 
 
-#: The limit for any workload, whatever the nodes' allocatable resources are.
-MAX_REPLICAS: Final = 20_000
+MAX_REPLICAS: Final = 20_000  #: the limit for any workload, whatever the nodes' allocatable resources are
 
 
 def wanted_replicas(obj: Any, replicas: int | None) -> int:
@@ -261,8 +260,7 @@ TEMPLATE_HASH = "pod-template-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH = 10
 
-#: Up to this number all replicas are created, even if most of them fit nowhere.
-_ALWAYS_CREATED = 1000
+_ALWAYS_CREATED = 1000  #: up to this number all replicas are created, even if most of them fit nowhere
 
 
 class PodNames:

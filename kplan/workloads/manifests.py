@@ -54,11 +54,8 @@ from kplan.workloads.sources import Source, Sources
 Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
-_DEFAULT_ACCOUNT = "default"
-"""The account that every namespace gets."""
-
-_MOST_STORED = 2**31 - 1
-"""``spec.replicas`` is an int32."""
+_DEFAULT_ACCOUNT = "default"  #: the account that every namespace gets
+_MOST_STORED = 2**31 - 1  #: ``spec.replicas`` is an int32
 
 
 def load_manifests(
@@ -325,8 +322,7 @@ class _Reader(msgspec.Struct):
             self.warnings.append(InputWarning("AlreadyAssigned", where, message))
 
 
-_GROUPS = ("", "apps", "batch", "extensions")
-"""API groups with kinds that create pods."""
+_GROUPS = ("", "apps", "batch", "extensions")  #: API groups with kinds that create pods
 
 
 def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
@@ -341,8 +337,7 @@ def job_of_run(cron_job: Object, name: str) -> Object:
     return default_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
 
 
-Manifest = str | Path | Mapping[str, Any]
-"""A path, or an object."""
+Manifest = str | Path | Mapping[str, Any]  #: a path, or an object
 
 
 class WrittenWorkload(NamedTuple):

@@ -37,8 +37,7 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
 _RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
 """Fields whose maps keep only the keys that a manifest names, once it changes them (patchStrategy ``retainKeys``)."""
 
-_DEFAULTS = {"protocol": "TCP", "request": ""}
-"""Defaults of merge keys that are not written."""
+_DEFAULTS = {"protocol": "TCP", "request": ""}  #: defaults of merge keys that are not written
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
 """Fields that hold quantities, which may be written in several ways."""

@@ -34,8 +34,7 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "configurations")
 """Fields of a kustomization that name files which change objects and are none."""
 
-_MOST_FOLDERS = 4
-"""A file is part of a kustomization at most so many folders above it."""
+_MOST_FOLDERS = 4  #: a file is part of a kustomization at most so many folders above it
 
 
 class Text(msgspec.Struct, frozen=True):

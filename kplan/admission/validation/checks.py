@@ -22,8 +22,7 @@ from kplan.api.kinds import split_api_version
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.meta import LabelSelector
 
-OMITTED = object()
-"""A value that the message leaves out."""
+OMITTED = object()  #: a value that the message leaves out
 
 
 class GoStruct(dict[str, Any]):
@@ -45,8 +44,7 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
     return shown
 
 
-_ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"
-"""The letters at the beginning of a name in Go that are small in JSON."""
+_ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"  #: the letters at the beginning of a name in Go that are small in JSON
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -293,8 +291,7 @@ def choice(kinds: dict[str, Check], what: str) -> Check:
     return check
 
 
-MOST_ID = 2**31 - 1
-"""The largest user or group id."""
+MOST_ID = 2**31 - 1  #: the largest user or group id
 
 _UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*"

@@ -36,8 +36,7 @@ class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """A schedule or indexes that do not parse."""
 
 
-_MOST_DAYS = 5 * 366
-"""For so many days the next time is looked for, as upstream does for five years."""
+_MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -248,8 +247,7 @@ JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/
 LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others
 _MOST_WITH_MANY = 10_000  # upstream parallelismLimitForHighCompletions and maxFailedIndexesLimitForHighCompletions
-_RANDOM_SUFFIX = "xxxxx"
-"""As long as the suffix that the API server adds to a generateName."""
+_RANDOM_SUFFIX = "xxxxx"  #: as long as the suffix that the API server adds to a generateName
 
 
 def _generated_errors(obj: Object, _: str) -> Errors:

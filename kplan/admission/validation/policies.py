@@ -13,8 +13,7 @@ from kplan.api.quantity import MAX_MILLI_VALUE, parse
 
 _SYSTEM = "system-"
 _SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_HIGHEST = 1_000_000_000
-"""The highest priority that users may define."""
+_HIGHEST = 1_000_000_000  #: the highest priority that users may define
 
 
 def _both_errors(spec: Object, path: str) -> Errors:

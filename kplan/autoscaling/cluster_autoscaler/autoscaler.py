@@ -295,8 +295,7 @@ def set_up(settings: ClusterAutoscaler, snapshot: Snapshot) -> ClusterAutoscaler
     return ClusterAutoscalerEngine(setup_of(settings, snapshot), snapshot)
 
 
-MOST_TRIED = 24
-"""So many groups are tried, those that have no room first."""
+MOST_TRIED = 24  #: so many groups are tried, those that have no room first
 
 
 def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:

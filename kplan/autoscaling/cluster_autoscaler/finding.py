@@ -106,8 +106,7 @@ _POOL_LABELS = (
 )
 """Label -> the cloud whose pools it names; the first that a node has counts."""
 
-_BY_ZONE = "gce"
-"""A pool of this cloud has a group a zone."""
+_BY_ZONE = "gce"  #: a pool of this cloud has a group a zone
 
 
 class Pool(msgspec.Struct):
@@ -370,8 +369,7 @@ def _taints(text: str) -> Iterator[Taint]:
             yield Taint(key=key, value=value, effect=effect)
 
 
-UNKNOWN_MOST = 1_000
-"""The maximum size of a group whose size is unknown."""
+UNKNOWN_MOST = 1_000  #: the maximum size of a group whose size is unknown
 
 _NAME = "name the groups with --node-groups"
 _GIVE = "give its sizes with --node-groups; kplan snapshot groups prints a file to begin with"

@@ -247,8 +247,7 @@ def _rounded(share: float) -> float:
 
 
 _BUFFER = 2_000_000
-GPU_BUFFER = 30_000_000
-"""It waits so long, in microseconds, for more pods when one that requests GPUs is new."""
+GPU_BUFFER = 30_000_000  #: it waits so long, in microseconds, for more pods when one that requests GPUs is new
 _LONG_AGO = -(2**62)
 _UNHEALTHY = "ClusterUnhealthy"
 

@@ -24,8 +24,7 @@ from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
-MAX_SHAPES = 10
-"""So many different pods of a controller are remembered."""
+MAX_SHAPES = 10  #: so many different pods of a controller are remembered
 
 _TPU = "cloud-tpus.google.com/"
 _LONG_TERMINATING = 30_000_000
@@ -227,8 +226,7 @@ class Blocked(msgspec.Struct, frozen=True):
     message: str
 
 
-Verdict = DrainOutcome | Blocked | None
-"""None: the rule does not decide."""
+Verdict = DrainOutcome | Blocked | None  #: None: the rule does not decide
 
 
 class _Budget(msgspec.Struct):
@@ -263,8 +261,7 @@ def _covers(budget: _Budget, pod: Pod) -> bool:
     return budget.namespace == pod.metadata.namespace and budget.selector.matches(pod.metadata.labels)
 
 
-Owners = Mapping[tuple[str, str, str], Any]
-"""Kind, namespace and name of the controllers that exist."""
+Owners = Mapping[tuple[str, str, str], Any]  #: kind, namespace and name of the controllers that exist
 
 
 def owners_of(snapshot: Snapshot) -> Owners:

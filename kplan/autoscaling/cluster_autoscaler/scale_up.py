@@ -30,8 +30,7 @@ from kplan.snapshot.model import Snapshot
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
 
-Priorities = Mapping[int, tuple[str, ...]]
-"""Priority -> patterns of the names of groups."""
+Priorities = Mapping[int, tuple[str, ...]]  #: priority -> patterns of the names of groups
 
 
 def priorities_of(snapshot: Snapshot, warnings: list[InputWarning]) -> Priorities | None:

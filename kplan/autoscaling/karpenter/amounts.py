@@ -13,8 +13,7 @@ from kplan.api.meta import ResourceList
 from kplan.api.quantity import Quantity, parse
 from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
 
-Amounts = dict[str, int]
-"""Resource name -> amount in 1e-9."""
+Amounts = dict[str, int]  #: resource name -> amount in 1e-9
 
 ONE = 10**9
 
@@ -90,8 +89,7 @@ RESERVED = "reserved"
 
 WELL_KNOWN = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
 
-NODES = "nodes"
-"""The resource of which every node has one, for the limits of pools."""
+NODES = "nodes"  #: the resource of which every node has one, for the limits of pools
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DISRUPTED = "karpenter.sh/disrupted"

@@ -328,8 +328,7 @@ def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
                 yield left
 
 
-MOST_TRIED = 40
-"""So many pools without their limits, or without one of their requirements, are tried."""
+MOST_TRIED = 40  #: so many pools without their limits, or without one of their requirements, are tried
 
 _LISTS = ("In", "NotIn")
 

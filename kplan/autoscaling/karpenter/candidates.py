@@ -90,8 +90,7 @@ def no_budget(reason: str) -> str:
 
 
 _UNDERUTILIZED, _EMPTY = "WhenEmptyOrUnderutilized", "WhenEmpty"
-_VALIDATION_DELAY = 15 * 10**6
-"""A command is looked at again after so many microseconds."""
+_VALIDATION_DELAY = 15 * 10**6  #: a command is looked at again after so many microseconds
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -230,8 +229,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return allowed
 
 
-Filter = Callable[[Candidate, Question], bool]
-"""Tells whether a method concerns itself with a node."""
+Filter = Callable[[Candidate, Question], bool]  #: tells whether a method concerns itself with a node
 
 
 def _why_blocked(state: StateNode) -> str:

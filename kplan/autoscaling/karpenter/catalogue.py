@@ -202,8 +202,7 @@ _DESCRIBING = ("karpenter.k8s.aws/instance-", "karpenter.azure.com/sku-", "node.
 """Labels that begin so describe the machine."""
 
 _GIB = 2**30 * 10**9
-_CORES_PER_GIB = 8
-"""In the clouds about so many GiB of memory cost as much as a core."""
+_CORES_PER_GIB = 8  #: in the clouds about so many GiB of memory cost as much as a core
 
 
 class _Machine(msgspec.Struct, frozen=True):

@@ -28,8 +28,7 @@ from kplan.autoscaling.karpenter.requirements import Requirements
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts, Uninitialized
 from kplan.preemption.go_sort import go_sorted
 
-_LEAST_SPOT_TYPES = 15
-"""A spot node is replaced by another only if so many cheaper instance types could do."""
+_LEAST_SPOT_TYPES = 15  #: a spot node is replaced by another only if so many cheaper instance types could do
 
 _UNPRICED = float("inf")
 NO_PLACE = "Not all pods would schedule"

@@ -50,11 +50,8 @@ from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 
 _MOST_DEVICES = 32
-_MOST_STEPS = 20_000
-"""So many devices are tried for a pod and an instance type; upstream gives up after five seconds."""
-
-_POTENTIAL = "\0"
-"""Begins the names of pools that are not published yet."""
+_MOST_STEPS = 20_000  #: so many devices are tried for a pod and an instance type; upstream gives up after five seconds
+_POTENTIAL = "\0"  #: begins the names of pools that are not published yet
 
 ClaimKey = tuple[str, str]
 

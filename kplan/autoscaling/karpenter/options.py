@@ -48,8 +48,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 NEWEST = Release(name="1.14")
 _NEW_IN_1_14 = Release.__struct_fields__[1:]
-RELEASES = (Release(name="1.13", **dict.fromkeys(_NEW_IN_1_14, False)), NEWEST)
-"""The oldest first."""
+RELEASES = (Release(name="1.13", **dict.fromkeys(_NEW_IN_1_14, False)), NEWEST)  #: the oldest first
 
 _VERSION = re.compile(r"v?(\d{1,3})\.(\d{1,3})(?:[.+-].*)?", re.ASCII | re.DOTALL)
 _NAME = "karpenter"

@@ -50,11 +50,8 @@ from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.seam import NewNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
-MOST_TYPES = 600
-"""A new node may become one of at most so many instance types."""
-
-ANY_NUMBER = "*"
-"""The value of a label that is drawn at random: some number."""
+MOST_TYPES = 600  #: a new node may become one of at most so many instance types
+ANY_NUMBER = "*"  #: the value of a label that is drawn at random: some number
 
 
 class Planned(msgspec.Struct, frozen=True, dict=True):

@@ -158,8 +158,7 @@ def queue_order(entrant: Entrant) -> tuple[int, int, int, str]:
     return -requests.get(CPU, 0), -requests.get(MEMORY, 0), created, entrant.uid
 
 
-MOST_PODS = 5_000
-"""Buffers get room for so many pods together at most."""
+MOST_PODS = 5_000  #: buffers get room for so many pods together at most
 
 _MILLI = 10**6
 _PRIORITY = -(2**31)

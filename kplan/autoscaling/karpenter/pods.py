@@ -178,8 +178,7 @@ def eviction_cost(pod: Pod) -> float:
     return min(max(cost, -10.0), 10.0)
 
 
-NODE_COST = 1.0
-"""What it costs to drain a node, whatever its pods."""
+NODE_COST = 1.0  #: what it costs to drain a node, whatever its pods
 
 
 def move_cost(pods: Iterable[Pod]) -> float:
@@ -244,8 +243,7 @@ class Budgets:
         return is_reschedulable(pod) and is_disruptable(pod, self._now) and not self.blocking(pod, for_ever=True)
 
 
-Volumes = Mapping[str, frozenset[str]]
-"""Driver -> claims, NAMESPACE/NAME."""
+Volumes = Mapping[str, frozenset[str]]  #: driver -> claims, NAMESPACE/NAME
 
 _EBS = "kubernetes.io/aws-ebs"
 

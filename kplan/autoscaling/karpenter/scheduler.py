@@ -172,8 +172,7 @@ def _ports(daemons: Iterable[Daemon]) -> Mapping[str, tuple[HostPort, ...]]:
     return {daemon.key: daemon.ports for daemon in daemons}
 
 
-Refused = tuple[PoolRefusal, ...]
-"""Why pools have no node for a pod; a refusal without a pool holds for all."""
+Refused = tuple[PoolRefusal, ...]  #: why pools have no node for a pod; a refusal without a pool holds for all
 
 
 class Scheduler:

@@ -32,8 +32,7 @@ class _End(NamedTuple):
     message: str
 
 
-_Ends = Iterable[tuple[_End, str | None, int]]
-"""How pods end, their node, and how many they are."""
+_Ends = Iterable[tuple[_End, str | None, int]]  #: how pods end, their node, and how many they are
 
 
 def listed(

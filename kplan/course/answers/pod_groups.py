@@ -32,8 +32,7 @@ _REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
 """How a group may end for which remedies are searched."""
 
 _FEWEST_GROUPS = 4
-MOST_TRIED = 24_000
-"""How many decisions about members may be made to find remedies, for all groups of an answer."""
+MOST_TRIED = 24_000  #: how many decisions about members may be made to find remedies, for all groups of an answer
 
 
 def share_of(n_groups: int) -> int:

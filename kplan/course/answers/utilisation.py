@@ -19,8 +19,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Key, group_of
 from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
 
-MOST_RESOURCES = 5
-"""The number of resources in a picture: ``pods``, and the others that most nodes offer."""
+MOST_RESOURCES = 5  #: the number of resources in a picture: ``pods``, and the others that most nodes offer
 
 
 def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:

@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from kplan.course.carried_out import CarriedOut
     from kplan.course.task import Command
 
-RUNS: Final = 20
-"""Draws: a probability of 14 % shows in 19 of 20 answers."""
+RUNS: Final = 20  #: draws: a probability of 14 % shows in 19 of 20 answers
 
 MOST_STEPS: Final = 800
 """All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
 
-PODS_PER_STEP: Final = 50
-"""To begin a draw takes as long as a step for so many pods of the cluster."""
+PODS_PER_STEP: Final = 50  #: to begin a draw takes as long as a step for so many pods of the cluster
 
 MOST_NODES: Final = 1_000
 

@@ -33,8 +33,7 @@ from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, 
 if TYPE_CHECKING:
     from kplan.course.task import Command
 
-_Z: Final = 1.959963984540054
-"""95 % of a normal distribution are within this many standard deviations of its mean."""
+_Z: Final = 1.959963984540054  #: 95 % of a normal distribution are within this many standard deviations of its mean
 _MOST_EXAMPLES: Final = 10
 _DIGITS: Final = 6
 _WITHOUT_NODE: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}

@@ -175,10 +175,7 @@ class Tally(msgspec.Struct):
         return Tally(known, counts={key: Counter() for key in known})
 
     def add(self, ending: Ending, runs: int, first: int) -> None:
-        """Add a branch to the counts.
-
-        `runs`: the number of its runs. `first`: the number of its first run.
-        """
+        """Add a branch to the counts. `runs`: the number of its runs. `first`: the number of its first run."""
         self.branches += 1
         self.violations += runs if ending.violates else 0
         for pod in ending.moved:
@@ -258,8 +255,7 @@ class Tally(msgspec.Struct):
 
 T = TypeVar("T")
 
-Runs = NDArray[np.uint64]
-"""Numbers of runs, in ascending order."""
+Runs = NDArray[np.uint64]  #: numbers of runs, in ascending order
 
 _STEP = 0x9E3779B97F4A7C15
 _BITS = 2**64
@@ -381,8 +377,7 @@ _ALONE = 1.0
 _ALONE_AT_MOST = 3.0
 """Seconds after which they are shared out even if some branches stand for many more runs than others."""
 
-_EVEN = 16
-"""Branches are even when none of them stands for more than one part in this many of the remaining runs."""
+_EVEN = 16  #: branches are even when none of them stands for more than one part in this many of the remaining runs
 
 _PARTS = 64
 

@@ -25,12 +25,10 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import storage_kinds
 
-MAX_SHAPES = 4096
-"""For so many shapes it is remembered which nodes fit them: a byte a node each."""
+MAX_SHAPES = 4096  #: for so many shapes it is remembered which nodes fit them: a byte a node each
 
 
-AHEAD = 32
-"""For so many more pods it is tried at first to be certain at once."""
+AHEAD = 32  #: for so many more pods it is tried at first to be certain at once
 
 _ROUNDING = 1e-6
 
@@ -40,14 +38,10 @@ class Uncertain(Exception):  # noqa: N818 - nothing is wrong: the scheduler deci
 
 
 class Room(msgspec.Struct, eq=False):
-    """The room for pods that fit the same nodes and request the same.
+    """The room for pods that fit the same nodes and request the same."""
 
-    Attributes
-    ----------
-    spare : resource -> how much others have to take of it on each node until one finds no room there; float64 of shape
-        (n_nodes,), 0 where the node does not fit
-    """
-
+    #: resource -> how much others have to take of it on each node until one finds no room there; float64 of shape
+    #: (n_nodes,), 0 where the node does not fit
     spare: dict[str, FloatArray]
 
     def certain_row(self, usage: Mapping[str, float], allowed: FloatArray) -> int | None:

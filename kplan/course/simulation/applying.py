@@ -35,8 +35,7 @@ Rollout = Literal["auto", "always", "never"]
 """When a workload that is in the cluster rolls out: if its template is new, always, or never."""
 
 _POD = "V1Pod"
-AGAIN = b" again"
-"""Ends the identity of a template that is rolled out although it has not changed."""
+AGAIN = b" again"  #: ends the identity of a template that is rolled out although it has not changed
 
 
 class Applied(msgspec.Struct):

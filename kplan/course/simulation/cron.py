@@ -28,8 +28,7 @@ REPLACE = "Replace"
 DELTA_SECONDS = 0.1
 """The controller looks so long after the time of the schedule. Upstream: nextScheduleDelta."""
 
-MAX_RUNS = 200_000
-"""So many runs are started at most."""
+MAX_RUNS = 200_000  #: so many runs are started at most
 
 
 class _Cron(msgspec.Struct):

@@ -20,11 +20,8 @@ from kplan.api.time import seconds
 from kplan.api.workloads import Job
 from kplan.snapshot.model import Snapshot
 
-EACH = "*"
-"""In place of a workload: all that have no duration of their own."""
-
-LAG = 0.01
-"""Seconds until the control plane notes that a pod is ready or gone, where that takes time at all."""
+EACH = "*"  #: in place of a workload: all that have no duration of their own
+LAG = 0.01  #: seconds until the control plane notes that a pod is ready or gone, where that takes time at all
 
 
 class Source(enum.StrEnum):
@@ -126,8 +123,7 @@ class Durations:
         return self._known
 
 
-MAX_SAMPLES = 1000
-"""Of so many pods of a workload at most the median is taken."""
+MAX_SAMPLES = 1000  #: of so many pods of a workload at most the median is taken
 
 
 class Learned(msgspec.Struct, frozen=True):

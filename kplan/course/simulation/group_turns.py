@@ -33,8 +33,7 @@ from kplan.framework.group_cycle import (
 from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
 from kplan.framework.results import Status
 
-_MOST_CYCLES: Final = 10_000
-"""How many cycles all groups may take; only groups that evict for ever take so many."""
+_MOST_CYCLES: Final = 10_000  #: how many cycles all groups may take; only groups that evict for ever take so many
 
 
 class _Attempts(msgspec.Struct):

@@ -31,8 +31,7 @@ from kplan.facts import InputWarning
 from kplan.framework.interface import PodDeleted
 from kplan.rules.pod_info import PodInfo
 
-OfPod = Callable[[int], None]
-"""Something that happens to the pod with this row."""
+OfPod = Callable[[int], None]  #: something that happens to the pod with this row
 
 _PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
 

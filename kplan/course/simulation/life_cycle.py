@@ -26,8 +26,7 @@ from kplan.framework.interface import NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
 
-LATER = 2**64
-"""Pods that the simulation creates come after all pods of the snapshot."""
+LATER = 2**64  #: pods that the simulation creates come after all pods of the snapshot
 
 
 class Kubelet(Protocol):

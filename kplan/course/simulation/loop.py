@@ -253,8 +253,7 @@ class Simulation(Motion):
             self.provisioner.note_pending(self)
 
 
-QUIET = 3.25
-"""Seconds without an event after which a cluster counts as being at rest, where a drain waits for that."""
+QUIET = 3.25  #: seconds without an event after which a cluster counts as being at rest, where a drain waits for that
 
 
 def start(

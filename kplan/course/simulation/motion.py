@@ -68,10 +68,8 @@ class Circles:
 
 
 _LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
-_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)
-"""Steps in which nothing happens."""
-_UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})
-"""Steps that Kubernetes does not notice."""
+_FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)  #: steps in which nothing happens
+_UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})  #: steps that Kubernetes does not notice
 
 
 class Removal(msgspec.Struct, frozen=True, gc=False):
@@ -83,8 +81,7 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
     by_owner: bool  #: its own controller removes it
 
 
-Slot = tuple[int | None, str]
-"""Ordinal or completion index of a pod, and the node that a daemon pod is meant for."""
+Slot = tuple[int | None, str]  #: ordinal or completion index of a pod, and the node that a daemon pod is meant for
 
 
 class Motion:

@@ -117,8 +117,7 @@ def apply_states(zones: Mapping[str, Zone], counts: Mapping[str, ZoneCount], now
     return were_down, are_down
 
 
-GRACE_SECONDS = 50.0
-"""Without a renewed lease; by default of kube-controller-manager, --node-monitor-grace-period."""
+GRACE_SECONDS = 50.0  #: without a renewed lease; by default of kube-controller-manager, --node-monitor-grace-period
 
 CLOUD_SECONDS = 2.5
 """Until the cloud's controller, which looks every five seconds, deletes the node of a machine that does not exist."""
@@ -126,8 +125,7 @@ CLOUD_SECONDS = 2.5
 COLLECTION_SECONDS = 60.0
 """From a node's deletion to that of its pods: the collector looks every 20 seconds, and again after 40 more."""
 
-COLLECTOR_SECONDS = 20.0
-"""Between two looks of the garbage collector."""
+COLLECTOR_SECONDS = 20.0  #: between two looks of the garbage collector
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _NOT_COUNTED = "node.kubernetes.io/exclude-disruption"
@@ -147,8 +145,7 @@ _TAINT_OF: Mapping[tuple[str, str], str] = {
 _OF_READINESS = {_FALSE: NOT_READY, _UNKNOWN: UNREACHABLE}
 _OF_KUBELET = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
-TaintName = tuple[str, str]
-"""Key and effect."""
+TaintName = tuple[str, str]  #: key and effect
 
 
 def is_of_cloud(node: Node) -> bool:
@@ -285,10 +282,7 @@ class NodeLifecycle:
             self._post(name, conditions)
 
     def taint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
-        """Give a node taints, and take others away.
-
-        `remove`: the effect may be empty, for any.
-        """
+        """Give a node taints, and take others away. `remove`: the effect may be empty, for any."""
         if not self._is_there(name):
             return
         gone = {(taint.key, taint.effect) for taint in self._taints(name) if (taint.key, "") in remove}

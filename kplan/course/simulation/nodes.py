@@ -29,10 +29,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 class NodeUpgrade:
-    """Drains nodes, at most so many at a time, and has each come back.
-
-    `drains`: receives the drain of each node.
-    """
+    """Drains nodes, at most so many at a time, and has each come back. `drains`: receives the drain of each node."""
 
     def __init__(
         self,

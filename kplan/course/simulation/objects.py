@@ -42,8 +42,7 @@ from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
 
 S = TypeVar("S", bound=Owner)
 
-_STATIC = "Node"
-"""A static pod's owner: only its node's kubelet recreates it."""
+_STATIC = "Node"  #: a static pod's owner: only its node's kubelet recreates it
 
 
 class Workloads:

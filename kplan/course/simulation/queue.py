@@ -38,14 +38,12 @@ def is_worth_retrying(session: Session, pod: PodInfo, rejectors: frozenset[str],
 
 
 INITIAL_BACKOFF = 1
-MAX_BACKOFF = 10
-"""Seconds; doubled with each failed try."""
+MAX_BACKOFF = 10  #: seconds; doubled with each failed try
 
 MAX_WAIT = 300.0
 """Seconds after which a pod is tried again without an event; upstream DefaultPodMaxInUnschedulablePodsDuration."""
 
-FLUSH_SECONDS = 30.0
-"""How often such pods are looked for."""
+FLUSH_SECONDS = 30.0  #: how often such pods are looked for
 
 Group = tuple[bytes, frozenset[str]]
 """Pods of the same shape that were rejected by the same plugins wait for the same events."""
@@ -210,8 +208,7 @@ class RetryQueue:
         return self._place.get(pod, ()) is not None
 
 
-MOMENT: Final = 1e-6
-"""Seconds from one arrival, and from one cycle, to the next."""
+MOMENT: Final = 1e-6  #: seconds from one arrival, and from one cycle, to the next
 
 MOST_UNCHANGED: Final = 15
 """How many cycles without a change end the attempts at groups.

@@ -47,8 +47,7 @@ def offer(motion: Motion, kind: type[Owner | DeploymentState], namespace: str, l
             motion.enqueue(workload)
 
 
-MAX_STEPS = 2_000_000
-"""No sensible simulation takes more steps; one that does is ended, and reported as a circle."""
+MAX_STEPS = 2_000_000  #: no sensible simulation takes more steps; one that does is ended, and reported as a circle
 
 EVER = float("inf")
 

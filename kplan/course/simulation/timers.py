@@ -94,12 +94,9 @@ class Timers:
             del self._awaited[timer.number]
 
 
-FIRST_RETRY = 0.005
-"""Seconds between a sync that failed and the next try; doubled with each failure."""
-LAST_RETRY = 1000.0
-"""Seconds between two tries at most."""
-MANY = 20
-"""Failed syncs after which a controller waits longest for the next."""
+FIRST_RETRY = 0.005  #: seconds between a sync that failed and the next try; doubled with each failure
+LAST_RETRY = 1000.0  #: seconds between two tries at most
+MANY = 20  #: failed syncs after which a controller waits longest for the next
 
 
 class FailedSyncs(msgspec.Struct, frozen=True):

@@ -45,15 +45,13 @@ from kplan.plugins.dynamic_resources.inventory import (
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, Constraint, RequestSpec, expressions
 from kplan.rules.resources import NANO, nano
 
-#: More steps than any search needs.
-_NO_LIMIT = 2**63
+_NO_LIMIT = 2**63  #: more steps than any search needs
 #: Steps before a search begins to remember states, which makes every step slower.
 _BEFORE_REMEMBERING = 200
 #: How many states a search remembers at most.
 _MAX_REMEMBERED = 100_000
 
-Solution = list[list[DeviceResult]]
-"""The devices of each claim."""
+Solution = list[list[DeviceResult]]  #: the devices of each claim
 
 
 def counters_left(pool: Pool, is_allocated: Callable[[DeviceId], bool]) -> dict[CounterKey, int]:
@@ -248,8 +246,7 @@ class Picks:
         )
 
 
-Positions = list[list[int]]
-"""The positions of a solution's devices among the candidates of a node."""
+Positions = list[list[int]]  #: the positions of a solution's devices among the candidates of a node
 
 
 def positions(pools: NodePools, solution: Solution) -> Positions:
@@ -289,8 +286,7 @@ class _Wanted(msgspec.Struct):
 
 _NAMED = "\x00{}\x00"
 """Stands for the name (NAMESPACE/NAME) of the claim at a position in messages, which hold for claims of any name."""
-_BARE = "\x01{}\x01"
-"""Stands for the claim's name without the namespace."""
+_BARE = "\x01{}\x01"  #: stands for the claim's name without the namespace
 
 
 def with_claim_names(message: str, names: Sequence[str]) -> str:

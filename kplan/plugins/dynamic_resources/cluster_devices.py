@@ -52,13 +52,9 @@ from kplan.plugins.dynamic_resources.inventory import (
 )
 from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
 
-RULES_GATE = "DRADeviceTaintRules"
-"""The feature gate with which DeviceTaintRules taint devices."""
-LISTS_GATE = "DRAListTypeAttributes"
-"""The feature gate with which selectors read lists as attributes."""
-
-#: How many sets of requests have their outcomes cached.
-_MAX_KINDS = 32
+RULES_GATE = "DRADeviceTaintRules"  #: the feature gate with which DeviceTaintRules taint devices
+LISTS_GATE = "DRAListTypeAttributes"  #: the feature gate with which selectors read lists as attributes
+_MAX_KINDS = 32  #: how many sets of requests have their outcomes cached
 #: Devices that a search may try before nodes in the same situation share a search.
 _COSTLY_TRIES = 48
 #: Steps that a search may execute. They take some seconds; most longer searches would never end.

@@ -36,10 +36,8 @@ _EFFECTS = {"NoSchedule", "NoExecute"}
 
 T = TypeVar("T")
 
-Amounts = Mapping[str, int]
-"""Exact amounts of capacities by name, in nanos."""
-CounterKey = tuple[str, str]
-"""The names of a counter set and of a counter in it."""
+Amounts = Mapping[str, int]  #: exact amounts of capacities by name, in nanos
+CounterKey = tuple[str, str]  #: the names of a counter set and of a counter in it
 
 
 class AllocationError(Exception):
@@ -410,8 +408,7 @@ class Selection:
         return known
 
 
-#: How many different selectors are compiled in advance; each takes a millisecond.
-_MAX_SELECTORS = 500
+_MAX_SELECTORS = 500  #: how many different selectors are compiled in advance; each takes a millisecond
 
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:

@@ -44,11 +44,8 @@ from kplan.rules.resources import (
     rounded_requests,
 )
 
-#: Upstream's error where PreFilter did not run, because the profile disables it.
-NO_STATE = "not found"
-
-#: Upstream's name of the claim for extended resources before it exists.
-UNNAMED_CLAIM = "<extended-resources>"
+NO_STATE = "not found"  #: upstream's error where PreFilter did not run, because the profile disables it
+UNNAMED_CLAIM = "<extended-resources>"  #: upstream's name of the claim for extended resources before it exists
 
 
 class NodeOutcomes(msgspec.Struct, frozen=True):
@@ -103,8 +100,7 @@ class ClaimState(msgspec.Struct):
         return next(solutions, None)
 
 
-GATE: Final = "DRANodeAllocatableResources"
-"""The feature gate with which devices stand for resources of the node."""
+GATE: Final = "DRANodeAllocatableResources"  #: the feature gate with which devices stand for resources of the node
 
 _PLAIN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 

@@ -71,8 +71,7 @@ REASON_NO_RESOURCE = "cannot fit resource"
 #: A search step per microsecond of upstream's filter timeout. Counting steps keeps results reproducible.
 _NANOS_PER_STEP = 1000
 
-#: How many different error texts the verdicts distinguish; the text of the first node is reported.
-_MAX_ERRORS = 24
+_MAX_ERRORS = 24  #: how many different error texts the verdicts distinguish; the text of the first node is reported
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

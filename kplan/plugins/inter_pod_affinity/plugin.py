@@ -276,8 +276,7 @@ def _scaled(above: Int64Array, spread: int) -> Int64Array:
     return (np.float64(MAX_NODE_SCORE) * share).astype(np.int64)
 
 
-MAX_CACHED = 128
-"""How many pods' counts of each kind are cached: some bytes a node and term."""
+MAX_CACHED = 128  #: how many pods' counts of each kind are cached: some bytes a node and term
 
 
 class InterPodAffinity:

@@ -19,8 +19,7 @@ from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms, PodInfo
 
-Clause = tuple[frozenset[str] | None, Selector]
-"""(namespaces, selector) of a PodMatch; None stands for all namespaces."""
+Clause = tuple[frozenset[str] | None, Selector]  #: (namespaces, selector) of a PodMatch; None stands for all namespaces
 
 
 def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:

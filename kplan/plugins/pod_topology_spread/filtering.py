@@ -143,8 +143,7 @@ REASON_LABEL_MISSING = f"{REASON_SKEW} (missing required label)"
 
 _SKEW, _LABEL_MISSING = 1, 2
 
-NO_DOMAIN_COUNT = 2**31 - 1
-"""The minimum without any domain: upstream starts from the largest int32."""
+NO_DOMAIN_COUNT = 2**31 - 1  #: the minimum without any domain: upstream starts from the largest int32
 
 
 class HardConstraint:

@@ -50,8 +50,7 @@ from kplan.plugins.pod_topology_spread.filtering import (
 )
 from kplan.rules.pod_info import PodInfo
 
-_FEW = 64
-"""Up to so many scores are computed one by one: less than arrays of them take."""
+_FEW = 64  #: up to so many scores are computed one by one: less than arrays of them take
 
 
 class SoftConstraint:
@@ -212,11 +211,8 @@ class WeightedState(msgspec.Struct, frozen=True):
         return lines
 
 
-_IGNORED = -2
-"""The key of nodes that are ignored."""
-
-_UNLABELLED = -1
-"""The domain of a node without the topology label, which adds nothing to its score."""
+_IGNORED = -2  #: the key of nodes that are ignored
+_UNLABELLED = -1  #: the domain of a node without the topology label, which adds nothing to its score
 
 
 class _Counts:
@@ -332,8 +328,7 @@ class SpreadGroups:
         self._raw[group] = rounded_half_away(total)
 
 
-MAX_CACHED = 128
-"""How many pods' counts are cached, for filters and for scores each: some bytes a node and constraint."""
+MAX_CACHED = 128  #: how many pods' counts are cached, for filters and for scores each: some bytes a node and constraint
 
 _SYSTEM_DEFAULTING = "System"
 

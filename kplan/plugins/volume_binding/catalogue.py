@@ -33,8 +33,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers
 from kplan.rules import volumes as volume_rules
 
-NO_SPACE = -1
-"""The largest volume on a node that reaches no reported storage."""
+NO_SPACE = -1  #: the largest volume on a node that reaches no reported storage
 
 
 def can_provision(storage_class: StorageClass) -> bool:
@@ -295,8 +294,7 @@ def has_required_form(volume: PersistentVolume, requirements: ClaimRequirements)
     )
 
 
-NO_VOLUME = -1
-"""The index of the volume on a node where no volume matches."""
+NO_VOLUME = -1  #: the index of the volume on a node where no volume matches
 
 
 class Rejections(NamedTuple):

@@ -159,8 +159,7 @@ class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     missing: int | None = None
 
 
-Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom
-"""Questions that can be part of a check."""
+Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom  #: questions that can be part of a check
 
 
 class Check(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -269,8 +268,7 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
     )
 
 
-Judgement = tuple[Level, int, list[Finding]]
-"""What was looked at, how many of them, and those that break the promise."""
+Judgement = tuple[Level, int, list[Finding]]  #: what was looked at, how many of them, and those that break the promise
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

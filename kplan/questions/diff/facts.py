@@ -42,8 +42,7 @@ _OF_BUDGET = {"allowed": "allowed", "allowedAtBest": "allowed_at_best"}
 _DRIFTED = "Drifted"
 _NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
-Facts = dict[tuple[str, str], Any]
-"""Object that a fact is about, and name of the fact -> its value."""
+Facts = dict[tuple[str, str], Any]  #: object that a fact is about, and name of the fact -> its value
 
 _LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete", "allowed", "allowedAtBest"})
 

@@ -34,8 +34,7 @@ from kplan.rules.resources import quantity_text, resource_order
 from kplan.whatif.references import parse_reference
 from kplan.workloads.contents import Manifests, ManifestWorkload
 
-MOST_PARTS = 12
-"""So many parts of a change are taken away, the first ones: each is the whole question once more."""
+MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more
 
 
 def waiting_rows(document: DiffReport) -> list[WorkloadDifference]:

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from kplan.course.subject import Subject
     from kplan.course.task import Task
     from kplan.documents.plan import PlanReport
-Profile = Literal["gke", "eks", "aks"]
-"""The cloud whose node pools are upgraded."""
+Profile = Literal["gke", "eks", "aks"]  #: the cloud whose node pools are upgraded
 
 MOST_SURGE = 1000
 

@@ -32,8 +32,7 @@ from kplan.health.workloads import WorkloadHealth
 from kplan.reading.arguments import MOST_EXPLAINED, MOST_VERDICTS
 from kplan.rules.pod_info import PodInfo
 
-_MOST_WIDENED = 4
-"""So many changes of an autoscaler's pools are tried for a pod."""
+_MOST_WIDENED = 4  #: so many changes of an autoscaler's pools are tried for a pod
 
 
 class Whereabouts(msgspec.Struct, frozen=True):

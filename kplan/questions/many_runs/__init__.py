@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from kplan.documents.odds import OddsReport
 
 
-Drawable = Place | Plan | Drain
-"""Questions that can be drawn: each has `drawn`."""
+Drawable = Place | Plan | Drain  #: questions that can be drawn: each has `drawn`
 
 
 class ManyRuns(Question, frozen=True):

@@ -38,8 +38,7 @@ _LEGEND: Mapping[Action, str] = {
 }
 _PENDING: Mapping[str, str] = {"Unschedulable": "fits nowhere", "Gated": "gated", "Error": "cannot be scheduled"}
 _MOST_NODES = 3
-_MOST_ROWS = 60
-"""At most so many rows, unless more pods than that need attention."""
+_MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attention
 
 
 def workload_of(change: PodChange) -> str:

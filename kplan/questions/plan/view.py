@@ -143,8 +143,7 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
     yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), rows, "<>><>", note=note)
 
 
-_MOST_TOLD = 5
-"""For so many of the different reasons why pods stay pending, one pod is shown in full."""
+_MOST_TOLD = 5  #: for so many of the different reasons why pods stay pending, one pod is shown in full
 
 _MOST_DAEMONS = 200
 _MOST_PRESENT = 10

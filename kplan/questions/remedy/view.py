@@ -23,8 +23,7 @@ from kplan.report.words import grouped
 
 _MOST_NAMED = 5
 _MOST_HELD_UP = 10
-_BY_OTHERS = (r.Await, r.RepairNode, r.RemoveGates)
-"""What somebody else does, or that is done outside of the cluster."""
+_BY_OTHERS = (r.Await, r.RepairNode, r.RemoveGates)  #: what somebody else does, or that is done outside of the cluster
 
 
 def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:

@@ -40,8 +40,7 @@ from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.remedies.node_shapes import node_shapes
 
-MOST_TRIED = 300
-"""At most this many drains are simulated; nodes that are left then are stuck."""
+MOST_TRIED = 300  #: at most this many drains are simulated; nodes that are left then are stuck
 
 _MOST_PREPARED = 3
 _MOST_ADDED = 3

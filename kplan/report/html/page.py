@@ -25,12 +25,10 @@ from kplan.report.view import Case, View, alike
 from kplan.report.words import name_ranges
 from kplan.visible import escape_json
 
-MOST_LISTED = 20
-"""At most so many pods that come to a node, or leave it, are named."""
+MOST_LISTED = 20  #: at most so many pods that come to a node, or leave it, are named
 
 
-_MANY = 40
-"""A table of more nodes scrolls within the page."""
+_MANY = 40  #: a table of more nodes scrolls within the page
 
 
 def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[str, Span]) -> str:
@@ -91,11 +89,8 @@ def _listed(sign: str, pods: Sequence[str], placed: set[str]) -> Iterator[str]:
         yield f"{sign} {len(pods) - MOST_LISTED} more"
 
 
-MAX_EMBEDDED = 400_000
-"""A page with a longer document, in characters, leaves its JSON out."""
-
-_MANY_NODES = 60
-"""A table of more rows is folded."""
+MAX_EMBEDDED = 400_000  #: a page with a longer document, in characters, leaves its JSON out
+_MANY_NODES = 60  #: a table of more rows is folded
 
 _SCRIPT = "SCRIPT"
 """The tag of the page's own script, in capitals, so that a search for injected ``<script`` finds only injected ones."""
@@ -108,8 +103,7 @@ _STRIPES = (
 )
 
 
-_escaped = lru_cache(maxsize=8192)(escape)
-"""Cells of tables say the same over and over."""
+_escaped = lru_cache(maxsize=8192)(escape)  #: cells of tables say the same over and over
 
 
 def render_html(

@@ -18,10 +18,8 @@ from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.view import Moment
 
-_COLOURS = 8
-"""How many colours there are; further groups use them again, in the same order."""
-_SEVERAL = "+"
-"""Stands in the cell of a node on which pods of several groups run."""
+_COLOURS = 8  #: how many colours there are; further groups use them again, in the same order
+_SEVERAL = "+"  #: stands in the cell of a node on which pods of several groups run
 
 
 class Badges:
@@ -102,20 +100,14 @@ def pod_link(key: str) -> str:
     return f'<a href="#{pod_anchor(key)}">{escape(key)}</a>'
 
 
-MAX_CARDS = 150
-"""Up to so many nodes are drawn as cards, more as a heat map."""
+MAX_CARDS = 150  #: up to so many nodes are drawn as cards, more as a heat map
 
 _CELL = 12
 _MOST_COLUMNS = 90
 _FEWEST_COLUMNS = 10
-_WIDE = 3
-"""How many times as wide as high a group of the heat map is, about."""
-
-_LARGEST = 2.0
-"""Cells are drawn up to so many times as large where there are few."""
-
-_LISTED_PODS = 12
-"""A card lists at most so many pods: no more than the table of nodes names, where links to pods lead."""
+_WIDE = 3  #: how many times as wide as high a group of the heat map is, about
+_LARGEST = 2.0  #: cells are drawn up to so many times as large where there are few
+_LISTED_PODS = 12  #: a card lists at most so many pods: no more than the table of nodes names, where links to pods lead
 
 
 def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[str, Span]) -> str:

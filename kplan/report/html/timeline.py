@@ -19,8 +19,7 @@ from kplan.report.words import object_title, seconds_text
 
 MAX_WORKLOADS = 25
 MAX_PODS = 30
-MAX_NODES = 50
-"""So many workloads, pods of each, and nodes are drawn; the others are counted."""
+MAX_NODES = 50  #: so many workloads, pods of each, and nodes are drawn; the others are counted
 
 _WIDTH = 1000
 _HEIGHT = 100

@@ -22,8 +22,7 @@ from kplan.course.simulation.controllers.observed import Action, Create, Delete,
 ON_DELETE = "OnDelete"
 ROLLING_UPDATE = "RollingUpdate"
 
-BURST_REPLICAS = 250
-"""How many pods at most are created, and as many deleted, in one sync."""
+BURST_REPLICAS = 250  #: how many pods at most are created, and as many deleted, in one sync
 
 
 class WantedDaemonSet(msgspec.Struct, frozen=True):

@@ -217,8 +217,7 @@ def backoff(failures: int) -> float:
     return min(FIRST_BACKOFF * float(1 << min(failures - 1, 16)), MAX_BACKOFF)
 
 
-EXIT_CODE = 143
-"""128 + SIGTERM."""
+EXIT_CODE = 143  #: 128 + SIGTERM
 
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = "FailJob", "FailIndex", "Ignore", "Count"
 _CONDITION = ("DisruptionTarget", "True")

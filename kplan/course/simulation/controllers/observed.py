@@ -11,8 +11,7 @@ import msgspec
 from kplan.api.meta import IntOrString
 from kplan.rules.pod_info import PodInfo
 
-IsOn = Callable[[str], bool]
-"""Tells whether a feature gate is on."""
+IsOn = Callable[[str], bool]  #: tells whether a feature gate is on
 
 T = TypeVar("T")
 
@@ -98,11 +97,8 @@ def scaled(amount: IntOrString, total: int, *, round_up: bool) -> int:
     return -(-share // _ALL) if round_up else share // _ALL
 
 
-PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""The phases of pods in the order in which they are deleted."""
-
-_GROUP = 8
-"""How many entries of a Go map stand together; a map of no more is walked through in their order."""
+PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}  #: the phases of pods in the order in which they are deleted
+_GROUP = 8  #: how many entries of a Go map stand together; a map of no more is walked through in their order
 
 
 def in_map_order(items: Sequence[T], draws: Random | None) -> list[T]:

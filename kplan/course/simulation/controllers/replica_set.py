@@ -14,8 +14,7 @@ from random import Random
 
 from kplan.course.simulation.controllers.observed import PHASES, Action, Create, Delete, ObservedPod, in_map_order
 
-BURST_REPLICAS = 500
-"""How many pods at most are created or deleted in one sync."""
+BURST_REPLICAS = 500  #: how many pods at most are created or deleted in one sync
 
 
 def actions(

@@ -24,8 +24,7 @@ PARALLEL = "Parallel"
 MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
 RECREATE_GATE = "StatefulSetRecreateStrategy"
 
-MAX_AT_A_TIME = 500
-"""How many pods at most are created in one sync; it bounds the work for sets of any size."""
+MAX_AT_A_TIME = 500  #: how many pods at most are created in one sync; it bounds the work for sets of any size
 
 
 Pods = Mapping[int, ObservedPod]
