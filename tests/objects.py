@@ -171,6 +171,14 @@ def with_ready(obj: Object, status: str = "True") -> Object:
     return obj | {"status": {**obj["status"], "conditions": [{"type": "Ready", "status": status}]}}
 
 
+def owned_pod(workload: Object, name: str, on: str | None, **labels: str) -> Object:
+    """Return a pod of a workload's template, which is ready where it runs."""
+    made, own = workload["spec"]["template"], workload["metadata"]
+    written = pod(name, on, labels={**made["metadata"]["labels"], **labels}, **made["spec"])
+    written["metadata"]["ownerReferences"] = owned_by(f"{workload['kind']}/{own['name']}", own["uid"])
+    return with_ready(written) if on else written
+
+
 def affinity(kind: str, key: str, **labels: str) -> Object:
     """Return the part of a pod's spec that requires others near or, as podAntiAffinity, elsewhere."""
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}

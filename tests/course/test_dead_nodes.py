@@ -11,30 +11,22 @@ from kplan.course.simulation.draining import How
 from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
 from kplan.questions import Checks, Drain, Explain, Plan, Runbook
-from tests.objects import Object, daemon_set, deployment, node, planner_of, running, stateful_set
+from tests.objects import Object, daemon_set, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
 
 THREE = ["n0", "n1", "n2"]
 
 
 def _node(name: str, ready: str = "True") -> Object:
-    there = node(name, "8")
-    there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
-    return there
+    return with_ready(node(name, "8"), ready)
 
 
 def _db(*nodes: str | None) -> list[Object]:
     """Write a stateful set with pods on these nodes; None for a pending one."""
-    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-    pods = []
-    for number, name in enumerate(nodes):
-        *_, pod = running(deployment("db", 1), [name or "none"])
-        pod["metadata"] |= {"name": f"db-{number}", "ownerReferences": [own]}
-        if name is None:
-            del pod["spec"]["nodeName"]
-            pod["spec"]["nodeSelector"] = {"disk": "ssd"}
-            pod["status"] = {"phase": "Pending"}
-        pods.append(pod)
-    return [stateful_set("db", len(nodes)), *pods]
+    workload = stateful_set("db", len(nodes))
+    pods = [owned_pod(workload, f"db-{number}", name) for number, name in enumerate(nodes)]
+    for pod in pods:
+        pod["spec"] |= {} if "nodeName" in pod["spec"] else {"nodeSelector": {"disk": "ssd"}}
+    return [workload, *pods]
 
 
 def _drain(objects: list[Object], *nodes: str, how: How = "together", **options: Any) -> PlanReport:
@@ -129,10 +121,8 @@ def test_a_pod_that_leaves_by_itself_before_its_turn_comes_is_not_evicted_again(
 
     report = _drain(objects, "n0", how="one-by-one")
 
-    assert (
-        sorted(step.event for step in report.steps if step.node == "n0" and step.pod)
-        == ["blocked"] * 2 + ["evicted"] * 2
-    )
+    events = sorted(step.event for step in report.steps if step.node == "n0" and step.pod)
+    assert events == ["blocked"] * 2 + ["evicted"] * 2
 
 
 @pytest.mark.parametrize(
@@ -173,7 +163,7 @@ def test_what_happens_if_nobody_does_anything_is_judged_as_the_plan_is() -> None
 def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
     objects = [_node("n0", "Unknown"), *map(_node, THREE[1:]), *running(deployment("web", 2), ["n0", "n1"])]
     db = _db("n0", "n1")
-    db[1]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    db[1] = with_ready(db[1], "False")
     planner, blocked = (planner_of(*objects, *more) for more in ([], db))
 
     (cordon, drain, *_) = planner.ask(Runbook(nodes=("n1",))).steps

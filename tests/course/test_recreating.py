@@ -4,7 +4,7 @@ import pytest
 
 import kplan
 from tests.course.simulation.test_jobs import FAIL_JOB, IGNORE, job, pods_of, policy
-from tests.objects import Object, daemon_set, node, owned_by, planner_of, pod, stateful_set
+from tests.objects import Object, daemon_set, node, owned_pod, planner_of, stateful_set
 from tests.whatif.test_resizing import vpa
 
 
@@ -65,13 +65,8 @@ def test_pods_that_end_or_leave_elsewhere_stay_as_they_are() -> None:
 
 def controlled(workload: Object, *nodes: str) -> list[Object]:
     """Return a workload and its pods, which are ready, on these nodes."""
-    name, uid = workload["metadata"]["name"], workload["metadata"]["uid"]
-    pods = [pod(f"{name}-{index}", on, labels={"app": name}) for index, on in enumerate(nodes)]
-    for one in pods:
-        one["metadata"]["ownerReferences"] = owned_by(f"{workload['kind']}/{name}", uid)
-        one["spec"]["containers"] = workload["spec"]["template"]["spec"]["containers"]
-        one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    return [workload, *pods]
+    name = workload["metadata"]["name"]
+    return [workload, *(owned_pod(workload, f"{name}-{index}", on) for index, on in enumerate(nodes))]
 
 
 def places(planner: kplan.Planner) -> dict[str, str]:

@@ -10,7 +10,8 @@ import pytest
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
-from tests.objects import Object, head, node, planner_of, template
+from tests import objects
+from tests.objects import Object, node, owned_pod, planner_of
 
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 FAIL_JOB = {**IGNORE, "action": "FailJob"}
@@ -18,40 +19,15 @@ FAIL_INDEX = {**IGNORE, "action": "FailIndex"}
 
 
 def job(**spec: Any) -> Object:
-    written = template("work")
-    written["spec"]["restartPolicy"] = "Never"
-    return head("Job", name="work", namespace="default", uid="j") | {
-        "spec": {
-            "parallelism": 3,
-            "completions": 3,
-            "backoffLimit": 1,
-            "selector": {"matchLabels": {"app": "work"}},
-            "template": written,
-            **spec,
-        },
-        "status": {"startTime": "2026-01-01T00:00:00Z"},
-    }
+    own = {"backoffLimit": 1, "selector": {"matchLabels": {"app": "work"}}, **spec}
+    return objects.job("work", 3, **own) | {"status": {"startTime": "2026-01-01T00:00:00Z"}}
 
 
 def pods_of(workload: Object, *nodes: str) -> list[Object]:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "j", "controller": True}
-    is_indexed = workload["spec"].get("completionMode") == "Indexed"
-    return [
-        head(
-            "Pod",
-            name=f"work-{number}",
-            namespace="default",
-            uid=f"work-{number}",
-            labels={"app": "work"},
-            ownerReferences=[owner],
-            annotations={"batch.kubernetes.io/job-completion-index": str(number)} if is_indexed else {},
-        )
-        | {
-            "spec": {**workload["spec"]["template"]["spec"], "schedulerName": "default-scheduler", "nodeName": on},
-            "status": {"phase": "Running"},
-        }
-        for number, on in enumerate(nodes)
-    ]
+    pods = [owned_pod(workload, f"work-{number}", on) for number, on in enumerate(nodes)]
+    for number, one in enumerate(pods if workload["spec"].get("completionMode") == "Indexed" else ()):
+        one["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": str(number)}
+    return pods
 
 
 def cluster(workload: Object, **of_node: Any) -> kplan.Planner:
@@ -134,13 +110,6 @@ def test_a_job_succeeds_early_once_enough_indexes_have() -> None:
     assert succeeded({"succeededIndexes": "0-1", "succeededCount": 1}) == succeeded()[:1]
 
 
-def _job(parallelism: int, completions: int, **spec: Any) -> Object:
-    pod = template("j")
-    pod["spec"]["restartPolicy"] = "Never"
-    own = {"parallelism": parallelism, "completions": completions, "template": pod, **spec}
-    return head("Job", name="j", namespace="default", uid="j") | {"spec": own}
-
-
 def _drained(job: Object) -> CarriedOut:
     """Apply a job, and drain one of its nodes ten seconds later."""
     planner = planner_of(node("n0", "8"), node("n1", "8"))
@@ -153,7 +122,7 @@ def _times(plan: CarriedOut, event: str, pod: str) -> list[float]:
 
 
 def test_a_failed_pod_of_an_index_stays_until_the_index_has_another_one() -> None:
-    plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=1))
+    plan = _drained(objects.job("j", 2, completionMode="Indexed", backoffLimitPerIndex=1))
     # Its containers end at 13.16; ten seconds of backoff are counted from the whole second of that.
     assert _times(plan, "created", "j-0-2") == [pytest.approx(22.5)]
     # The finalizer goes with the next sync, a second later; kubectl drain has waited for that.
@@ -163,13 +132,12 @@ def test_a_failed_pod_of_an_index_stays_until_the_index_has_another_one() -> Non
 
 
 def test_a_failed_pod_of_an_index_that_has_failed_for_good_is_counted_at_once() -> None:
-    plan = _drained(_job(2, 2, completionMode="Indexed", backoffLimitPerIndex=0))
+    plan = _drained(objects.job("j", 2, completionMode="Indexed", backoffLimitPerIndex=0))
     assert _times(plan, "gone", "j-0-1") == [pytest.approx(13.16)]
     assert not _times(plan, "created", "j-0-2")
 
 
 def test_a_job_with_a_failure_policy_replaces_pods_when_they_have_failed() -> None:
-    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    plan = _drained(_job(1, 1, podFailurePolicy={"rules": [rule]}, backoffLimit=0))
+    plan = _drained(objects.job("j", 1, podFailurePolicy={"rules": [IGNORE]}, backoffLimit=0))
     assert _times(plan, "gone", "j-1") == [pytest.approx(14.16)]
     assert _times(plan, "created", "j-2") == [pytest.approx(22.5)]

@@ -3,7 +3,7 @@
 import pytest
 
 from kplan.documents.change import StepEvent
-from tests.objects import daemon_set, head, node, planner_of
+from tests.objects import daemon_set, node, owned_pod, planner_of
 
 
 def _daemons(*, surge: bool, image: str = "app:1") -> dict[str, object]:
@@ -14,13 +14,7 @@ def _daemons(*, surge: bool, image: str = "app:1") -> dict[str, object]:
 
 
 def _pod(on: str) -> dict[str, object]:
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "log", "uid": "ds-log", "controller": True}
-    labels = {"app": "log", "controller-revision-hash": "old"}
-    metadata = {"labels": labels, "ownerReferences": [owner], "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return head("Pod", name=f"log-{on}", namespace="default", uid=f"p-{on}", **metadata) | {
-        "spec": {**daemon_set("log")["spec"]["template"]["spec"], "nodeName": on},
-        "status": {"phase": "Running"},
-    }
+    return owned_pod(daemon_set("log"), f"log-{on}", on, **{"controller-revision-hash": "old"})
 
 
 # On a real control plane of v1.36.2 it took 3.02 seconds, five times of five, where the old pod stayed until then.

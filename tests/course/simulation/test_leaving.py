@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tests.objects import Object, deployment, head, node, planner_of, running, stateful_set
+from tests.objects import Object, deployment, node, owned_pod, planner_of, running, stateful_set
 
 NODES = ["n0", "n1"]
 
@@ -28,22 +28,13 @@ def test_scaled_on_paper_they_are_still_there() -> None:
 
 def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
     wanted = stateful_set("db", 2)
-    pod = head(
-        "Pod",
-        name="db-1",
-        namespace="default",
-        uid="old",
-        deletionTimestamp="2026-01-01T00:01:00Z",
-        labels={"app": "db"},
-        ownerReferences=[
-            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-        ],
-    ) | {"spec": {**wanted["spec"]["template"]["spec"], "nodeName": "n0"}, "status": {"phase": "Running"}}
+    pod = leaving(owned_pod(wanted, "db-1", "n0"), "db-1")
+    old = pod["metadata"]["uid"] = "old"
     wanted["spec"]["podManagementPolicy"] = "Parallel"
     base = planner_of(node("n0", "8"), wanted, pod).changed(scale=["statefulset/db=3"])
 
     assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
-    assert base.objects.pod_by_key["default/db-1"].metadata.uid != "old"
+    assert base.objects.pod_by_key["default/db-1"].metadata.uid != old
 
 
 @pytest.mark.parametrize(("grace", "gone"), [(5, 0.5), (60, 4.5)])

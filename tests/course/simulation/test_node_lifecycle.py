@@ -4,30 +4,26 @@ from typing import Any
 
 import pytest
 
-from tests.objects import Object, deployment, node, planner_of, running, stateful_set
+from kplan.api.labels import ZONE
+from kplan.course.simulation.node_lifecycle import Zone, ZoneCount, ZoneState, apply_states
+from tests.objects import Object, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
 
 THREE = ["n0", "n1", "n2"]
+WEB = running(deployment("web", 3), THREE)
 START, STOP = 6.0, 2.0
 
 Times = dict[str, list[float]]
 
 
 def _node(name: str, *taints: Object, ready: str = "True") -> Object:
-    there = node(name, "8", **{"topology.kubernetes.io/zone": "a"})
-    there["spec"]["taints"] = list(taints)
-    there["status"]["conditions"] = [{"type": "Ready", "status": ready}]
-    return there
-
-
-def _web() -> list[Object]:
-    return running(deployment("web", 3), THREE)
+    return with_ready(node(name, "8", taints=taints, labels={ZONE: "a"}), ready)
 
 
 def _db(name: str = "n0", **metadata: Any) -> list[Object]:
-    own = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-    _, _, pod = running(deployment("db", 1), [name])
-    pod["metadata"] |= {"name": "db-0", "ownerReferences": [own], **metadata}
-    return [stateful_set("db", 1), pod]
+    workload = stateful_set("db", 1)
+    pod = owned_pod(workload, "db-0", name)
+    pod["metadata"] |= metadata
+    return [workload, pod]
 
 
 def _course(objects: list[Object], *changes: Object, until: float = 1000.0) -> dict[str, Any]:
@@ -61,10 +57,46 @@ def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last:
 
 
 def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
-    report = _course([*map(_node, THREE[1:]), *_web()], {"at": 0})
+    report = _course([*map(_node, THREE[1:]), *WEB], {"at": 0})
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
 
 
 def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:
-    report = _course([*map(_node, THREE), *_web()], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
+    report = _course([*map(_node, THREE), *WEB], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
     assert report["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("ready", "not_ready", "state", "rate"),
+    [
+        (2, 0, ZoneState.NORMAL, 0.1),
+        (0, 2, ZoneState.FULL, 0.1),
+        (1, 2, ZoneState.NORMAL, 0.1),  # two nodes are no disruption
+        (2, 3, ZoneState.PARTIAL, 0.0),
+        (3, 3, ZoneState.NORMAL, 0.1),
+        (20, 40, ZoneState.PARTIAL, 0.01),
+    ],
+)
+def test_a_zone_of_which_most_nodes_are_not_ready_is_spared(
+    ready: int, not_ready: int, state: ZoneState, rate: float
+) -> None:
+    count = ZoneCount(ready, not_ready)
+    assert (count.state, count.rate) == (state, rate)
+
+
+def test_a_rate_that_changes_starts_the_wait_anew_only_where_one_was_on() -> None:
+    rested, busy = Zone(), Zone(waiting=["n0"])
+    busy.take(100.0)
+    rested.swap(0.01, 105.0)
+    busy.swap(0.01, 105.0)
+    assert rested.accepts(105.0)
+    assert busy.next_at == pytest.approx(205.0)
+
+
+def test_no_node_is_tainted_while_all_zones_are_down_and_the_first_ten_seconds_after_it() -> None:
+    zones = {"a": Zone(waiting=["n0"]), "b": Zone()}
+    apply_states(zones, {"a": ZoneCount(0, 1), "b": ZoneCount(0, 1)}, 50.0)
+    assert not zones["a"].accepts(60.0)
+    assert not zones["a"].waiting
+    assert apply_states(zones, {"a": ZoneCount(0, 1), "b": ZoneCount(1, 0)}, 80.0) == (True, False)
+    assert [zones["a"].accepts(at) for at in (80.0, 90.0)] == [False, True]

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.objects import daemon_set, deployment, node, planner_of, stateful_set
+from tests.objects import daemon_set, deployment, node, owned_pod, planner_of, stateful_set
 
 Object = dict[str, Any]
 NODES = ["n1", "n2"]
@@ -12,23 +12,8 @@ WAITS = "its update strategy is OnDelete: pods stay until somebody deletes them"
 
 def at_rest(workload: Object) -> list[Object]:
     """Return a cluster in which a workload has all its pods, of the revision ``old``."""
-    metadata = workload["metadata"]
-    owner = {"apiVersion": "apps/v1", "kind": workload["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": f"{metadata['name']}-{index}",
-                "namespace": "default",
-                "labels": {"app": metadata["name"], "controller-revision-hash": "old"},
-                "ownerReferences": [{**owner, "controller": True}],
-            },
-            "spec": {**workload["spec"]["template"]["spec"], "nodeName": name},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-        }
-        for index, name in enumerate(NODES)
-    ]
+    name, old = workload["metadata"]["name"], {"controller-revision-hash": "old"}
+    pods = [owned_pod(workload, f"{name}-{index}", on, **old) for index, on in enumerate(NODES)]
     status = {"currentRevision": "old", "updateRevision": "old", "replicas": 2}
     return [*map(node, NODES), {**workload, "status": status}, *pods]
 
@@ -44,10 +29,6 @@ def test_pods_that_only_somebody_else_replaces_wait_for_that(make: Any) -> None:
     before["spec"] |= ON_DELETE
     after["spec"] |= ON_DELETE
     assert outcome(at_rest(before), after) == (0, "stuck", WAITS)
-
-
-def test_a_daemon_set_rolls_out() -> None:
-    assert outcome(at_rest(daemon_set("ag")), daemon_set("ag", "app:2"))[:2] == (2, "complete")
 
 
 def test_a_set_has_rolled_out_when_all_pods_above_its_partition_have() -> None:

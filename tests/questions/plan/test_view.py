@@ -1,18 +1,28 @@
+"""Plans in words; and whole queues and capacities of the conformance scenarios in every format."""
+
 from typing import Any
 
+import msgspec
+import pytest
 from msgspec import UNSET
 
+from kplan.capacity.counting import Template
 from kplan.course.asking import Showing
 from kplan.course.clock import Clock
 from kplan.diagnosis.explanation import Shown
+from kplan.documents.base import Report, with_sentence
 from kplan.documents.plan import PlanReport
 from kplan.questions import Plan
 from kplan.questions.plan.view import VIEW, attempts_in_full
 from kplan.report.options import ReportOptions
-from kplan.report.registry import render
+from kplan.report.registry import FORMATS, render
+from kplan.rules.pod_info import PodInfo
 from tests.cli.commands import invoke
 from tests.objects import deployment, planner_of
 from tests.report.documents import node, pod
+from tests.scenarios import key, pending, scenarios
+from tests.scenarios import planner as planner_for
+from tests.schemas import assert_keeps_to_its_schema
 
 
 def document(*objects: dict[str, Any], in_full: bool = True) -> PlanReport:
@@ -106,3 +116,34 @@ def test_without_manifests_a_plan_in_time_tells_what_becomes_of_the_pods_that_wa
 def test_a_plan_in_time_of_a_cluster_in_which_no_pod_waits_has_nothing_to_do() -> None:
     report = planner_of(node("n")).ask(Plan(timeline=Clock()))
     assert text(report).startswith("Nothing to do: no pod is pending, and every workload has what it wants\n")
+
+
+AREAS = ("mixed", "volumes", "dra", "preemption", "settle", "gates", "podaffinity")
+OPTIONS = (ReportOptions(), ReportOptions(None, explain=True, is_wide=True), ReportOptions(has_colour=True))
+
+
+def check_formats(document: Report) -> None:
+    """Hold a document against its schema, and write it in all formats."""
+    written = document.to_dict()
+    assert_keeps_to_its_schema(written)
+    assert msgspec.convert(written, type(document)) == with_sentence(document)
+    for output in FORMATS:
+        for options in OPTIONS:
+            assert render(document, output, options).endswith("\n")
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("number", range(2))
+def test_queues(area: str, number: int) -> None:
+    scenario = scenarios(area)[number]
+    check_formats(planner_for(scenario).plan_queue().report())
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_capacities(area: str) -> None:
+    scenario = scenarios(area)[1]
+    for preempt in (False, True):
+        asking = planner_for(scenario)
+        pod = asking.objects.pod_by_key[key(pending(scenario)[0])]
+        fit = asking.capacity([Template("replicas", (PodInfo(pod),))], wanted=40, limit=60, preempt=preempt)
+        check_formats(fit.report(nodes=Shown()))

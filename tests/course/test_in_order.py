@@ -1,4 +1,6 @@
-"""Pods that are placed one after another where an autoscaler makes nodes."""
+"""Pods that are placed one after another: explained at once or later, and where an autoscaler makes nodes."""
+
+from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +8,9 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.cluster.workload_pods import Replay
 from kplan.course.in_order import place_in_order
+from kplan.diagnosis.explanation import Shown
 from tests.objects import head, planner_of
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
@@ -79,3 +83,24 @@ def test_a_group_grows_to_its_limit_only() -> None:
     assert placed.count(None) == 1
     (words,) = report.nodes.unhelped.values()
     assert words == {"g": ("it has its maximum of 3 nodes",)}
+
+
+PENDING = ("shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "ml/fine-tune", "batch/nightly-export")
+
+
+@pytest.mark.parametrize("settle_preemption", [False, True])
+def test_what_is_explained_at_once_is_what_is_explained_later(
+    monkeypatch: pytest.MonkeyPatch, settle_preemption: bool
+) -> None:
+    monkeypatch.setattr("kplan.course.in_order._EAGER_CELLS", 0)
+    planner, shown = kplan.Planner("demo"), Shown(2)
+    later, at_once = (
+        place_in_order(planner, PENDING, settle_preemption=settle_preemption, shown=nodes) for nodes in (None, shown)
+    )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Replay, "at", None)  # nothing runs again
+        written = [placement.to_dict(shown) for placement in at_once.placements]
+
+    assert written == [placement.to_dict(shown) for placement in later.placements]
+    assert at_once.placements[0].to_dict() == later.placements[0].to_dict()

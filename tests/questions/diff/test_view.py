@@ -1,4 +1,4 @@
-"""The comment on a pull request: what is worse first, links to lines, and what only moves folded away."""
+"""The comment on a pull request: what is worse first, links to lines, and what tips a decision, in words."""
 
 import json
 import re
@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from kplan.documents.diff import Cause, Difference, WorkloadDifference, WorkloadSide
+from kplan.questions.diff.view import _message, cause_text
 from tests.cli.commands import invoke
 from tests.objects import deployment, node
 
@@ -72,3 +74,45 @@ def test_only_the_first_of_many_workloads_is_named_in_the_first_line(comment: An
     for name in ("c", "d"):
         (tmp_path / "after" / f"{name}.json").write_text(json.dumps(sized(name, 1, "900")))
     assert "Deployment default/big and 2 more workloads;" in comment({}).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (-4, 6, "6 points ahead; before, it was 4 points behind"),
+        (0, 1, "1 point ahead; before, it was level"),
+        (-6, -2, "2 points behind; before, it was 6 points behind"),
+    ],
+)
+def test_points_are_told_as_ahead_or_behind(before: int, after: int, words: str) -> None:
+    cause = Cause(kind="score", node="b", plugin="NodeResourcesFit", before=before, after=after)
+    assert cause_text(cause) == f"NodeResourcesFit puts b {words}"
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (Cause(kind="node-gone", node="b"), "b is gone"),
+        (Cause(kind="node-new", node="b"), "b is new"),
+        (
+            Cause(kind="rejects", node="b", plugin="NodeName", reasons=("one", "two")),
+            "b rejects it: one, two (NodeName)",
+        ),
+        (Cause(kind="took-off", node="b", reasons=("one",)), "b rejected it: one"),
+    ],
+)
+def test_nodes_are_told_with_what_they_do(cause: Cause, words: str) -> None:
+    assert cause_text(cause) == words
+
+
+def test_a_workload_whose_decision_is_not_held_has_the_schedulers_words_before_what_tips_it() -> None:
+    cause = Cause(kind="score", node="b", plugin="NodeResourcesFit", before=0, after=1)
+    row = WorkloadDifference(
+        workload="Deployment/shop/web",
+        difference=Difference.NEWLY_PENDING,
+        before=WorkloadSide(pods=2, placed=2, nodes={"a": 2}),
+        after=WorkloadSide(pods=2, placed=1, nodes={"a": 1}),
+        why=(cause,),
+        message="0/1 nodes are available: 1 Insufficient cpu.",
+    )
+    assert _message(row).splitlines()[1:] == [row.message]
