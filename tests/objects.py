@@ -179,6 +179,15 @@ def owned_pod(workload: Object, name: str, on: str | None, **labels: str) -> Obj
     return with_ready(written) if on else written
 
 
+def device_slice(node_name: str, *devices: str, driver: str = "gpu.example.com") -> Object:
+    """Write what a driver publishes of a node."""
+    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
+    listed = [{"name": name} for name in devices]
+    return head("ResourceSlice", name=node_name) | {
+        "spec": {"driver": driver, "nodeName": node_name, "pool": pool, "devices": listed}
+    }
+
+
 def affinity(kind: str, key: str, **labels: str) -> Object:
     """Return the part of a pod's spec that requires others near or, as podAntiAffinity, elsewhere."""
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
@@ -198,10 +207,10 @@ def budget(name: str, **spec: Any) -> Object:
     }
 
 
-def quota(name: str, used: str = "0", **hard: str) -> Object:
-    """Write a quota of which so much of each resource is used."""
-    status = {"hard": hard, "used": dict.fromkeys(hard, used)}
-    return head("ResourceQuota", name=name, namespace="default") | {"spec": {"hard": hard}, "status": status}
+def quota(name: str, used: str | None = "0", **hard: str) -> Object:
+    """Write a quota of which so much of each resource is used; None where nobody has counted yet."""
+    status = {"status": {"hard": hard, "used": dict.fromkeys(hard, used)}} if used is not None else {}
+    return head("ResourceQuota", name=name, namespace="default") | {"spec": {"hard": hard}, **status}
 
 
 def running(workload: Object, nodes: Sequence[str], pods: int | None = None) -> list[Object]:

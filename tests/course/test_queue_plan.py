@@ -7,7 +7,7 @@ import pytest
 from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import head, node, owned_by, planner_of, pod
+from tests.objects import HOSTNAME, affinity, device_slice, head, node, owned_by, planner_of, pod
 
 Object = dict[str, Any]
 
@@ -23,25 +23,23 @@ def test_an_evicted_pod_with_a_controller_moves_and_one_without_is_gone() -> Non
     big = pod("big", cpu="4", priority=10)
     assert changes([*owned, big]) == [("+", "default/big", None, "a"), ("~", "default/web", "a", "b")]
     assert changes([*lonely, big]) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
+    assert changes([*owned, big], recreate=False) == changes([*lonely, big])
 
 
-def test_replacements_can_be_left_out() -> None:
-    web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner")
-    objects = [node("a"), node("b", "2"), web, pod("big", cpu="4", priority=1)]
-    assert changes(objects, recreate=False) == [("+", "default/big", None, "a"), ("-", "default/web", "a", None)]
-
-
-def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was() -> None:
-    objects = [node("a"), pod("web", cpu="2", on="a", owner="StatefulSet/owner"), pod("big", cpu="4", priority=10)]
-    assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
+def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was_and_fails_the_plan() -> None:
+    for kind, name in (("StatefulSet", "web"), ("ReplicaSet", "owner-1")):
+        objects = [node("a"), pod("web", cpu="2", on="a", owner=f"{kind}/owner"), pod("big", cpu="4", priority=10)]
+        report = planner_of(objects).plan_queue().to_dict()
+        assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
+        assert report["verdict"]["because"] == [f"default/{name}: Unschedulable"]
+        assert report["summary"]["placed"] == 1
 
 
 def _leader_and_follower() -> list[dict[str, Any]]:
     """Write a pod that fits only beside another one of lower priority, which comes after it."""
     labels = {"app": "leader"}
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
-    friend = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return [node("a"), node("b"), pod("follower", priority=5, affinity=friend), pod("leader", labels=labels)]
+    friend = affinity("podAffinity", HOSTNAME, **labels)
+    return [node("a"), node("b"), pod("follower", priority=5, **friend), pod("leader", labels=labels)]
 
 
 def test_a_later_round_places_what_an_earlier_one_made_possible() -> None:
@@ -95,13 +93,6 @@ def test_utilisation_counts_before_and_after() -> None:
     assert report["utilisation"]["nodes"]["a"]["cpu"] == cpu
 
 
-def test_the_verdict_speaks_of_the_last_outcome_of_each_pod() -> None:
-    objects = [node("a"), pod("web", cpu="2", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
-    report = planner_of(objects).plan_queue().to_dict()
-    assert report["verdict"]["because"] == ["default/owner-1: Unschedulable"]
-    assert report["summary"]["placed"] == 1
-
-
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(motion, "MAX_RETURNS", 0)
     objects = [node("a"), pod("worker", cpu="4", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
@@ -139,18 +130,8 @@ def test_a_replacement_gets_claims_of_its_own() -> None:
 
 
 def test_a_replacement_gets_devices_of_its_own() -> None:
-    def device(name: str, node_name: str) -> Object:
-        return head("ResourceSlice", name=name) | {
-            "spec": {
-                "driver": "gpu.example.com",
-                "nodeName": node_name,
-                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": "gpu"}],
-            }
-        }
-
     wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
-    result = {"request": "r", "driver": "gpu.example.com", "pool": "slice-a", "device": "gpu"}
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "a", "device": "gpu"}
     status = {
         "allocation": {"devices": {"results": [result]}},
         "reservedFor": [{"resource": "pods", "name": "web", "uid": "web"}],
@@ -160,8 +141,8 @@ def test_a_replacement_gets_devices_of_its_own() -> None:
         head("DeviceClass", name="gpu") | {"spec": {}},
         head("ResourceClaimTemplate", name="one", namespace="default") | {"spec": {"spec": wanted}},
         head("ResourceClaim", name="web-gpu", **owned) | {"spec": wanted, "status": status},
-        device("slice-a", "a"),
-        device("slice-b", "b"),
+        device_slice("a", "gpu"),
+        device_slice("b", "gpu"),
     ]
     claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     web = pod("web", cpu="2", on="a", owner="ReplicaSet/owner", resourceClaims=claims)

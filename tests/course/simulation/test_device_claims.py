@@ -1,14 +1,11 @@
 from kplan.documents.change import WorkloadState
-from tests.objects import Object, deployment, head, node, planner_of
+from tests.objects import Object, deployment, device_slice, head, node, planner_of
 
 DEVICES: list[Object] = [
     head("ResourceClaimTemplate", name="gpu", namespace="default")
     | {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]}}}},
     head("DeviceClass", name="gpu.example.com") | {"spec": {}},
-    head("ResourceSlice", name="s0")
-    | {"spec": {"driver": "gpu.example.com", "nodeName": "n0",
-                "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": "d0"}, {"name": "d1"}]}},
+    device_slice("n0", "d0", "d1"),
 ]  # fmt: skip
 
 

@@ -6,12 +6,11 @@ import pytest
 
 import kplan
 from kplan.course.simulation.durations import learn
-from tests.objects import head, node
+from tests.objects import head, job, node, owned_by
 
 
-def _pod(name: str, owner: tuple[str, str], phase: str, *conditions: tuple[str, str, str], **status: Any) -> Any:
-    reference = {"apiVersion": "v1", "kind": owner[0], "name": owner[1], "uid": owner[1], "controller": True}
-    return head("Pod", name=name, namespace="default", uid=name, ownerReferences=[reference]) | {
+def _pod(name: str, owner: str, phase: str, *conditions: tuple[str, str, str], **status: Any) -> Any:
+    return head("Pod", name=name, namespace="default", uid=name, ownerReferences=owned_by(owner)) | {
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
         "status": {
             "phase": phase,
@@ -25,17 +24,15 @@ def _pod(name: str, owner: tuple[str, str], phase: str, *conditions: tuple[str, 
 
 
 def _job(name: str, parent: str = "", **status: Any) -> Any:
-    owners = [{"apiVersion": "batch/v1", "kind": "CronJob", "name": parent, "uid": parent, "controller": True}]
-    return head("Job", name=name, namespace="default", uid=name, ownerReferences=owners if parent else []) | {
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
-        "status": status,
-    }
+    written = job(name) | {"status": status}
+    written["metadata"]["ownerReferences"] = owned_by(f"CronJob/{parent}") if parent else []
+    return written
 
 
 def _running(name: str, ready_at: str, restarts: int = 0) -> Any:
     counts = [{"name": "c", "restartCount": restarts}]
     times = {"startTime": "2026-01-01T00:00:00Z", "containerStatuses": counts}
-    return _pod(name, ("StatefulSet", "db"), "Running", ("Ready", "True", ready_at), **times)
+    return _pod(name, "StatefulSet/db", "Running", ("Ready", "True", ready_at), **times)
 
 
 def test_starts_are_the_median_from_binding_to_ready_of_so_many_pods_that_did_not_restart(
@@ -51,7 +48,7 @@ def test_starts_are_the_median_from_binding_to_ready_of_so_many_pods_that_did_no
 
 
 def test_runs_are_those_of_pods_that_succeeded_and_of_jobs_that_are_complete() -> None:
-    ended = _pod("a-1", ("Job", "a"), "Succeeded", ("Ready", "False", "02:00"), startTime="2026-01-01T00:00:30Z")
+    ended = _pod("a-1", "Job/a", "Succeeded", ("Ready", "False", "02:00"), startTime="2026-01-01T00:00:30Z")
     times = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:05:00Z"}
 
     learned = learn(kplan.load_snapshot([node("n1", "8"), ended, _job("a", "nightly"), _job("b", **times)]))

@@ -11,26 +11,12 @@ from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.owners import Owner
 from tests.course.simulation.test_owners import orphan, replica_set
 from tests.course.simulation.test_set_claims import claim, claims_of, database, pod_of, storage_class, volume
-from tests.objects import Object, budget, daemon_set, deployment, head, node, planner_of, running
+from tests.objects import Object, budget, daemon_set, deployment, node, planner_of, quota, running, scaler
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
 CPUS = 4000
 _ON = st.sampled_from([*NODES, ""])
-
-
-def _quota(pods: int) -> Object:
-    return head("ResourceQuota", name="few", namespace="default") | {"spec": {"hard": {"pods": str(pods)}}}
-
-
-def _scaler(kind: str, name: str, lowest: int, highest: int) -> Object:
-    return head("HorizontalPodAutoscaler", name=name, namespace="default") | {
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
-            "minReplicas": lowest,
-            "maxReplicas": highest,
-        }
-    }
 
 
 @st.composite
@@ -40,9 +26,8 @@ def clusters_at_rest(draw: st.DrawFn) -> list[Object]:
     objects += running(deployment("web", draw(st.integers(0, 4))), NODES)
     n_databases = draw(st.integers(0, 3))
     policy = {"whenDeleted": "Retain", "whenScaled": draw(st.sampled_from(["Retain", "Delete"]))}
-    workload = database(n_databases)
-    workload["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
-    workload["spec"]["podManagementPolicy"] = draw(st.sampled_from(["OrderedReady", "Parallel"]))
+    order = draw(st.sampled_from(["OrderedReady", "Parallel"]))
+    workload = database(n_databases, persistentVolumeClaimRetentionPolicy=policy, podManagementPolicy=order)
     objects += [workload, *(pod_of(workload, number, NODES[number]) for number in range(n_databases))]
     for number in range(n_databases):
         objects.append(volume(f"pv{number}", NODES[number], bound_to=f"data-db-{number}"))
@@ -55,11 +40,11 @@ def clusters_at_rest(draw: st.DrawFn) -> list[Object]:
     if draw(st.booleans()):
         objects.append(budget("web", minAvailable=draw(st.integers(0, 3))))
     if draw(st.booleans()):
-        objects.append(_quota(draw(st.integers(3, 14))))
+        objects.append(quota("few", None, pods=str(draw(st.integers(3, 14)))))
     if draw(st.booleans()):
         lowest = draw(st.integers(1, 3))
         kind, name = draw(st.sampled_from([("Deployment", "web"), ("StatefulSet", "db")]))
-        objects.append(_scaler(kind, name, lowest, lowest + draw(st.integers(0, 2))))
+        objects.append(scaler(name, lowest, lowest + draw(st.integers(0, 2)), kind))
     return objects
 
 

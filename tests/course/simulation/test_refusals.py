@@ -3,17 +3,17 @@
 import copy
 from typing import Any
 
-import kplan
 from kplan.course.carried_out import CarriedOut
+from kplan.course.report import change_report
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
-from tests.objects import Object, deployment, head, node, planner_of, running, stateful_set
+from tests.objects import Object, deployment, head, node, planner_of, pod, quota, running, stateful_set
 
 NODES = [node("n0", "8"), node("n1", "8")]
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 
 
 def namespace(name: str = "default", **labels: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    return head("Namespace", name=name, labels=labels)
 
 
 def with_pod(workload: Object, **fields: Any) -> Object:
@@ -80,8 +80,7 @@ def test_pods_that_security_forbids_hold_up_a_rollout() -> None:
 
 
 def test_pods_that_stand_alone_are_looked_at_as_well() -> None:
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
-    change = roll_out(NODES, pod)
+    change = roll_out(NODES, head("Pod", name="p") | {"spec": {"containers": [{"name": "c"}]}})
     assert only(change).refused == 'Pod "p" is invalid: spec.containers[0].image: Required value'
     assert [step.event for step in change.steps] == [StepEvent.REFUSED]
 
@@ -93,8 +92,8 @@ def test_an_object_in_a_namespace_that_is_not_there_is_refused() -> None:
 
 
 def test_quotas_count_replica_sets_that_deployments_make() -> None:
-    quota = head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": {"count/replicasets.apps": "1"}}}
-    change = roll_out([*NODES, quota], deployment("first", 1), deployment("second", 1))
+    one = quota("q", None, **{"count/replicasets.apps": "1"})
+    change = roll_out([*NODES, one], deployment("first", 1), deployment("second", 1))
     assert [each.state for each in change.workloads] == [WorkloadState.COMPLETE, WorkloadState.STUCK]
     assert change.workloads[1].because.startswith('replicasets.apps "second-')
     assert "is forbidden: exceeded quota: q, requested: count/replicasets.apps=1" in change.workloads[1].because
@@ -102,8 +101,6 @@ def test_quotas_count_replica_sets_that_deployments_make() -> None:
 
 
 def test_pods_that_are_forbidden_fail_the_verdict() -> None:
-    from kplan.course.report import change_report
-
     base = planner_of(*NODES, namespace(**BASELINE))
     change = base.roll_out([with_pod(deployment("web", 2), hostPID=True)])
     report = change_report(change)
@@ -112,20 +109,13 @@ def test_pods_that_are_forbidden_fail_the_verdict() -> None:
 
 
 def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
-    probe = {"httpGet": {"host": "10.0.0.1", "port": 80}}
     web = deployment("web", 1)
-    web["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = probe
-    snapshot = kplan.load_snapshot([*NODES, namespace(**BASELINE)])
+    web["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = {"httpGet": {"host": "10.0.0.1", "port": 80}}
+    older, newer = (planner_of(NODES, namespace(**BASELINE), kubernetes=version) for version in ("1.33", "1.34"))
 
-    found = {
-        version: kplan.Planner(snapshot, kubernetes=version).roll_out([web]).workloads[0].because
-        for version in ("1.33", "1.34")
-    }
-    assert found["1.33"] == ""
-    assert "probe or lifecycle host" in found["1.34"]
-    made = {version: kplan.Planner(snapshot, kubernetes=version).pods([web])[0].refusal for version in ("1.33", "1.34")}
-    assert made["1.33"] == ""
-    assert "probe or lifecycle host" in made["1.34"]
+    assert (older.roll_out([web]).workloads[0].because, older.pods([web])[0].refusal) == ("", "")
+    assert "probe or lifecycle host" in newer.roll_out([web]).workloads[0].because
+    assert "probe or lifecycle host" in newer.pods([web])[0].refusal
 
 
 def test_what_holds_a_workload_up_is_a_step_once() -> None:
@@ -142,20 +132,12 @@ def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
 
     for change in (base.drain(["n0"]), base.drain(["n0"], lost=True), base.drain(["n0"], rolling=True)):
         stuck = [step.workload for step in change.steps if step.event is StepEvent.STUCK]
-        assert stuck == [
-            f"{each.kind}/{each.namespace}/{each.name}"
-            for each in change.workloads
-            if each.state is WorkloadState.STUCK
-        ]
+        assert stuck == [one.key for one in change.workloads if one.state is WorkloadState.STUCK]
     assert [step.event for step in base.drain(["n0"]).steps][-1] is StepEvent.STUCK
 
 
 def test_a_name_that_somebody_else_has_given_is_taken() -> None:
-    pod = head("Pod", name="db-1", namespace="default", uid="p") | {
-        "spec": {"nodeName": "n0", "containers": [{"name": "c", "image": "app:1"}]},
-        "status": {"phase": "Running"},
-    }
-    change = roll_out([*NODES, pod], stateful_set("db", 3))
+    change = roll_out([*NODES, pod("db-1", "n0")], stateful_set("db", 3))
 
     assert [(each.name, each.workload) for each in change.after] == [
         ("db-0", "StatefulSet/default/db"),
@@ -165,14 +147,10 @@ def test_a_name_that_somebody_else_has_given_is_taken() -> None:
 
 
 def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> None:
-    quota = head("ResourceQuota", name="few", namespace="default") | {
-        "spec": {"hard": {"pods": "3"}},
-        "status": {"hard": {"pods": "3"}, "used": {"pods": "3"}},
-    }
     web, short = deployment("web", 2), deployment("short", 3)
     absent = ("short-h1-001", "short-h1-002")
     there = [obj for obj in running(short, ["n0"]) if obj["metadata"]["name"] not in absent]
-    cluster = [*NODES, quota, *running(web, ["n0", "n1"]), *there]
+    cluster = [*NODES, quota("few", "3", pods="3"), *running(web, ["n0", "n1"]), *there]
     change = roll_out(cluster, deployment("web", 1))
 
     workloads = [pod.workload for pod in change.after if pod.new]

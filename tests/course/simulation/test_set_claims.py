@@ -7,29 +7,31 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.objects import Object, head, node, planner_of, stateful_set
+from tests.objects import Object, head, node, owned_pod, planner_of, pod, quota, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
 
 
-def database(replicas: int, *, image: str = "app:1", cpu: str = "500m", storage_class: str = "local") -> Object:
+def database(
+    replicas: int, *, image: str = "app:1", cpu: str = "500m", storage_class: str = "local", **settings: Any
+) -> Object:
     """Write a stateful set whose pods mount a claim each."""
     found = stateful_set("db", replicas, image)
     container = found["spec"]["template"]["spec"]["containers"][0]
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
     container["resources"]["requests"]["cpu"] = cpu
-    found["spec"]["volumeClaimTemplates"] = [
-        {
-            "metadata": {"name": "data"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": storage_class,
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
-        }
-    ]
+    found["spec"] |= {
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": wanted(storage_class)}],
+        **settings,
+    }
     return found
+
+
+def wanted(storage_class: str, **more: str) -> Object:
+    """Return the spec of a claim of a class."""
+    size = {"requests": {"storage": "1Gi"}}
+    return {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": size, **more}
 
 
 def storage_class(name: str, mode: str = "WaitForFirstConsumer", provisioner: str = "no-provisioner") -> Object:
@@ -57,45 +59,23 @@ def volume(name: str, on: str, of: str = "local", *, bound_to: str = "") -> Obje
 
 
 def claim(name: str, of_volume: str) -> Object:
-    return head(
-        "PersistentVolumeClaim",
-        name=name,
-        namespace="default",
-        uid=f"uid-{name}",
-        annotations={"pv.kubernetes.io/bind-completed": "yes"},
-    ) | {
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "local",
-            "volumeName": of_volume,
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    return head("PersistentVolumeClaim", name=name, namespace="default", uid=f"uid-{name}", annotations=bound) | {
+        "spec": wanted("local", volumeName=of_volume),
         "status": {"phase": "Bound"},
     }
 
 
 def pod_of(workload: Object, number: int, on: str) -> Object:
     """Write a running pod of the set, on a node."""
-    name, written = f"db-{number}", workload["spec"]["template"]
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}
-    return head(
-        "Pod",
-        name=name,
-        namespace="default",
-        uid=f"p-{name}",
-        labels={**written["metadata"]["labels"], "apps.kubernetes.io/pod-index": str(number)},
-        ownerReferences=[owner],
-    ) | {
-        "spec": {**written["spec"], "volumes": volumes, "schedulerName": "default-scheduler", "nodeName": on},
-        "status": {"phase": "Running"},
-    }
+    made = owned_pod(workload, f"db-{number}", on, **{"apps.kubernetes.io/pod-index": str(number)})
+    made["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-db-{number}"}}]
+    return made
 
 
 def standing(replicas: int, *further: Object, **settings: Any) -> kplan.Planner:
     """Return a cluster in which the pods of the set run on n0, n1, …, each with a local volume there."""
-    workload = database(replicas)
-    workload["spec"].update(settings)
+    workload = database(replicas, **settings)
     objects = [*(node(name, "8") for name in NODES), storage_class("local"), workload]
     objects += [pod_of(workload, number, NODES[number % 3]) for number in range(replicas)]
     for number in range(replicas):
@@ -122,13 +102,12 @@ def test_a_set_comes_no_further_than_a_pod_that_it_once_took_over_without_its_cl
     assert nodes_of(change) == {"db-0": "n0"}
 
 
-def test_claims_that_are_deleted_with_their_pods_leave_volumes_that_nobody_gets() -> None:
-    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
-    cluster = standing(3, volume("spare", "n0"), persistentVolumeClaimRetentionPolicy=policy)
-    small, large = database(2), database(3)
-    for workload in (small, large):
-        workload["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
+DELETING = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Retain"}}
 
+
+def test_claims_that_are_deleted_with_their_pods_leave_volumes_that_nobody_gets() -> None:
+    cluster = standing(3, volume("spare", "n0"), **DELETING)
+    small, large = database(2, **DELETING), database(3, **DELETING)
     assert "data-db-2" not in claims_of(cluster.roll_out([small]))
     again = cluster.roll_out([small, large])
     assert claims_of(again)["data-db-2"] == "spare"
@@ -163,25 +142,15 @@ def test_a_claim_that_is_being_deleted_stays_while_another_pod_uses_it() -> None
     [
         ({"kind": "StatefulSet", "name": "db", "uid": "s-db", "controller": True}, True),
         ({"kind": "StatefulSet", "name": "db", "uid": "of an older set", "controller": True}, False),
-        ({"kind": "Pod", "name": "db-2", "uid": "p-db-2", "controller": True}, True),
+        ({"kind": "Pod", "name": "db-2", "uid": "db-2", "controller": True}, True),
         ({"kind": "Backup", "name": "b", "uid": "b", "controller": True}, False),
         ({"kind": "Backup", "name": "b", "uid": "b"}, True),
     ],
 )
 def test_claims_with_another_controller_are_left_alone(owner: Object, is_deleted: bool) -> None:
-    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
     owned = claim("data-db-2", "pv2")
     owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", **owner}]
-    workload, small = database(3), database(2)
-    for version in (workload, small):
-        version["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
-    volumes = [volume(f"pv{number}", NODES[number], bound_to=f"data-db-{number}") for number in range(3)]
-    claims = [*(claim(f"data-db-{number}", f"pv{number}") for number in range(2)), owned]
-    pods = [pod_of(workload, number, NODES[number]) for number in range(3)]
-    objects = [*(node(name, "8") for name in NODES), storage_class("local"), workload, *pods, *volumes, *claims]
-
-    change = planner_of(objects).roll_out([small])
-
+    change = standing(3, **DELETING).changed(with_=[owned]).roll_out([database(2, **DELETING)])
     assert ("data-db-2" not in claims_of(change)) is is_deleted
 
 
@@ -211,45 +180,28 @@ def test_a_class_that_binds_at_once_prefers_few_access_modes_to_a_small_volume()
 def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
     def driver(name: str, keys: list[str]) -> Object:
         drivers = [{"name": "csi.example.com", "nodeID": name, "topologyKeys": keys}]
-        metadata = {"name": name, "uid": name}
-        return head("CSINode", **metadata) | {"spec": {"drivers": drivers}}
+        return head("CSINode", name=name, uid=name) | {"spec": {"drivers": drivers}}
 
     def second_pod(keys: list[str]) -> str | None:
         zones = {"n0": "a", "n1": "a", "n2": "b"}
         nodes = [node(name, "1", zone=zone) for name, zone in zones.items()]
         fast = storage_class("fast", provisioner="csi.example.com")
         objects = [*nodes, fast, *(driver(name, keys) for name in NODES)]
-        manifests = [
-            database(1, cpu="500m", storage_class="fast"),
-            database(0, storage_class="fast"),
-            filler("n0"),
-            database(1, storage_class="fast"),
-        ]
+        one, none = database(1, storage_class="fast"), database(0, storage_class="fast")
         cluster = planner_of(*objects, filler("n1"), filler("n2"))
-        change = cluster.roll_out([manifests[0]])
-        assert nodes_of(change)["db-0"] == "n0"
-        change = cluster.roll_out(manifests)
-        return nodes_of(change)["db-0"]
+        assert nodes_of(cluster.roll_out([one]))["db-0"] == "n0"
+        return nodes_of(cluster.roll_out([one, none, filler("n0"), one]))["db-0"]
 
     def filler(on: str) -> Object:
-        container = {"name": "c", "image": "a", "resources": {"requests": {"cpu": "400m" if on != "n0" else "800m"}}}
-        spec = {"nodeName": on, "containers": [container]}
-        return head("Pod", name=f"fill-{on}", namespace="default", uid=f"fill-{on}") | {
-            "spec": spec,
-            "status": {"phase": "Running"},
-        }
+        return pod(f"fill-{on}", on, cpu="400m" if on != "n0" else "800m")
 
     assert second_pod(["zone"]) == "n1"
     assert second_pod([]) in ("n1", "n2")
 
 
 def test_what_the_api_server_says_about_a_claim_stops_the_pod() -> None:
-    quota = head("ResourceQuota", name="few", namespace="default") | {
-        "spec": {"hard": {"persistentvolumeclaims": "1"}},
-        "status": {"hard": {"persistentvolumeclaims": "1"}, "used": {"persistentvolumeclaims": "1"}},
-    }
-    change = standing(1, volume("spare", "n2"), quota).roll_out([database(2)])
-
+    full = quota("few", "1", persistentvolumeclaims="1")
+    change = standing(1, volume("spare", "n2"), full).roll_out([database(2)])
     assert change.workloads[0].state is WorkloadState.STUCK
     assert change.workloads[0].because == (
         'failed to create PVC data-db-1: persistentvolumeclaims "data-db-1" is forbidden: exceeded quota: few,'

@@ -12,15 +12,20 @@ from kplan.api.core import WorkloadCondition
 from kplan.api.workloads import JobStatus
 from kplan.course.simulation.updates import DIRECTIVES_GATE, RESOURCES_GATE, forbidden_changes
 from kplan.snapshot.own_file import save_snapshot
-from tests.objects import daemon_set, deployment, head, node, planner_of, running, stateful_set, template
+from tests.objects import (
+    daemon_set,
+    deployment,
+    head,
+    job,
+    node,
+    owned_by,
+    planner_of,
+    quota,
+    running,
+    stateful_set,
+)
 
 NODES = ["n1", "n2"]
-
-
-def job(**spec: Any) -> dict[str, Any]:
-    made = {**template("batch"), "metadata": {"labels": {"app": "batch"}}}
-    made["spec"] = {**made["spec"], "restartPolicy": "Never"}
-    return head("Job", name="batch", namespace="default") | {"spec": {"template": made, **spec}}
 
 
 def labels_of(change: Any) -> list[dict[str, str]]:
@@ -30,7 +35,7 @@ def labels_of(change: Any) -> list[dict[str, str]]:
 
 def test_a_job_that_selects_its_pods_itself_has_only_its_own_labels() -> None:
     planner = planner_of(node("n1", "8"))
-    own = job(manualSelector=True, selector={"matchLabels": {"app": "batch"}})
+    own = job("batch", manualSelector=True, selector={"matchLabels": {"app": "batch"}})
     assert labels_of(planner.roll_out([own])) == [{"app": "batch"}]
 
 
@@ -62,10 +67,6 @@ def test_rolling_never_still_makes_the_replicas_that_are_missing(tmp_path: Path)
     assert [workload.change for workload in found.workloads] == ["scale"]
     assert sum(step.event == "created" for step in found.steps) == 1
     assert not any(step.event == "deleted" for step in found.steps)
-
-
-def stateful(image: str) -> dict[str, Any]:
-    return stateful_set("db", 3, image)
 
 
 def test_going_back_to_what_was_before_keeps_the_pods_that_still_have_it() -> None:
@@ -116,7 +117,7 @@ def test_a_controller_without_the_gate_takes_a_stored_recreate_for_a_rolling_upd
 
 
 def test_a_revision_that_no_pod_has_is_told_about() -> None:
-    wanted = stateful("app:2")
+    wanted = stateful_set("db", 3, "app:2")
     wanted["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     live = {**wanted, "status": {"currentRevision": "db-a", "updateRevision": "db-b"}}
     change = planner_of(node("n1", "8"), live).roll_out([wanted])
@@ -124,15 +125,11 @@ def test_a_revision_that_no_pod_has_is_told_about() -> None:
     assert len(change.after) == 3
 
 
-def quota(**hard: str) -> dict[str, Any]:
-    return head("ResourceQuota", name="q", namespace="default") | {"spec": {"hard": hard}}
-
-
 def test_objects_that_come_with_workloads_are_judged_by_quotas() -> None:
     claim = head("PersistentVolumeClaim", name="data", namespace="default") | {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
-    base = planner_of(node("n1", "8"), quota(persistentvolumeclaims="0"))
+    base = planner_of(node("n1", "8"), quota("q", None, persistentvolumeclaims="0"))
     change = base.roll_out([claim, deployment("web", 1)])
     assert [(each.code, each.object) for each in change.warnings] == [("Refused", "PersistentVolumeClaim/default/data")]
     assert [each.node for each in change.after] == ["n1"]
@@ -153,16 +150,16 @@ def test_a_pod_that_stays_pending_can_be_asked_about() -> None:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"])
 def test_pods_of_a_workload_that_the_snapshot_does_not_hold_are_taken_over(kind: str) -> None:
-    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "u", "controller": True}
+    owners = owned_by(f"{kind}/web", "u")
     pods = [
-        {**each, "metadata": {**each["metadata"], "name": f"web-{index}", "ownerReferences": [owner]}}
+        {**each, "metadata": {**each["metadata"], "name": f"web-{index}", "ownerReferences": owners}}
         for index, each in enumerate(running(deployment("web", 2), NODES)[2:])
     ]
     made = {
         "ReplicaSet": {**deployment("web", 2), "kind": "ReplicaSet"},
         "StatefulSet": stateful_set("web", 2),
         "DaemonSet": daemon_set("web"),
-        "Job": {**job(parallelism=2, completions=2), "metadata": {"name": "web", "namespace": "default"}},
+        "Job": job("web", 2),
     }[kind]
     base = planner_of(*map(node, NODES), *pods)
 
@@ -193,7 +190,7 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
 
 
 def _indexed_job() -> dict[str, Any]:
-    return job(parallelism=2, completions=4, completionMode="Indexed") | {"status": {"active": 2}}
+    return job("batch", 2, completions=4, completionMode="Indexed") | {"status": {"active": 2}}
 
 
 @pytest.mark.parametrize(
