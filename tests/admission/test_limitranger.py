@@ -1,16 +1,8 @@
-from typing import Any
-
 import pytest
 
 from kplan.admission.limits import Rejection, check
 from kplan.api.core import LimitRange, PersistentVolumeClaim
 from kplan.api.decode import convert
-
-
-def limit_range(**item: Any) -> LimitRange:
-    return convert(
-        {"metadata": {"name": "l", "namespace": "d"}, "spec": {"limits": [{"type": "Container", **item}]}}, LimitRange
-    )
 
 
 def claim(storage: str) -> PersistentVolumeClaim:
@@ -33,7 +25,8 @@ def claim(storage: str) -> PersistentVolumeClaim:
     ],
 )
 def test_claims_are_held_against_bounds_too(storage: str, message: str) -> None:
-    bounds = limit_range(type="PersistentVolumeClaim", min={"storage": "1Gi"}, max={"storage": "5Gi"})
+    limit = {"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "5Gi"}}
+    bounds = convert({"metadata": {"name": "l", "namespace": "d"}, "spec": {"limits": [limit]}}, LimitRange)
     check(claim("2Gi"), [bounds])
     with pytest.raises(Rejection) as caught:
         check(claim(storage), [bounds])

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.live.resources import cluster_role
 from kplan.snapshot.redact import redact_snapshot
 from tests.objects import head
 
@@ -48,14 +47,6 @@ def test_a_node_pool_gets_the_defaults_of_its_crd() -> None:
     assert pool.metadata.annotations == {"karpenter.sh/nodepool-hash": "7"}, "annotations of others are not kept"
 
 
-def test_what_a_node_pool_says_stays() -> None:
-    disruption = {"consolidateAfter": "Never", "consolidationPolicy": "WhenEmpty", "budgets": []}
-    (pool,) = kplan.load_snapshot([node_pool(disruption=disruption)]).node_pools
-    assert pool.spec.disruption.consolidate_after == "Never"
-    assert pool.spec.disruption.consolidation_policy == "WhenEmpty"
-    assert pool.spec.disruption.budgets == ()
-
-
 @pytest.mark.parametrize("limits", [{"cpu": "many"}, {"nodes": "1e"}])
 def test_a_limit_that_is_no_quantity_is_refused(limits: dict[str, str]) -> None:
     with pytest.raises(kplan.SnapshotError, match=r"spec\.limits.*is not a quantity"):
@@ -73,10 +64,3 @@ def test_a_redacted_claim_still_belongs_to_its_node_and_pool() -> None:
     assert pool.spec.template.metadata.labels["team"] != "payments"
     assert pool.spec.template.spec.node_class_ref.name != "private"
     assert machine.metadata.annotations.do_not_disrupt == "true"
-
-
-def test_the_role_reads_them() -> None:
-    rules = {
-        (group, name) for rule in cluster_role()["rules"] for group in rule["apiGroups"] for name in rule["resources"]
-    }
-    assert {("karpenter.sh", "nodepools"), ("karpenter.sh", "nodeclaims"), ("karpenter.sh", "nodeoverlays")} <= rules

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.affinity import Taint, Toleration, is_comparison, tolerates, untolerated
+from kplan.api.affinity import Taint, Toleration, tolerates, untolerated
 
 TAINT = Taint(key="dedicated", value="ml", effect="NoSchedule")
 
@@ -25,11 +25,6 @@ CASES = {
 def test_tolerates(case: str) -> None:
     toleration, expected = CASES[case]
     assert tolerates(toleration, TAINT) is expected
-
-
-def test_comparison_is_recognised() -> None:
-    assert is_comparison(Toleration(operator="Lt"))
-    assert not is_comparison(Toleration(operator="Exists"))
 
 
 NUMBERS = ["0", "-1", "7", "10", "-0", "+7", "07", " 7", "7.0", "", "seven", str(2**63 - 1), str(2**63), str(-(2**63))]

@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from kplan.report.registry import FORMATS
 from kplan.snapshot.redact import KEPT
-from tests.cli.commands import written
+from tests.cli.commands import listed, written
 from tests.live.conftest import Start, _no_surroundings, start  # noqa: F401 - fixtures
 from tests.live.server import Answer, Cluster, Request, kubeconfig, status
 from tests.objects import node, pod
@@ -233,9 +233,7 @@ def hiding_cluster() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def cluster_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("canaries") / "cluster.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": hiding_cluster()}))
-    return path
+    return listed(tmp_path_factory.mktemp("canaries") / "cluster.json", *hiding_cluster())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ import typer.main
 
 from kplan.cli.help import examples_of
 from kplan.program.main import app
+from kplan.snapshot import load_snapshot
+from kplan.snapshot.own_file import encode_snapshot
 from tests.cli.commands import invoke
 from tests.commands.test_place import WEB
 from tests.recorded import sample
@@ -55,7 +57,7 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
     (tmp_path / "questions.yaml").write_text(f"{question}---\n{question}")
     for name in ("cluster.json.gz", "a.json", "b.json"):
         if name in example:
-            (tmp_path / name).write_bytes(_demo(name))
+            (tmp_path / name).write_bytes(encode_snapshot(load_snapshot("demo"), name))
     (tmp_path / "groups.yaml").write_text(GROUPS)
     (tmp_path / "checks.yaml").write_text("apiVersion: kplan/v1\nkind: Checks\nchecks: [{surge: all}]\n")
     for name in ("instance-types.json", "spot-prices.json"):
@@ -72,13 +74,6 @@ def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch:
 
     assert found.exit_code in (0, 1), found.stderr
     assert found.stdout
-
-
-def _demo(name: str) -> bytes:
-    from kplan.snapshot import load_snapshot
-    from kplan.snapshot.own_file import encode_snapshot
-
-    return encode_snapshot(load_snapshot("demo"), name)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

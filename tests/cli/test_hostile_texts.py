@@ -11,7 +11,7 @@ import yaml
 
 from tests.objects import node, pod
 
-from .commands import invoke
+from .commands import invoke, listed
 
 #: A line of its own, colour, a title, direction marks, invisible characters, commands of three CI systems.
 ODD = (
@@ -48,9 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"name": ODD, "persistentVolumeClaim": {"claimName": ODD}}])  # fmt: skip
     big = served(pod(f"big{ODD}", cpu="1000"), priority=10, schedulerName="default-scheduler")
     gated = served(pod("gated", cpu="1"), schedulingGates=[{"name": ODD}])
-    path = tmp_path_factory.mktemp("hostile") / "cluster.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, running, waiting, big, gated]}))
-    return path
+    return listed(tmp_path_factory.mktemp("hostile") / "cluster.json", *nodes, running, waiting, big, gated)
 
 
 @pytest.fixture

@@ -149,7 +149,6 @@ show no.json => no.json
 schema Nonsense => Nonsense
 config check => nothing to check
 snapshot show no.json => no.json
-plan -s '' --request-timeout soon => not a duration: 'soon'
 snapshot save x.txt -s /no/such/cluster.json => the name has no known extension
 completion tcsh => tcsh
 """

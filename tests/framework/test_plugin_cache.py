@@ -46,10 +46,6 @@ def top_is_100(_, scores):
     return 100 * scores // max(int(scores.max(initial=0)), 1)
 
 
-def n_pods(_, view):
-    return view.pod_count
-
-
 def plugins():
     return [
         plugin("Room", Scope.NODE, filter=by_room, score=lambda _, view: 50 - view.pod_count),
@@ -57,7 +53,7 @@ def plugins():
         plugin("Neighbour", Scope.CLUSTER, filter=by_neighbours, score=lambda _, view: view.pod_count * 7),
         plugin("Flat", Scope.NODE_OBJECT, score=lambda _, view: rows_of(view) * 0 + 4, normalize_score=top_is_100),
         plugin("Sloped", Scope.NODE_OBJECT, score=lambda _, view: rows_of(view) + 1, normalize_score=top_is_100),
-        plugin("Following", Scope.NODE, score=n_pods, normalize_score=top_is_100),
+        plugin("Following", Scope.NODE, score=lambda _, view: view.pod_count, normalize_score=top_is_100),
         plugin("Silent", Scope.NODE, pre_score=PreScoreResult.SKIP, score=lambda *_: pytest.fail("not to be asked")),
         plugin(
             "Moody",

@@ -56,10 +56,6 @@ def zones(*counts, more_nodes=()):
     )
 
 
-def ask(world, incoming, **args):
-    return filtered(plugin(world, **args), world.cycle(incoming), world.view())
-
-
 def test_invalid_selector_ends_the_cycle_with_upstreams_text():
     world = zones(0)
     bad = {"matchLabels": {"app": "-"}}
@@ -114,7 +110,9 @@ SERVICE = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector
 @given(neighbourhoods(max_terms=0), pods(is_spread=True))
 def test_filter_is_that_of_single_nodes(world, incoming):
     counts = SpreadCounts(incoming, world.plain, {})
-    assert ask(world, incoming) == [counts.filter(info) for info in counts.world.nodes.values()]
+    assert filtered(plugin(world), world.cycle(incoming), world.view()) == [
+        counts.filter(info) for info in counts.world.nodes.values()
+    ]
 
 
 @few

@@ -90,12 +90,9 @@ def test_scores_equal_those_of_each_node_on_its_own(world, names, fuller_is_bett
 
     scores = plugin.score(cycle, world.view()).tolist()
 
-    finding = plugin.finder.find(_claims(cycle))
+    claims = next(state.claims for state in cycle.states.values() if hasattr(state, "claims"))
+    finding = plugin.finder.find(claims)
     points = (lambda at: at) if fuller_is_better else (lambda at: 100 - at)
     for row, verdict in enumerate(verdicts):
         if verdict is None:
             assert scores[row] == expected(finding, world, row, points)
-
-
-def _claims(cycle):
-    return next(state.claims for state in cycle.states.values() if hasattr(state, "claims"))

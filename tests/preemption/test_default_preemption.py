@@ -227,11 +227,8 @@ def in_turn(*, covered, **options):
     return list(found["candidates"])
 
 
-def test_sampling_stops_with_two_candidates():
+def test_sampling_stops_with_two_candidates_of_which_one_violates_no_budget_where_there_is_one():
     assert in_turn(covered="", sampling="as-configured") == ["a", "b"]
-
-
-def test_sampling_goes_on_until_one_candidate_violates_no_budget_and_keeps_two_of_either_kind():
     assert in_turn(covered="abc", sampling="as-configured") == ["d", "a", "b"]
     assert in_turn(covered="a", sampling="as-configured") == ["b", "a"]
     assert in_turn(covered="abcd", sampling="as-configured") == ["a", "b"]

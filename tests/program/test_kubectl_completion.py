@@ -1,6 +1,5 @@
 """kubectl's protocol for completing what comes after a plugin's name."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import typer
 
 from kplan.program.completion import complete
 from kplan.program.main import app
+from tests.cli.commands import listed
 
 
 def offered(*words: str) -> tuple[list[str], int]:
@@ -70,8 +70,7 @@ def test_contexts_come_from_the_kubeconfig(tmp_path: Path, monkeypatch: pytest.M
 def test_names_that_a_shell_could_run_are_not_offered(tmp_path: Path) -> None:
     names = ["$(touch ran)", "`touch ran`", "a b", "a\tb", "a\n:1", "--as=admin", "sound"]
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in names]
-    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
-    assert offered("drain", "-s", str(tmp_path / "cluster.json"), "") == (["sound"], 0)
+    assert offered("drain", "-s", str(listed(tmp_path / "cluster.json", *nodes)), "") == (["sound"], 0)
 
 
 @pytest.mark.parametrize("words", [(), ("nonsense", ""), ("drain", "-s", "/no/such", ""), ("place", "--nonsense", "x")])

@@ -9,7 +9,7 @@ import pytest
 
 from kplan.report.blocks import Heading, Preformatted, Table
 from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, listed
 from tests.objects import node, pod
 from tests.report.github import calls, tags
 
@@ -83,9 +83,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
         spec = {"replicas": 3, "selector": {"matchLabels": {"app": text}}, "template": template}
         metadata = {"name": text, "namespace": "default", "uid": f"d{text}"}
         items.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
-    path = tmp_path_factory.mktemp("calls") / "cluster.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
+    return listed(tmp_path_factory.mktemp("calls") / "cluster.json", *items)
 
 
 def check(page: str) -> None:

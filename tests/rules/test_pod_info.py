@@ -89,10 +89,6 @@ def test_pods_with_resource_claims_are_of_a_shape_of_their_own():
     assert info({"uid": "a"}, spec).shape == info({"uid": "a"}, spec).shape
 
 
-def test_a_pod_without_a_priority_has_priority_zero():
-    assert (info().priority, info(spec={"priority": -5}).priority) == (0, -5)
-
-
 def test_a_pod_that_is_being_deleted_is_terminating():
     assert info({"deletionTimestamp": "2026-03-01T10:00:00Z"}).is_terminating
     assert not info().is_terminating

@@ -243,7 +243,7 @@ def test_what_is_kept_between_pods_never_changes_an_answer(nodes, steps, shares_
     world = DeviceWorld(made, *slices, classes=classes, claims=claims)
     placed = []
     for i, (_, leaves) in enumerate(steps):
-        current = [_document(world.claim(f"c{j}")) for j in range(len(steps))]
+        current = [msgspec.json.decode(msgspec.json.encode(world.claim(f"c{j}"))) for j in range(len(steps))]
         fresh = DeviceWorld(made, *slices, classes=classes, claims=current)
         incoming = pod(f"p{i}", f"c{i}")
 
@@ -259,7 +259,3 @@ def test_what_is_kept_between_pods_never_changes_an_answer(nodes, steps, shares_
         if leaves and placed:
             world.cluster.unbind(placed.pop())
             world.plugin.pre_enqueue(world.info(pod()))
-
-
-def _document(stored):
-    return msgspec.json.decode(msgspec.json.encode(stored))
