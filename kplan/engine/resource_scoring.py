@@ -193,7 +193,12 @@ class ResourceScoring:
             ]
             names = tuple(name for name, _ in counted)
             weights = tuple(weight for _, weight in counted)
-        capacities = nodes.derived(("capacities", names, weights), lambda: _capacities(nodes, names, weights))
+
+        def read() -> Capacities:
+            columns = [nodes.allocatable(name) for name in names]
+            return Capacities.of(np.asarray(columns, np.int64).reshape(len(names), len(nodes)), weights)
+
+        capacities = nodes.derived(("capacities", names, weights), read)
         wanted = tuple([amounts.get(name, 0) for name in names])
         devices: tuple[int, ...] = ()
         if self._device_resources:
@@ -252,11 +257,6 @@ class ScoredRequest(msgspec.Struct, frozen=True):
             allocatable[k] = np.where(by_devices, capacity, allocatable[k])
             allocated[k] = np.where(by_devices, in_use, allocated[k])
         return Capacities.of(allocatable, self.weights)
-
-
-def _capacities(nodes: NodeTable, names: Sequence[str], weights: Sequence[int]) -> Capacities:
-    columns = [nodes.allocatable(name) for name in names]
-    return Capacities.of(np.stack(columns) if columns else np.zeros((0, len(nodes)), np.int64), weights)
 
 
 MAX_CUSTOM_SCORE = 10  #: the highest score in a shape

@@ -169,7 +169,8 @@ class Framework:
             for pod in nominator.pods_for(row)
             if infos[pod].priority >= cycle.pod.priority
             and pod not in nominator.in_cycle
-            and not _is_same(infos[pod], cycle.pod)
+            and infos[pod] is not cycle.pod
+            and (not cycle.pod.uid or infos[pod].uid != cycle.pod.uid)  # pods that are in no API server have no UID
         ]
         return PodDelta.of(changes) if changes else None
 
@@ -297,8 +298,3 @@ class Framework:
             if not status.is_success:
                 return fwk.Status.error(f'running Permit plugin "{plugin.name}": {status.message}')
         return fwk.SUCCESS if waiting is None else fwk.Status(waiting.code, (*waiting.reasons, WAITS))
-
-
-def _is_same(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether two infos are of the same pod; pods that are in no API server have no UID."""
-    return pod is other or bool(pod.uid and pod.uid == other.uid)

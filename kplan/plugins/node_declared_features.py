@@ -85,13 +85,8 @@ def needed_features(pod: Pod) -> tuple[str, ...]:
 
 def declares(nodes: NodeTable, feature: str) -> BoolArray:
     """Return which nodes declare a feature, bool of shape (n_nodes,)."""
-
-    def column() -> BoolArray:
-        return np.fromiter(
-            (feature in known_features(node.status.declared_features) for node in nodes.nodes), np.bool_, len(nodes)
-        )
-
-    return nodes.derived(("declares", feature), column)
+    declared = (feature in known_features(node.status.declared_features) for node in nodes.nodes)
+    return nodes.derived(("declares", feature), lambda: np.fromiter(declared, np.bool_, len(nodes)))
 
 
 def known_features(declared: Sequence[str]) -> frozenset[str]:

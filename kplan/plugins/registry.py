@@ -21,9 +21,8 @@ import numpy as np
 
 from kplan.config.model import EXTENSION_POINTS, Profile
 from kplan.engine.verdicts import Verdicts
-from kplan.engine.view import NodeView
 from kplan.errors import KplanError, UsageError
-from kplan.framework.interface import CycleState, Handle, Plugin
+from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory
 from kplan.plugins.dynamic_resources.plugin import DynamicResources
 from kplan.plugins.gang_scheduling import GangScheduling
@@ -57,17 +56,14 @@ def guarded(plugin: PluginLike) -> PluginLike:
         return plugin
     methods = {method: _guard(plugin, method) for method in _METHODS if hasattr(plugin, method)}
     if _depth(plugin, "final_score") > min(_depth(plugin, "score"), _depth(plugin, "normalize_score")) >= 0:
-        methods["final_score"] = _score_in_two_steps  # the inherited one knows nothing of the plugin's own scores
+        # The inherited one knows nothing of the plugin's own scores.
+        methods["final_score"] = lambda own, cycle, nodes: own.normalize_score(cycle, own.score(cycle, nodes))
     return cast("PluginLike", type(plugin.__name__, (plugin,), {**methods, "is_out_of_tree": True}))
 
 
 def _depth(plugin: type, method: str) -> int:
     """Return how far above a class the one is that defines a method; -1 where none does."""
     return next((depth for depth, base in enumerate(plugin.__mro__) if method in vars(base)), -1)
-
-
-def _score_in_two_steps(plugin: Any, cycle: CycleState, nodes: NodeView) -> Any:
-    return plugin.normalize_score(cycle, plugin.score(cycle, nodes))
 
 
 def _guard(plugin: type, method: str) -> Any:

@@ -62,7 +62,12 @@ class Trials:
         self._plugins = [plugin for plugin in filters if plugin.name not in framework.pod_blind & known]
         self._order = [plugin.name for plugin in filters]
         view = ChangingView(framework.cluster, rows, positions, pods)
-        self._set(view, _with_nominated(framework, cycle, view))
+        extra, nominated = framework.nominated_changes(cycle, rows), None
+        if extra is not None:
+            is_nominated = np.zeros(len(rows), np.bool_)
+            is_nominated[extra.positions] = True
+            nominated = ChangingView(framework.cluster, rows, positions, pods, extra).narrowed(is_nominated)
+        self._set(view, nominated)
 
     def _set(self, view: ChangingView, nominated: ChangingView | None) -> None:
         self.view = view
@@ -131,16 +136,6 @@ class Trials:
         fresh = {plugin.name: plugin.filter(self._cycle, view) for plugin in self._plugins}
         where = self._outcome.positions(view.rows)
         return [(name, fresh[name] if name in fresh else first_run[name].at(where)) for name in self._order]
-
-
-def _with_nominated(framework: ProfileFilters, cycle: CycleState, view: ChangingView) -> ChangingView | None:
-    extra = framework.nominated_changes(cycle, view.rows)
-    if extra is None:
-        return None
-    is_nominated = np.zeros(len(view), np.bool_)
-    is_nominated[extra.positions] = True
-    whole = ChangingView(framework.cluster, view.rows, view.positions, view.pods, extra)
-    return whole.narrowed(is_nominated)
 
 
 class _Budget(msgspec.Struct, frozen=True):

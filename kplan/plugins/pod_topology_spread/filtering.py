@@ -160,13 +160,9 @@ class HardConstraint:
         n_slots = len(self.column.values) + 1
         self._absent = n_slots - 1
         self._pods = DomainCounts(cluster, constraint.base_match(pod.namespace), self.column.slots, n_slots, counted)
-        self._namespace = pod.namespace
+        # The pods that count when they are added or removed: upstream makes no exceptions here.
+        self._change_match = PodMatch(((frozenset((pod.namespace,)), constraint.selector),))
         self.self_match = int(constraint.selector.matches(pod.labels))
-
-    @cached_property
-    def _change_match(self) -> PodMatch:
-        """The pods that count when they are added or removed; upstream makes no exceptions here."""
-        return PodMatch(((frozenset((self._namespace,)), self.constraint.selector),))
 
     @cached_property
     def _is_domain(self) -> BoolArray:

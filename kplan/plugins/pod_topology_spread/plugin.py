@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from functools import cached_property
 from typing import ClassVar
 
 import msgspec
@@ -78,15 +77,12 @@ class SoftConstraint:
         if self.is_per_node:
             return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
         if nodes.rows is None and ignored is None:
-            return self._n_domains_of_all
+            n_values = len(self.column.values)
+            return n_values + (self._n_slots > n_values and not self._is_everywhere)
         slots = nodes.take(self.slots)
         is_domain = np.zeros(self._n_slots, np.bool_)
         is_domain[slots if ignored is None else slots[~ignored]] = True
         return int(np.count_nonzero(is_domain))
-
-    @cached_property
-    def _n_domains_of_all(self) -> int:
-        return len(self.column.values) + (self._n_slots > len(self.column.values) and not self._is_everywhere)
 
     def counts(self, nodes: NodeView) -> Int64Array:
         """Return the matching pods in the domain of each node of the view, int64 of shape (n_view,)."""
