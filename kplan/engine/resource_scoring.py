@@ -18,7 +18,6 @@ Upstream: plugins/helper/shape_score.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,15 +31,6 @@ from kplan.engine.view import NodeView
 from kplan.rules.resources import is_counted, is_scalar
 
 _MAX_FOLLOWED = 32  #: after more changes than this, converting all columns again is cheaper than following the changes
-
-
-class Amounts(NamedTuple):
-    """What a pod would make of some resources of all nodes."""
-
-    #: float64 array of shape (n_resources, n_nodes), exact where it is not negative; the next call overwrites it, and
-    #: the caller may, too
-    amounts: FloatArray
-    fits: bool  #: no resource would be exceeded on any node
 
 
 class AllocatedFloats:
@@ -91,8 +81,12 @@ class AllocatedFloats:
                 least_free[k] = min(least_free[k], free)
         self._position = len(log)
 
-    def with_pod(self, requests: Sequence[int]) -> Amounts | None:
-        """Return the amounts with a pod on every node, by its requests; None where float64 is not exact."""
+    def with_pod(self, requests: Sequence[int]) -> tuple[FloatArray, bool] | None:
+        """Return the amounts with a pod on every node, and whether none is exceeded; None where float64 is not exact.
+
+        float64 of shape (n_resources, n_nodes), exact where it is not negative; the next call overwrites it, and the
+        caller may, too.
+        """
         if self._position < len(self._cluster.log):
             self._follow()
         if not self._is_exact:
@@ -104,7 +98,7 @@ class AllocatedFloats:
                     return None
                 fits = False
             np.add(amounts, float(self._factor * request), out=with_pod)
-        return Amounts(self._with_pod, fits)
+        return self._with_pod, fits
 
 
 MAX_SETS = 16  #: how many sets of resources have columns of all nodes cached: eight bytes a node and resource each
@@ -159,13 +153,6 @@ class Capacities(msgspec.Struct, frozen=True):
         )
 
 
-class Allocation(NamedTuple):
-    """The resources that count for one pod on the nodes of a view."""
-
-    capacities: Capacities  #: allocatable amounts
-    allocated: Int64Array  #: int64 array of shape (n_resources, n_view), a copy that the caller may change
-
-
 class ResourceScoring:
     """The resources by which a plugin scores, in the order of its arguments.
 
@@ -217,7 +204,10 @@ class ScoredRequest(msgspec.Struct, frozen=True):
     devices: tuple[int, ...]  #: indices of the resources that a device class may provide
     keys: tuple[str, ...]  #: of the columns of pods that are counted
 
-    def on(self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False) -> Allocation:
+    def on(
+        self, nodes: NodeView, device_totals: DeviceTotals | None = None, *, with_pod: bool = False
+    ) -> tuple[Capacities, Int64Array]:
+        """Return the capacities of a view's nodes, and what is allocated, int64 of shape (n_resources, n_view), new."""
         allocated = np.empty((len(self.names), len(nodes)), np.int64)
         has_devices = bool(self.devices) and device_totals is not None
         for k, key in enumerate(self.keys):
@@ -230,7 +220,7 @@ class ScoredRequest(msgspec.Struct, frozen=True):
             capacities = self._with_devices(nodes, capacities, allocated, device_totals)
             if with_pod:
                 allocated += self.requests
-        return Allocation(capacities, allocated)
+        return capacities, allocated
 
     @property
     def requests(self) -> Int64Array:

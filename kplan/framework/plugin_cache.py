@@ -34,24 +34,20 @@ _REFRESH_SHARE = 4  #: when more than one node in four changed, all rows are com
 class CachedResults(msgspec.Struct):
     """Cached results of the plugins of an extension point, PreFilter or PreScore."""
 
-    results: dict[str, Any] = {}  #: plugin -> its result; a plugin without a key has none cached
-    states: dict[str, dict[type, Any]] = {}  #: plugin -> cycle state that it wrote
+    #: plugin -> its result, and the cycle state that it wrote; a plugin without a key has none cached
+    known: dict[str, tuple[Any, dict[type, Any]]] = {}
     per_cycle: Sequence[Any] | None = None  #: plugins that run in every cycle; None until `finish`
     skipped: frozenset[str] = frozenset()  #: plugins with a cached skip
     all_states: dict[type, Any] = {}  #: the states of all plugins together
 
-    def add(self, name: str, result: Any, states: dict[type, Any]) -> None:
-        self.results[name] = result
-        self.states[name] = states
-
     def finish(self, plugins: Sequence[fwk.Plugin]) -> None:
         """Note which plugins run in every cycle, once all have run and every cached result passes or skips."""
-        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.results]
-        self.skipped = frozenset(name for name, result in self.results.items() if result is not None)
-        self.all_states = {kind: state for states in self.states.values() for kind, state in states.items()}
+        self.per_cycle = [plugin for plugin in plugins if plugin.name not in self.known]
+        self.skipped = frozenset(name for name, (result, _) in self.known.items() if result is not None)
+        self.all_states = {kind: state for _, states in self.known.values() for kind, state in states.items()}
 
     def copy(self) -> CachedResults:
-        return replace(self, results=self.results.copy(), states=self.states.copy())
+        return replace(self, known=self.known.copy())
 
 
 class CachedVerdicts(msgspec.Struct):
@@ -285,7 +281,7 @@ class PluginCache:
         cached = entry.pre_filters
         if cached.per_cycle is None:
             return None
-        n_cached = len(cached.results)
+        n_cached = len(cached.known)
         cycle.states.update(cached.all_states)
         also_skipped: list[str] = []
         for plugin in cached.per_cycle:
@@ -297,7 +293,7 @@ class PluginCache:
                 return None
             also_skipped.append(plugin.name)
         outcome = PreFilterOutcome(skipped=cached.skipped.union(also_skipped) if also_skipped else cached.skipped)
-        if len(cached.results) > n_cached:
+        if len(cached.known) > n_cached:
             self._finish(cached)
         return outcome
 
@@ -305,11 +301,11 @@ class PluginCache:
         self, plugin: fwk.PreFilterPlugin, cycle: CycleState, entry: ShapeEntry
     ) -> fwk.PreFilterResult | None:
         name, cached = plugin.name, entry.pre_filters
-        if name in cached.results:
-            # Only now: a plugin that the loop does not reach has no state.
-            cycle.states.update(cached.states[name])
-            known: fwk.PreFilterResult | None = cached.results[name]
-            return known
+        if name in cached.known:
+            result: fwk.PreFilterResult | None
+            result, states = cached.known[name]
+            cycle.states.update(states)  # only now: a plugin that the loop does not reach has no state
+            return result
         n_known = len(cycle.states)
         result = plugin.pre_filter(cycle)
         if entry.keeps_own and (_is_cached(plugin) or (result is not None and result.skip and result.for_shape)):
@@ -317,9 +313,9 @@ class PluginCache:
         return result
 
     def _note(self, name: str, result: Any, states: dict[type, Any], own: CachedResults, common: CachedResults) -> None:
-        own.add(name, result, states)
+        own.known[name] = result, states
         if name in self._is_keyed:
-            common.add(name, result, states)
+            common.known[name] = result, states
 
     def finish_pre_filters(self, entry: ShapeEntry) -> None:
         """Note which plugins run in every cycle, once all have run."""
@@ -329,7 +325,7 @@ class PluginCache:
 
     def _finish(self, cached: CachedResults) -> None:
         # A result that rejects the pod or names nodes is not for later pods: the loop over all plugins has to run.
-        if all(result is None or result.skip for result in cached.results.values()):
+        if all(result is None or result.skip for result, _ in cached.known.values()):
             cached.finish(self._pre_filters)
 
     def verdicts(
@@ -371,7 +367,7 @@ class PluginCache:
         cached = entry.pre_scores
         cycle.states.update(cached.all_states)
         also_skipped: list[str] = []
-        n_cached = len(cached.results)
+        n_cached = len(cached.known)
         for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:
             n_known = len(cycle.states)
             result = plugin.pre_score(cycle, feasible)
@@ -384,7 +380,7 @@ class PluginCache:
         skipped = cached.skipped.union(also_skipped) if also_skipped else cached.skipped
         if cached.per_cycle is None:
             entry.common.pre_scores.finish(self._pre_scores)
-        if cached.per_cycle is None or len(cached.results) > n_cached:
+        if cached.per_cycle is None or len(cached.known) > n_cached:
             cached.finish(self._pre_scores)
         return skipped
 

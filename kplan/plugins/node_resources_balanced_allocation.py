@@ -104,9 +104,9 @@ class NodeResourcesBalancedAllocation:
             amounts = self._allocated.get(request.names, lambda: request.as_floats(cluster)).with_pod(request.amounts)
         if amounts is None:
             return self._balance(request, nodes, with_pod=True).astype(np.int16)
-        shares = amounts.amounts
+        shares, fits = amounts
         shares /= request.capacities.divisor
-        if not amounts.fits:
+        if not fits:
             np.minimum(shares, 1.0, out=shares)
         return _evenness_of_pairs(shares[0], shares[1]).astype(np.int16)
 

@@ -163,8 +163,8 @@ class NodeResourcesFit:
         hundredfold = floats.with_pod(request.amounts)
         if hundredfold is None:
             return None
-        percent = hundredfold.amounts
-        if not hundredfold.fits:
+        percent, fits = hundredfold
+        if not fits:
             np.maximum(percent, 0, out=percent)
         percent /= request.capacities.divisor
         if request.capacities.is_weighted or len(percent) > _MAX_NARROW:

@@ -68,8 +68,9 @@ def test_amounts_with_a_pod_are_those_of_whole_numbers(most_followed, scale, n_n
             found = floats.with_pod(requests)
 
             assert found is not None
-            assert found.amounts.tolist() == (with_pod if scale is None else scale * (allocatable - with_pod)).tolist()
-            assert (not found.fits) or (with_pod <= allocatable).all()
+            amounts, fits = found
+            assert amounts.tolist() == (with_pod if scale is None else scale * (allocatable - with_pod)).tolist()
+            assert (not fits) or (with_pod <= allocatable).all()
 
 
 @pytest.mark.parametrize(
