@@ -212,15 +212,13 @@ class Decoded(msgspec.Struct):
 
 def decode_object(content: dict[str, Any], struct: str) -> Decoded:
     """Decode an object of a struct such as ``V1Pod``; faults come in the order of the text."""
-    decoded = Decoded({})
-    reader = _Reader(decoded.faults)
-    decoded.content = reader.struct(content, struct, "", "")
-    return decoded
+    reader = _Reader()
+    return Decoded(reader.struct(content, struct, "", ""), reader.faults)
 
 
 class _Reader:
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
 
     def struct(self, content: dict[Any, Any], struct: str, path: str, plain: str) -> dict[str, Any]:
         """Decode an object; `plain` is its path without indices, as Go's messages have it."""
@@ -232,12 +230,13 @@ class _Reader:
             field = known.get(name)
             if field is None:
                 near = difflib.get_close_matches(name[:100], known, n=1)
-                self._faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, hint=near[0] if near else ""))
+                self.faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, hint=near[0] if near else ""))
                 continue
             holder = _table().embedded.get(f"{go}.{name}")  # the embedded struct that holds the field in Go
             below = f"{holder}.{name}" if holder else name
             item = self.value(value, field, at, f"{plain}.{below}" if plain else below, struct)
-            if item is not None and (item or field.is_always_written or _is_stored_empty(field)):
+            keeps_empty = field.is_pointer or (not field.outer and (field.is_struct or field.kind in "qxo"))
+            if item is not None and (item or field.is_always_written or keeps_empty):
                 read[name] = item
         for name, field in known.items():
             if field.is_always_written and field.is_struct and name not in read:
@@ -299,7 +298,7 @@ class _Reader:
         try:
             exact = parse(text if isinstance(value, str | int | float) else "")
         except InvalidQuantity as error:
-            self._faults.append(Fault(path, str(error), is_quantity=True))
+            self.faults.append(Fault(path, str(error), is_quantity=True))
             return None
         return str(exact)
 
@@ -309,7 +308,7 @@ class _Reader:
             return None
         text = value if isinstance(value, str) else _key(value)
         if problem := time_problem(text):
-            self._faults.append(Fault(path, problem))
+            self.faults.append(Fault(path, problem))
             return None
         return text
 
@@ -323,12 +322,7 @@ class _Reader:
 
     def _refuse(self, kind: str, of_type: str, path: str, plain: str, owner: str) -> None:
         words = f"json: cannot unmarshal {kind} into Go struct field {go_name(owner)}.{plain} of type {of_type}"
-        self._faults.append(Fault(path, words))
-
-
-def _is_stored_empty(field: Field) -> bool:
-    """Tell whether an empty value is stored: that of a pointer to a scalar, or an empty object."""
-    return field.is_pointer or (field.is_struct and not field.outer) or (field.kind in "qxo" and not field.outer)
+        self.faults.append(Fault(path, words))
 
 
 def _zero(field: Field) -> Any:

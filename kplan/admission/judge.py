@@ -126,20 +126,16 @@ def _ways(struct: str) -> tuple[tuple[str, str], ...]:
 def _pod_spec(spec: Object) -> None:
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    _round_up(spec.get("overhead", {}))
+    _round_up(spec, "overhead")
 
 
-def _round_up(amounts: dict[str, str]) -> None:
-    """Round amounts up to a thousandth (upstream SetDefaults_ResourceList)."""
-    for name, amount in amounts.items():
-        exact = parse(amount)
-        if exact.nanos % _NANOS_PER_MILLI:
-            amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
-
-
-def _resources(resources: Object) -> None:
-    for side in ("limits", "requests"):
-        _round_up(resources.get(side, {}))
+def _round_up(holder: Object, *fields: str) -> None:
+    """Round the amounts in some fields up to a thousandth (upstream SetDefaults_ResourceList)."""
+    for amounts in (holder.get(field, {}) for field in fields):
+        for name, amount in amounts.items():
+            exact = parse(amount)
+            if exact.nanos % _NANOS_PER_MILLI:
+                amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
 
 
 def _pulled(image: str, policy: str) -> Callable[[Object], None]:
@@ -180,10 +176,10 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "V1EphemeralContainer": _pulled("image", "imagePullPolicy"),
     "V1ImageVolumeSource": _pulled("reference", "pullPolicy"),
     "V1PodSpec": _pod_spec,
-    "V1ResourceRequirements": _resources,
+    "V1ResourceRequirements": lambda resources: _round_up(resources, "limits", "requests"),
     "V1StatefulSetUpdateStrategy": _stateful_strategy,
     "V1Volume": lambda volume: None if volume.keys() - {"name"} else volume.update(emptyDir={}),
-    "V1VolumeResourceRequirements": _resources,
+    "V1VolumeResourceRequirements": lambda resources: _round_up(resources, "limits", "requests"),
 }
 
 
@@ -231,16 +227,12 @@ def _default_pod_resources(spec: Object, resources: Object) -> None:
     limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
     if limits or requests:
         totals = core.plain_totals(spec, "limits").items()
-        pages = {
-            name: str(total) for name, total in totals if name.startswith(core.HUGE_PAGES) and name not in requests
-        }
+        pages = {key: str(total) for key, total in totals if key.startswith(core.HUGE_PAGES) and key not in requests}
         limits = {**pages, **limits}
     if limits:
         totals = core.plain_totals(spec, "requests").items()
         summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
-        limited = {
-            name: amount for name, amount in limits.items() if name in summed or core.is_pod_level_resource(name)
-        }
+        limited = {name: limits[name] for name in limits if name in summed or core.is_pod_level_resource(name)}
         requests = {**limited, **summed, **requests}
     for side, amounts in (("limits", limits), ("requests", requests)):
         if amounts:

@@ -45,20 +45,6 @@ _SECRETS = (
 """The paths of the names of secrets in the spec of a pod (upstream VisitPodSecretNames)."""
 
 
-def mirror_problem(pod: Object) -> str:
-    """Return why a mirror pod, by which a kubelet shows a static pod, is forbidden; "" for other pods."""
-    if _MIRROR not in pod.get("metadata", {}).get("annotations", {}):
-        return ""
-    spec = pod.get("spec", {})
-    if spec.get("serviceAccountName") or spec.get("serviceAccount"):
-        return "a mirror pod may not reference service accounts"
-    if any(any(reached(spec, path)) for path in _SECRETS):
-        return "a mirror pod may not reference secrets"
-    if next(reached(spec, "volumes.projected.sources.serviceAccountToken"), None) is not None:
-        return "a mirror pod may not use ServiceAccountToken volume projections"
-    return ""
-
-
 def add_service_account(pod: Object) -> None:
     """Add the default account to a pod, and a token volume unless it opts out; mirror pods stay unchanged."""
     spec = pod["spec"]
@@ -68,10 +54,9 @@ def add_service_account(pod: Object) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     if spec.get("automountServiceAccountToken") is False:
         return
-    containers = [*spec.get("initContainers", []), *spec.get("containers", [])]
     without = [
         container
-        for container in containers
+        for container in (*spec.get("initContainers", []), *spec.get("containers", []))
         if all(mount.get("mountPath") != _PATH for mount in container.get("volumeMounts", []))
     ]
     if not without:
@@ -240,8 +225,7 @@ def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
     complete(obj["spec"], "V1PodSpec")
-    for _ in _finish(obj, minor):
-        pass
+    list(_finish(obj, minor))
     return obj
 
 
@@ -276,23 +260,15 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
 
 def _merge_label_keys(obj: Object, minor: int) -> None:
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
-    for path in _TERM_PATHS:
-        for term in reached(spec, path):
-            _merge(term, labels)
+    terms = [term for path in _TERM_PATHS for term in reached(spec, path)]
     if is_on("MatchLabelKeysInPodTopologySpreadSelectorMerge", minor):
-        for constraint in spec.get("topologySpreadConstraints", []):
-            _merge(constraint, labels)
-
-
-def _merge(term: Object, labels: dict[str, str]) -> None:
-    selector = term.get("labelSelector")
-    if selector is None:
-        return
-    for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
-        for key in term.get(name, []):
-            if key in labels:
-                expression = {"key": key, "operator": operator, "values": [labels[key]]}
-                selector.setdefault("matchExpressions", []).append(expression)
+        terms += spec.get("topologySpreadConstraints", [])
+    for term in terms:
+        for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in term.get(name, []) if "labelSelector" in term else ():
+                if key in labels:
+                    expression = {"key": key, "operator": operator, "values": [labels[key]]}
+                    term["labelSelector"].setdefault("matchExpressions", []).append(expression)
 
 
 def changes_between(before: Any, after: Any, source: str, path: str = "") -> Iterator[FilledField]:
@@ -369,18 +345,25 @@ class WholeTemplate:
     def __init__(self, template: dict[str, Any]) -> None:
         self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before the first check
         self._template = template
+        self._spec: Object = template.get("spec", {})
+        self._is_mirror = _MIRROR in template.get("metadata", {}).get("annotations", {})
         self._forbidden: dict[Policy, str] = {}
 
     def unaccountable(self) -> str:
-        """Return why its pods are forbidden as mirror pods; "" where they are not."""
-        return mirror_problem(self._template)
+        """Return why its mirror pods, by which kubelets show static pods, are forbidden; "" where they are not."""
+        what = ""
+        if next(reached(self._spec, "volumes.projected.sources.serviceAccountToken"), None) is not None:
+            what = "use ServiceAccountToken volume projections"
+        if any(any(reached(self._spec, path)) for path in _SECRETS):
+            what = "reference secrets"
+        if self._spec.get("serviceAccountName") or self._spec.get("serviceAccount"):
+            what = "reference service accounts"
+        return f"a mirror pod may not {what}" if what and self._is_mirror else ""
 
     def account(self) -> str:
         """Return the name of the service account of its pods; "" for mirror pods, which this plugin leaves alone."""
-        if _MIRROR in self._template.get("metadata", {}).get("annotations", {}):
-            return ""
-        spec = self._template.get("spec", {})
-        return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")
+        own = self._spec.get("serviceAccountName") or self._spec.get("serviceAccount") or "default"
+        return "" if self._is_mirror else str(own)
 
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
         """Return the API server's answer to an invalid pod after admission; "" where it is valid."""

@@ -9,7 +9,7 @@ from shlex import quote
 from msgspec import UNSET
 
 from kplan.api.quantity import count, listing, readable
-from kplan.facts import QuotaRaise, RefusedPods
+from kplan.facts import MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
@@ -128,11 +128,13 @@ def _container(container: ContainerHealth) -> str:
             return f"Init: container {container.name} runs"
         probe = "its readiness probe fails" if container.has_started else "its startup probe has not passed"
         return f"container {container.name} runs, but {probe}{_history(container)}"
-    lacks, missing = container.lacks, ""
-    if lacks is not UNSET:
-        meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
-        missing = f", there is no {lacks.kind} {lacks.name}{meant}"
+    missing = "" if container.lacks is UNSET else f", {_lack(container.lacks)}"
     return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}{missing}"
+
+
+def _lack(lacks: MissingName) -> str:
+    meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
+    return f"there is no {lacks.kind} {lacks.name}{meant}"
 
 
 def _history(container: ContainerHealth) -> str:
@@ -349,9 +351,8 @@ def refusal_text(refused: RefusedPods) -> str:
     if refused.uses:
         uses = [f"{use.resource} {readable(use.used)} of {readable(use.hard)} used" for use in refused.uses]
         return f"{refused.by} {listing(uses)}{_raise_text(refused)}"
-    if (lacks := refused.lacks) is not UNSET:
-        meant = f" (did you mean {lacks.nearest}?)" if lacks.nearest else ": create it, or name another one"
-        return f"there is no {lacks.kind} {lacks.name}{meant}"
+    if refused.lacks is not UNSET:
+        return _lack(refused.lacks)
     if refused.by and refused.message:
         name = refused.by.rpartition("/")[2]
         return f"{refused.by} refuses them: {refused.message.rstrip('.').removeprefix(f'failed quota: {name}: ')}"

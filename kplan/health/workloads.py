@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod, WorkloadCondition
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
@@ -272,13 +273,8 @@ def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[
 
 def _meant_for(pod: Pod) -> str:
     """Return the node that a daemon pod without one is meant for."""
-    affinity = pod.spec.affinity
-    required = (
-        affinity
-        and affinity.node_affinity
-        and (affinity.node_affinity.required_during_scheduling_ignored_during_execution)
-    )
-    terms = required.node_selector_terms if required else ()
+    required = required_node_affinity(pod.spec.affinity)
+    terms = () if required is None else required.node_selector_terms
     names = [field.values for term in terms for field in term.match_fields if field.key == "metadata.name"]
     return names[0][0] if names and names[0] else ""
 

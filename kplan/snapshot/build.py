@@ -43,22 +43,19 @@ class Amount(NamedTuple):
     quantity: QuantityLike
 
 
-def amounts_of(obj: msgspec.Struct) -> Iterator[Amount]:
-    return _amounts(obj, "$", "")
-
-
-def _amounts(value: Any, path: str, name: str) -> Iterator[Amount]:
+def amounts_of(value: Any, path: str = "$", name: str = "") -> Iterator[Amount]:
+    """Yield the quantities in an object, or in a part of it at a path; a map has their names."""
     if isinstance(value, msgspec.Struct):
         for attribute, json_name in _fields(type(value)):
             item = getattr(value, attribute)
             if item is not None and item is not msgspec.UNSET:
-                yield from _amounts(item, f"{path}.{json_name}", name)
+                yield from amounts_of(item, f"{path}.{json_name}", name)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _amounts(item, f"{path}.{key}" if key.isalnum() else f"{path}[{key!r}]", key)
+            yield from amounts_of(item, f"{path}.{key}" if key.isalnum() else f"{path}[{key!r}]", key)
     elif isinstance(value, tuple):
         for index, item in enumerate(value):
-            yield from _amounts(item, f"{path}[{index}]", name)
+            yield from amounts_of(item, f"{path}[{index}]", name)
     else:
         yield Amount(path, name, value)
 

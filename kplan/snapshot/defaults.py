@@ -136,18 +136,12 @@ def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements)
     limits = _round_up(resources.limits)
     requests = _round_up(resources.requests)
     if limits or requests:
-        totals = container_totals(spec, LIMITS)
-        limits = {
-            **{
-                name: str(total)
-                for name, total in totals.items()
-                if name.startswith(HUGE_PAGES) and name not in requests
-            },
-            **limits,
-        }
+        totals = container_totals(spec, LIMITS).items()
+        pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
+        limits = {**pages, **limits}
     if limits:
-        totals = container_totals(spec, REQUESTS)
-        from_containers = {name: str(total) for name, total in totals.items() if name in {"cpu", "memory"}}
+        totals = container_totals(spec, REQUESTS).items()
+        from_containers = {name: str(total) for name, total in totals if name in {"cpu", "memory"}}
         from_limits = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
         requests = {**from_limits, **from_containers, **requests}
     return replace(resources, limits=limits, requests=requests)

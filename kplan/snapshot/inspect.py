@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api import core, resource, storage
+from kplan.api import core, resource
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE, metadata_of
 from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
 from kplan.api.names import object_name
@@ -178,11 +178,6 @@ def _of_volume(volume: core.PersistentVolume) -> Iterator[_Reference]:
         yield "PersistentVolumeClaim", volume.spec.claim_ref.namespace, volume.spec.claim_ref.name
 
 
-def _of_attachment(attachment: storage.VolumeAttachment) -> Iterator[_Reference]:
-    yield "Node", "", attachment.spec.node_name
-    yield "PersistentVolume", "", attachment.spec.source.persistent_volume_name or ""
-
-
 def _of_resource_claim(claim: resource.ResourceClaim) -> Iterator[_Reference]:
     for request in claim.spec.devices.requests:
         exactly = () if request.exactly is None else (request.exactly,)
@@ -196,7 +191,10 @@ _REFERENCES: dict[str, Callable[[Any], Iterable[_Reference]]] = {
     "persistent_volume_claims": _of_claim,
     "persistent_volumes": _of_volume,
     "csi_nodes": lambda csi_node: [("Node", "", csi_node.metadata.name)],
-    "volume_attachments": _of_attachment,
+    "volume_attachments": lambda attachment: [
+        ("Node", "", attachment.spec.node_name),
+        ("PersistentVolume", "", attachment.spec.source.persistent_volume_name or ""),
+    ],
     "resource_slices": lambda part: [("Node", "", part.spec.node_name or "")],
     "resource_claims": _of_resource_claim,
 }

@@ -7,6 +7,7 @@ snapshot files are complete already.
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import re
 import zlib
@@ -29,7 +30,7 @@ from kplan.reading.items import Item, NotInPieces, Run, is_too_large, read_items
 from kplan.snapshot import own_file
 from kplan.snapshot.build import TIME_HINT, QuantityCheck, SnapshotBuilder, is_time, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete
-from kplan.snapshot.model import LIVE, Snapshot, Warning  # noqa: A004 - the contract's word
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
 DEMO = "demo"  #: the name of the cluster that ships inside the package
 _DEMO_FILE = Path(__file__).with_name("demo.json")
@@ -134,7 +135,7 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
         for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
             loader.take_mapping(dict(obj), f"$[{index}]")
             loader.note_like(str(obj.get("apiVersion")), str(obj.get("kind")), dict(obj))
-    return loader.loaded()
+    return LoadedObjects(loader.builder.objects(), loader.whole, loader.likes)
 
 
 _WHOLE = frozenset({*POD_MAKERS, "ControllerRevision", "Service"} - {"CronJob"})
@@ -159,9 +160,9 @@ class _Loader:
         self._skipped: Counter[str] = Counter()
         self._unread: Counter[tuple[str, str]] = Counter()
         self._metadata = own_file.SnapshotMetadata()
-        self._whole: dict[str, msgspec.Raw | dict[str, Any]] = {}
+        self.whole: dict[str, msgspec.Raw | dict[str, Any]] = {}  #: as `Snapshot.whole`
         self.notes: list[Problem] = []  #: about files that are passed over
-        self._likes: dict[str, str] = {}
+        self.likes: dict[str, str] = {}  #: as `LoadedObjects.likes`
 
     def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
         n_taken = 0
@@ -195,8 +196,12 @@ class _Loader:
 
         Those of a file of kplan's own have all defaults, and nothing that scheduling does not read.
         """
-        kind = self._kind(run.api_version, run.kind, len(run.contents))
+        kind = kind_of(run.api_version, run.kind)
         if kind is None:
+            self._skipped[run.kind] += len(run.contents)
+            return
+        if not kind.reads(run.api_version):
+            self._unread[run.api_version, run.kind] += len(run.contents)
             return
         if objects := decode_sound(run.contents, kind.type):
             self._add(objects, run, kind, is_own=is_own)
@@ -228,16 +233,7 @@ class _Loader:
             for obj, content in zip(objects, run.contents, strict=True):
                 # With all its fields: a manifest may change any of them.
                 key = object_name(kind.name, obj.metadata.namespace or DEFAULT_NAMESPACE, obj.metadata.name)
-                self._whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
-
-    def _kind(self, api_version: str, name: str, n_objects: int) -> Kind | None:
-        kind = kind_of(api_version, name)
-        if kind is None:
-            self._skipped[name] += n_objects
-        elif not kind.reads(api_version):
-            self._unread[api_version, name] += n_objects
-            return None
-        return kind
+                self.whole[key] = content.copy() if isinstance(content, msgspec.Raw) else content
 
     def _take_own(self, item: Item) -> None:
         """Read a snapshot file of kplan: lists by kind."""
@@ -274,7 +270,6 @@ class _Loader:
                 self._take(Run(item.origin, path, kind.api_version, kind.name, few, first), is_own=True)
 
     def finish(self, source: str) -> Snapshot:
-        metadata = self._metadata
         unread = (
             Warning("UnreadVersion", kind, f"{count} of {api_version} left out; kplan does not read that version")
             for (api_version, kind), count in sorted(self._unread.items())
@@ -283,16 +278,11 @@ class _Loader:
             Warning("EmptyFile", note.path, f"{note.message}, and was passed over: was it meant to hold objects?")
             for note in self.notes
         )
-        about = Snapshot(
+        about = dataclasses.replace(
+            own_file.read_metadata(self._metadata),
             source=source,
-            from_server=metadata.source.startswith(LIVE),
-            taken_at=metadata.taken_at,
-            server_version=metadata.server_version,
-            missing=own_file.missing_of(metadata),
-            whole=self._whole,
-            unredacted=metadata.unredacted,
-            changes=own_file.changes_of(metadata),
-            skipped=dict(sorted((Counter(metadata.skipped) + self._skipped).items())),
+            whole=self.whole,
+            skipped=dict(sorted((Counter(self._metadata.skipped) + self._skipped).items())),
             warnings=(*unread, *passed_over),
         )
         return self.builder.finish(about)
@@ -310,11 +300,7 @@ class _Loader:
             return  # decoding the node reports the problem
         model = read.metadata.annotations.get(LIKE)
         if model:
-            self._likes[read.metadata.name] = model
-
-    def loaded(self) -> LoadedObjects:
-        """Return the objects; raises SnapshotError with all problems."""
-        return LoadedObjects(self.builder.objects(), self._whole, self._likes)
+            self.likes[read.metadata.name] = model
 
 
 def _version_problems(document: own_file.SnapshotDocument) -> list[Problem]:

@@ -78,7 +78,8 @@ def lean(obj: S) -> S:
         changes["metadata"] = replace(metadata, **changed)
     if isinstance(obj, core.Pod):
         if volumes := obj.spec.volumes:
-            reduced = tuple(filter(_has_source, volumes))
+            # Projected volumes and the like have no source that storage plugins know.
+            reduced = tuple(volume for volume in volumes if astuple(volume).count(None) < _N_SOURCES)
             if len(reduced) < len(volumes):
                 changes["spec"] = replace(obj.spec, volumes=reduced)
         status = obj.status
@@ -134,11 +135,6 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
     return changes
 
 
-def _has_source(volume: Volume) -> bool:
-    """Tell whether a volume has a known source; projected volumes and the like have none."""
-    return astuple(volume).count(None) < _N_SOURCES
-
-
 def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
     status = pod.status
     changes: dict[str, object] = {}
@@ -156,8 +152,6 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
             changes["conditions"] = conditions
     if status.message and (message := short_resource(status.message)) != status.message:
         changes["message"] = message
-    if not status.container_statuses and not status.init_container_statuses:
-        return changes
     for field, containers in (
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),
@@ -320,17 +314,21 @@ def field_name(kind: Kind) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def missing_of(metadata: SnapshotMetadata) -> tuple[MissingKind, ...]:
-    return tuple(MissingKind(e.resource, e.reason, e.blinds, e.namespaces or UNSET) for e in metadata.missing)
-
-
-def changes_of(metadata: SnapshotMetadata) -> tuple[ClusterChange, ...]:
-    """Return what was changed on paper before the snapshot was saved, without unknown changes."""
-    return tuple(
-        ClusterChange(change=word, what=entry.what, count=max(entry.count, 0), objects=entry.objects)
-        for entry in metadata.changes
-        for word in CHANGES
-        if word == entry.change
+def read_metadata(metadata: SnapshotMetadata) -> Snapshot:
+    """Return what a file says of a snapshot besides its objects, without changes on paper that are not known."""
+    return Snapshot(
+        from_server=metadata.source.startswith(LIVE),
+        taken_at=metadata.taken_at,
+        server_version=metadata.server_version,
+        missing=tuple(MissingKind(e.resource, e.reason, e.blinds, e.namespaces or UNSET) for e in metadata.missing),
+        skipped=metadata.skipped,
+        unredacted=metadata.unredacted,
+        changes=tuple(
+            ClusterChange(change=word, what=entry.what, count=max(entry.count, 0), objects=entry.objects)
+            for entry in metadata.changes
+            for word in CHANGES
+            if word == entry.change
+        ),
     )
 
 
