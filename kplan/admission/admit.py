@@ -125,8 +125,7 @@ class Admitter:
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""
-        namespace = self._namespaces.get(name)
-        if namespace is not None:
+        if (namespace := self._namespaces.get(name)) is not None:
             if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
                 raise Rejection(f"unable to create new content in namespace {name} because it is being terminated")
         elif name not in _EVERYWHERE and self._namespaces:
@@ -185,8 +184,7 @@ def set_priority(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
     priority or policy differs from the class.
     """
     spec = pod.spec
-    resolved = resolve_priority(spec.priority_class_name, snapshot.priority_classes)
-    if resolved is None:
+    if (resolved := resolve_priority(spec.priority_class_name, snapshot.priority_classes)) is None:
         if snapshot.knows_all("priority_classes"):
             raise Rejection(f"no PriorityClass with name {spec.priority_class_name} was found")
         priority = spec.priority or 0
@@ -213,8 +211,7 @@ def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -
     A file without any runtime classes may have been made without them: an unknown name is then a warning. Raises
     Rejection for an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
     """
-    name = pod.spec.runtime_class_name
-    if name is None:
+    if (name := pod.spec.runtime_class_name) is None:
         return pod
     runtime_class = next((entry for entry in snapshot.runtime_classes if entry.metadata.name == name), None)
     if runtime_class is None:

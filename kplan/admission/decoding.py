@@ -169,8 +169,7 @@ def time_problem(text: str) -> str:
     rest = text[:60]
     read: dict[str, str] = {}
     for piece, form in _PIECES:
-        match = re.match(form, rest)
-        if match is None:
+        if (match := re.match(form, rest)) is None:
             return f'{start} as "{_LAYOUT}": cannot parse "{rest}" as "{piece}"'
         read[piece] = match[0]
         rest = rest[match.end() :]
@@ -227,8 +226,7 @@ class _Reader:
         for key, value in content.items():
             name = _key(key)
             at = f"{path}.{name}" if path else name
-            field = known.get(name)
-            if field is None:
+            if (field := known.get(name)) is None:
                 near = difflib.get_close_matches(name[:100], known, n=1)
                 self.faults.append(Fault(at, f'unknown field "{at}"', is_strict=True, hint=near[0] if near else ""))
                 continue

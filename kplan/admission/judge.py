@@ -25,16 +25,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import NEWEST, ApiKind, Fault, decode_object, drop_disabled, fields_of
-from kplan.admission.validation.checks import (
-    OMITTED,
-    Check,
-    Errors,
-    FieldError,
-    Object,
-    aggregate,
-    forbidden,
-    invalid,
-)
+from kplan.admission.validation.checks import OMITTED, Check, Errors, FieldError, Object, aggregate, forbidden, invalid
 from kplan.api import core
 from kplan.api.quantity import Quantity, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -282,8 +273,7 @@ def default_job(obj: Object) -> Object:
     spec.setdefault("parallelism", 1)
     spec.setdefault("backoffLimit", _MOST_BACKOFF if "backoffLimitPerIndex" in spec else _BACKOFF)
     labels: dict[str, str] = spec["template"]["metadata"].get("labels", {})
-    is_labelled_like_pods = bool(labels) and not metadata.get("labels")
-    if is_labelled_like_pods:
+    if is_labelled_like_pods := bool(labels) and not metadata.get("labels"):
         metadata["labels"] = dict(labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

@@ -381,8 +381,7 @@ def _is_best_effort(pod: core.Pod) -> bool:
 
 
 def _crosses_namespaces(pod: core.Pod) -> bool:
-    affinity = pod.spec.affinity
-    if affinity is None:
+    if (affinity := pod.spec.affinity) is None:
         return False
     terms: list[PodAffinityTerm] = []
     for side in filter(None, (affinity.pod_affinity, affinity.pod_anti_affinity)):

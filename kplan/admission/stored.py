@@ -168,8 +168,7 @@ def _add_job_fields(created: Object, pod: Pod) -> None:
         return
     metadata, spec = created["metadata"], created["spec"]
     metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", []), _JOB_FINALIZER]))
-    index = pod.metadata.labels.get(_JOB_INDEX)
-    if index is None:
+    if (index := pod.metadata.labels.get(_JOB_INDEX)) is None:
         return
     metadata.setdefault("annotations", {})[_JOB_INDEX] = index
     spec["hostname"] = f"{owner.name}-{index}"

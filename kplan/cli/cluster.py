@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 SnapshotOption = Annotated[
-    str,
-    option("--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar=SNAPSHOT),
+    str, option("--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar=SNAPSHOT)
 ]
 
 

@@ -177,8 +177,7 @@ def _print_usage_error(error: Any) -> typer.Exit:
     if isinstance(error, typer.BadParameter):
         error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
     message = error.format_message()
-    context = getattr(error, "ctx", None)
-    if context is not None and message == context.get_help():
+    if (context := getattr(error, "ctx", None)) is not None and message == context.get_help():
         typer.echo(message, err=True)
         return typer.Exit(FAILED)
     unknown = str(getattr(error, "option_name", "")) if getattr(error, "possibilities", None) is not None else ""

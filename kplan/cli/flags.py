@@ -75,9 +75,7 @@ class ManifestFlags:
     )
     namespace: str = flag("--namespace -n NS", "Namespace of objects and pods that do not name one.")
     validate: ValidateMode = flag(
-        "--validate",
-        "Refuse unknown fields, warn about them, or ignore them.",
-        default=ValidateMode.STRICT,
+        "--validate", "Refuse unknown fields, warn about them, or ignore them.", default=ValidateMode.STRICT
     )
     replicas: int | None = flag(
         "--replicas N",

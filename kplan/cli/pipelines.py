@@ -24,8 +24,7 @@ _WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "WORKSPACE")
 
 def add_to_step_summary(text: str) -> None:
     """Append to the summary page of a GitHub Actions job, if there is one; raises KplanError where it cannot."""
-    path = os.environ.get(_STEP_SUMMARY)
-    if not path:
+    if not (path := os.environ.get(_STEP_SUMMARY)):
         return
     try:
         with Path(path).open("a", encoding="utf-8") as page:

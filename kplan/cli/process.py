@@ -73,15 +73,11 @@ _AFTERWARDS = 10_000
 
 def start_loading() -> None:
     """Let almost no collection run until `finish_loading`."""
-    _set_threshold(_WHILE_LOADING)
+    gc.set_threshold(_WHILE_LOADING)
 
 
 def finish_loading() -> None:
     """Keep what is loaded out of all collections from now on; does nothing in a process that did not start loading."""
     if gc.get_threshold()[0] == _WHILE_LOADING:
         gc.freeze()
-        _set_threshold(_AFTERWARDS)
-
-
-def _set_threshold(allocations: int) -> None:
-    gc.set_threshold(allocations, *gc.get_threshold()[1:])
+        gc.set_threshold(_AFTERWARDS)

@@ -58,8 +58,7 @@ def ask(
             what = f"format {alone[0]}" if alone else "--report"
             raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
     planner = prepare(None, flags).base
-    settings = following.settings_for(planner.objects)
-    if settings is not None:
+    if (settings := following.settings_for(planner.objects)) is not None:
         planner = followed_by(planner, settings)
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []

@@ -104,8 +104,7 @@ def check(
     from kplan.report.files_view import config_check, render_config_check
 
     check_template(output)
-    source = flags.source()
-    if source is None:
+    if (source := flags.source()) is None:
         raise UsageError("nothing to check", hint="name the file: kplan config check scheduler.yaml")
     release = flags.release()
     config: SchedulerConfiguration | None = None

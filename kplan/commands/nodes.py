@@ -54,8 +54,7 @@ def nodes(
         question.check()
     showing = showing_for(flags, "nodes")
     subject = ask(what, flags, manifests)
-    autoscaler = following.settings_for(subject.base.objects)
-    if autoscaler is None:
+    if (autoscaler := following.settings_for(subject.base.objects)) is None:
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, autoscaler))
     words = "" if time.has_clock else "{0:,} of {1:,}"

@@ -147,8 +147,7 @@ def place(
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
     """Return the same about the chosen pending pods; raises NotFoundError where there are none."""
     known = subject.base.objects.pod_by_key
-    keys = choice.keys_of((known[key] for key in subject.base.pending_keys()), namespace)
-    if not keys:
+    if not (keys := choice.keys_of((known[key] for key in subject.base.pending_keys()), namespace)):
         where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""
         hint = "name a pod as NAMESPACE/NAME, or a manifest: kplan place web.yaml"
         raise NotFoundError(f"no such pending pod{where}", hint=hint)

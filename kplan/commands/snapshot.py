@@ -247,12 +247,7 @@ def types(
     """,
 )
 @with_flags
-def groups(
-    file: FileArgument = "",
-    *,
-    output: RoleFormat = _ROLE_FORMAT,
-    cluster: _SourceFlags,
-) -> None:
+def groups(file: FileArgument = "", *, output: RoleFormat = _ROLE_FORMAT, cluster: _SourceFlags) -> None:
     """Print the node groups that a cluster shows, in the format of --node-groups.
 
     They are found by the labels that clouds give to nodes, by Cluster API objects, in the status that the

@@ -147,11 +147,7 @@ def coming_nodes(snapshot: Snapshot) -> dict[str, frozenset[str]]:
 
 
 def _health(
-    node: Node,
-    now: float | None,
-    silent: Collection[str],
-    n_pods: int,
-    of_pools: Collection[tuple[str, str]],
+    node: Node, now: float | None, silent: Collection[str], n_pods: int, of_pools: Collection[tuple[str, str]]
 ) -> NodeHealth:
     name, created = node.metadata.name, seconds(node.metadata.creation_timestamp)
     ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
@@ -186,8 +182,7 @@ def _health(
         for one in node.status.conditions
         if one.type in _OF_CONDITIONS and one.status == "True" and not is_silent
     ]
-    most = _count(node.status.allocatable.get("pods"))
-    if most is not None and n_pods >= most:
+    if (most := _count(node.status.allocatable.get("pods"))) is not None and n_pods >= most:
         states.append("full")
     changed = None if ready is None or is_ready else ready.last_transition_time
     return NodeHealth(

@@ -100,8 +100,7 @@ def pod_health(
     node = nodes.get(name)
     state, since = _state(pod, node)
     at = seconds(since)
-    container = _container(pod, state)
-    if container is not None and container.lacks is not UNSET:
+    if (container := _container(pod, state)) is not None and container.lacks is not UNSET:
         known = {
             _mounted(volume, container.lacks.kind)
             for other in others
@@ -188,8 +187,7 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
 
 def _grace(pod: Pod) -> int:
     """Return for how many seconds a pod that is being deleted may take to end."""
-    own = pod.metadata.deletion_grace_period_seconds
-    if own is None:
+    if (own := pod.metadata.deletion_grace_period_seconds) is None:
         own = pod.spec.termination_grace_period_seconds
     return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
 

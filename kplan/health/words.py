@@ -289,8 +289,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             return f"{missing}: {refusal_text(health.refused)}"
         case "waits-for-pod":
             wait = f"{missing} and {_are(health.missing, 'waits', 'wait')} for {_own_name(health.waits_for)}"
-            first = _waited_for(health)
-            if first is None:
+            if (first := _waited_for(health)) is None:
                 return f"{wait}, which has no node (OrderedReady)"
             what = "not ready" if first.state == "not-ready" else "starting"
             return f"{wait}, which is {what} (OrderedReady): {trouble_text(first) or first.state}"
@@ -392,8 +391,7 @@ def _not_ready(health: WorkloadHealth) -> str:
     for pod in health.troubled:
         if (pod.is_late or pod.state not in _NO_TROUBLE) and pod.pod != health.waits_for:
             reasons.setdefault(trouble_text(pod) or pod.state, []).append(_own_name(pod.pod))
-    number = sum(map(len, reasons.values()))
-    if not number:
+    if not (number := sum(map(len, reasons.values()))):
         return ""
     if all(pod.state == "being-deleted" for pod in health.troubled):
         return "; ".join(f"{listing(names, most=1)} is {reason}" for reason, names in reasons.items())

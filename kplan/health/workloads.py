@@ -145,8 +145,7 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     above: dict[str, str] = {}
     for kind in POD_MAKERS.values():
         for obj in getattr(snapshot, kind.attribute):
-            owner = controller_of(obj.metadata)
-            if owner is not None:
+            if (owner := controller_of(obj.metadata)) is not None:
                 namespace = obj.metadata.namespace
                 above[object_name(kind.name, namespace, obj.metadata.name)] = object_name(
                     owner.kind, namespace, owner.name
@@ -188,11 +187,7 @@ def _n_restarts(pod: PodHealth) -> int:
 
 
 def _with_states(  # noqa: C901 - one case a kind of workload
-    health: WorkloadHealth,
-    obj: Any,
-    refused: RefusedPods | None,
-    nodes: Sequence[str] | None,
-    own: Sequence[Pod],
+    health: WorkloadHealth, obj: Any, refused: RefusedPods | None, nodes: Sequence[str] | None, own: Sequence[Pod]
 ) -> WorkloadHealth:
     changes: dict[str, Any] = {}
     states: list[WorkloadState] = []
@@ -246,8 +241,7 @@ def _of_job(job: Job) -> dict[str, Any]:
     left = parallelism if spec.completions is None else max(spec.completions - job.status.succeeded, 0)
     changes: dict[str, Any] = {"wanted": min(parallelism, left), "states": []}
     for kind, state in (("Failed", "failed"), ("FailureTarget", "failed"), ("Complete", "complete")):
-        condition = _condition(job.status.conditions, kind, "True")
-        if condition is not None:
+        if (condition := _condition(job.status.conditions, kind, "True")) is not None:
             reason, since = condition.reason, condition.last_transition_time
             return changes | {"wanted": 0, "states": [state], "reason": reason, "since": since}
     if spec.suspend:

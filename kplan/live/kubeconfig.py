@@ -331,8 +331,7 @@ def _from_files(config: files.Kubeconfig, options: LiveOptions) -> Access:
 
 def _choose(config: files.Kubeconfig, options: LiveOptions) -> tuple[str, str, str]:
     """Return the names of context, cluster and user, with `--context`, `--cluster` and `--user` applied."""
-    context = options.context or config.current_context
-    if not context and not options.cluster:
+    if not (context := options.context or config.current_context) and not options.cluster:
         names = ", ".join(config.contexts)
         hint = f"give --context, one of: {names}" if names else "get a new kubeconfig"
         raise KubeconfigError(f"the kubeconfig {config.where} has no current context", hint=hint)

@@ -270,8 +270,7 @@ def _in_base64(text: str) -> Iterable[str]:
 
 def address(url: str) -> str:
     """Return the public part of a URL: without user, password, query and fragment."""
-    split = _split(url)
-    if split is None:
+    if (split := _split(url)) is None:
         return "(no usable address)"
     return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}".rstrip("/")
 

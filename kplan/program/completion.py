@@ -448,8 +448,7 @@ def _completions(program: Any, before: Sequence[str], current: str) -> tuple[lis
     command, left = program, list(before)
     while left and left[0] in getattr(command, "commands", {}):
         command = command.commands[left.pop(0)]
-    children = getattr(command, "commands", {})
-    if children and not current.startswith("-"):
+    if (children := getattr(command, "commands", {})) and not current.startswith("-"):
         shown = [(name, child) for name, child in children.items() if not child.hidden]
         return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
     known = read_command(command, tuple(before[: len(before) - len(left)]))

@@ -47,8 +47,7 @@ def amounts_of(value: Any, path: str = "$", name: str = "") -> Iterator[Amount]:
     """Yield the quantities in an object, or in a part of it at a path; a map has their names."""
     if isinstance(value, msgspec.Struct):
         for attribute, json_name in _fields(type(value)):
-            item = getattr(value, attribute)
-            if item is not None and item is not msgspec.UNSET:
+            if (item := getattr(value, attribute)) is not None and item is not msgspec.UNSET:
                 yield from amounts_of(item, f"{path}.{json_name}", name)
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -191,8 +190,7 @@ def time_problems(obj: msgspec.Struct) -> list[Problem]:
         for step in way:
             holder = getattr(holder, step)
         for index, item in enumerate(holder) if type(holder) is tuple else ((None, holder),):
-            text = getattr(item, field, None)
-            if text is not None and not is_time(text):
+            if (text := getattr(item, field, None)) is not None and not is_time(text):
                 name = re.sub("_(.)", lambda match: match[1].upper(), field)
                 path = f"$.{'.'.join(way)}{'' if index is None else f'[{index}]'}.{name}"
                 problems.append(Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT))
@@ -259,8 +257,7 @@ def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iter
         if wanted.operator in _COMPARISONS and (number is None or number < 0):
             message = f"{wanted.operator} needs one whole number from 0"
             yield Problem(message, json_path=f"{place}.values", hint='for example values: ["4"]')
-        least = wanted.min_values
-        if least is not None and not 1 <= least <= _MOST_VALUES:
+        if (least := wanted.min_values) is not None and not 1 <= least <= _MOST_VALUES:
             yield Problem(f"minValues {least} is out of range", json_path=f"{place}.minValues", hint="1 to 50")
         elif least is not None and wanted.operator == "In" and len(wanted.values) < least:
             message = f"minValues {least} with {len(wanted.values)} values"
@@ -467,8 +464,7 @@ class SnapshotBuilder:
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
         if pod.spec.priority is not None:
             return pod
-        resolved = resolve_priority(pod.spec.priority_class_name, classes)
-        if resolved is None:
+        if (resolved := resolve_priority(pod.spec.priority_class_name, classes)) is None:
             name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
             missing = f"priority class {pod.spec.priority_class_name!r} is not in the snapshot"
             self.warnings.append(Warning("UnknownPriorityClass", name, f"{missing}; the priority counts as 0"))

@@ -149,8 +149,7 @@ def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements)
 
 def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
     """Merge (mis)matchLabelKeys into their label selectors, once (upstream pod strategy mutatePodAffinity)."""
-    affinity = spec.affinity
-    if affinity is not None:
+    if (affinity := spec.affinity) is not None:
         affinity = replace(
             affinity,
             pod_affinity=_merge_affinity(affinity.pod_affinity, labels),

@@ -222,8 +222,7 @@ def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
     by_host: dict[str, list[str]] = {}
     for node in snapshot.nodes:
         by_host.setdefault(node.metadata.labels.get(HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
-    without = by_host.pop("", [])
-    if without:
+    if without := by_host.pop("", []):
         message = f"not on {_listed(without)}; rules by host leave these nodes out"
         yield Finding("NoHostname", HOSTNAME, message)
     for host, nodes in sorted(by_host.items()):

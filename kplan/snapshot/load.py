@@ -108,9 +108,8 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
         loader = _Loader(SnapshotBuilder(refuses_odd=True))
         parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress, notes=loader.notes)
         loader.take_all(parts, progress)
-    problems = loader.builder.problems
-    if not problems and not loader.has_nodes:
-        problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
+    if not loader.builder.problems and not loader.has_nodes:
+        loader.builder.problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
     return loader.finish(name)
 
 
@@ -196,8 +195,7 @@ class _Loader:
 
         Those of a file of kplan's own have all defaults, and nothing that scheduling does not read.
         """
-        kind = kind_of(run.api_version, run.kind)
-        if kind is None:
+        if (kind := kind_of(run.api_version, run.kind)) is None:
             self._skipped[run.kind] += len(run.contents)
             return
         if not kind.reads(run.api_version):
@@ -251,8 +249,7 @@ class _Loader:
             return
         self._metadata = document.metadata
         for field, raw in document.objects.items():
-            kind = _OWN_LISTS.get(field)
-            if kind is None:
+            if (kind := _OWN_LISTS.get(field)) is None:
                 self._skipped[field] += 1
                 continue
             path = f"$.objects.{field}"
@@ -298,8 +295,7 @@ class _Loader:
                 read = msgspec.convert(content, _Annotated)
         except (msgspec.MsgspecError, RecursionError):
             return  # decoding the node reports the problem
-        model = read.metadata.annotations.get(LIKE)
-        if model:
+        if model := read.metadata.annotations.get(LIKE):
             self.likes[read.metadata.name] = model
 
 
@@ -310,8 +306,7 @@ def _version_problems(document: own_file.SnapshotDocument) -> list[Problem]:
     if theirs and theirs.partition(".")[0] != ours:
         message = f"format version {theirs!r} is not {ours}.x"
         problems.append(Problem(message, json_path="$.formatVersion", hint="read it with the kplan that wrote it"))
-    taken_at = document.metadata.taken_at
-    if taken_at and not is_time(taken_at):
+    if (taken_at := document.metadata.taken_at) and not is_time(taken_at):
         message = f"{taken_at[:60]!r} is not a time"
         problems.append(Problem(message, json_path="$.metadata.takenAt", hint=TIME_HINT))
     return problems

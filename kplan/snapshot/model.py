@@ -155,8 +155,7 @@ class Snapshot:
         encoder = msgspec.json.Encoder(order="deterministic")
         for kind in KINDS:
             # A line ends each object, and no line feed is in JSON otherwise.
-            encoded = sorted(encoder.encode_lines(self.objects(kind.attribute)).splitlines())
-            if encoded:
+            if encoded := sorted(encoder.encode_lines(self.objects(kind.attribute)).splitlines()):
                 whole.update(f"{kind.attribute} {len(encoded)}\n".encode())
                 whole.update(b"\n".join(encoded))
         return f"sha256:{whole.hexdigest()}"

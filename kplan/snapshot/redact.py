@@ -438,8 +438,7 @@ def _walk(words: Words, value: Any) -> Any:
     """Redact a struct and all structs in it; empty fields are skipped."""
     changes: dict[str, Any] = {}
     for name, step in _steps(type(value)):  # type: ignore[arg-type]  # a class is hashable
-        content = getattr(value, name)
-        if content:
+        if content := getattr(value, name):
             changed = step(words, content)
             if changed is not content:
                 changes[name] = changed

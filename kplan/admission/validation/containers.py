@@ -100,8 +100,7 @@ def _source_errors(variable: Object, path: str) -> Errors:
     if source is None:
         return
     yield from _sources(source, at)
-    count = sum(key in source for key in _SOURCES)
-    if not count:
+    if not (count := sum(key in source for key in _SOURCES)):
         names = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         yield invalid(at, "", f"must specify one of: {names}")
     elif variable.get("value"):

@@ -110,8 +110,7 @@ def _read(schedule: str) -> Schedule:
         return _read(_DESCRIPTORS[schedule])
     if schedule.startswith("@every "):
         duration = schedule.removeprefix("@every ")
-        nanoseconds = parse_duration(duration)
-        if nanoseconds is None:
+        if (nanoseconds := parse_duration(duration)) is None:
             raise _Unreadable(f'failed to parse duration {schedule}: time: invalid duration "{duration}"')
         return Schedule(every=max(nanoseconds // SECOND, 1))
     if schedule.startswith("@"):

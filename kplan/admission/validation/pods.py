@@ -248,8 +248,7 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
     for container, at in pod_fields.containers_with_path(spec, path):
         for index, variable in enumerate(container.get("env", [])):
-            reference = variable.get("valueFrom", {}).get("fileKeyRef")
-            if reference is None:
+            if (reference := variable.get("valueFrom", {}).get("fileKeyRef")) is None:
                 continue
             name, where = reference.get("volumeName", ""), f"{at}.env[{index}].valueFrom.fileKeyRef.volumeName"
             if name not in volumes:
@@ -328,8 +327,7 @@ def _template(owner: str, unreadable: str = "invalid label selector") -> Check:
     )
 
     def errors(spec: Object, path: str) -> Errors:
-        selector = spec.get("selector")
-        if selector is not None and any(check.selector_errors(selector, "")):
+        if (selector := spec.get("selector")) is not None and any(check.selector_errors(selector, "")):
             return [invalid(f"{path}.selector", check.shown_selector(selector), unreadable)]
         return errors_of(spec, path)
 

@@ -150,8 +150,7 @@ def _ports_errors(ports: list[Object], path: str) -> Errors:
 
 
 _port = check.rules(
-    check.field("port", check.PORT_NUMBER, absent=0),
-    check.field("protocol", check.one_of("SCTP", "TCP", "UDP")),
+    check.field("port", check.PORT_NUMBER, absent=0), check.field("protocol", check.one_of("SCTP", "TCP", "UDP"))
 )
 _protocol = check.field("appProtocol", check.KEY)
 

@@ -326,8 +326,7 @@ _SOURCES: dict[str, Check] = {
     "cephfs": check.needed("monitors"),
     "quobyte": _quobyte,
     "downwardAPI": check.rules(
-        _default_mode,
-        lambda source, path: check.every_item(_downward_file_errors)(source.get("items", ()), path),
+        _default_mode, lambda source, path: check.every_item(_downward_file_errors)(source.get("items", ()), path)
     ),
     "fc": _fibre_channel,
     "flexVolume": _flex,
