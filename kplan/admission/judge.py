@@ -27,13 +27,13 @@ import msgspec
 from kplan.admission.decoding import NEWEST, ApiKind, Fault, decode_object, drop_disabled, fields_of
 from kplan.admission.validation.checks import OMITTED, Check, Errors, FieldError, Object, aggregate, forbidden, invalid
 from kplan.api import core
-from kplan.api.quantity import Quantity, parse
+from kplan.api.quantity import parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass
 from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, VolumeSources
 from kplan.rules.volumes import STORAGE
+from kplan.snapshot.defaults import round_up
 
-_NANOS_PER_MILLI = 10**6
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
 _NAME = rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*"
@@ -121,12 +121,9 @@ def _pod_spec(spec: Object) -> None:
 
 
 def _round_up(holder: Object, *fields: str) -> None:
-    """Round the amounts in some fields up to a thousandth (upstream SetDefaults_ResourceList)."""
-    for amounts in (holder.get(field, {}) for field in fields):
-        for name, amount in amounts.items():
-            exact = parse(amount)
-            if exact.nanos % _NANOS_PER_MILLI:
-                amounts[name] = str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
+    for field in fields:
+        if field in holder:
+            holder[field] = round_up(holder[field])
 
 
 def _pulled(image: str, policy: str) -> Callable[[Object], None]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.checks import quoted as go_quoted
+from kplan.admission.validation.pods import APP_ARMOR, SECCOMP, SECCOMP_POD
 
 _CAPABILITIES = frozenset(
     {"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"}
@@ -33,9 +34,6 @@ _VOLUMES = frozenset(
     {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected"}
     | {"secret"}
 )
-_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class Subject:
@@ -110,7 +108,7 @@ def _apparmor(pod: Subject) -> str:
     notes = sorted(
         f"{key}={go_quoted(value)}"
         for key, value in pod.annotations.items()
-        if key.startswith(_APPARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
+        if key.startswith(APP_ARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
     )
     who = [pod.violators(forbidden), _plural("annotation", notes) if notes else ""]
     values = [*sorted(set(map(forbidden, pod.all_contexts)) - {""}), *notes]
@@ -216,7 +214,7 @@ def _selinux(allowed: Collection[str]) -> Find:
 
 
 def _seccomp_notes(pod: Subject) -> str:
-    keys = {_SECCOMP_POD, *(_SECCOMP_CONTAINER + name for name, _ in pod.contexts)} & pod.annotations.keys()
+    keys = {SECCOMP_POD, *(SECCOMP + name for name, _ in pod.contexts)} & pod.annotations.keys()
     forbidden = sorted(
         f"{key}={go_quoted(pod.annotations[key])}"
         for key in keys

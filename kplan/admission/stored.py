@@ -23,14 +23,13 @@ from kplan.admission.judge import complete, default_pod, generated_uid, invalid_
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import FieldError, Object, reached
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
-from kplan.admission.validation.pods import pod_errors
+from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod
 from kplan.api.labels import GATED_CONDITION
 from kplan.api.quantity import parse
 from kplan.facts import Document
 
-_MIRROR = "kubernetes.io/config.mirror"
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607
 _FILE_MODE = 0o644
@@ -48,7 +47,7 @@ _SECRETS = (
 def add_service_account(pod: Object) -> None:
     """Add the default account to a pod, and a token volume unless it opts out; mirror pods stay unchanged."""
     spec = pod["spec"]
-    if _MIRROR in pod["metadata"].get("annotations", {}):
+    if MIRROR in pod["metadata"].get("annotations", {}):
         return
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
@@ -312,24 +311,22 @@ def qos_class(spec: dict[str, Any]) -> str:
     return "Guaranteed" if all(map(all, limits)) and sums[0] == sums[1] else "Burstable"
 
 
-_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
-_LOCALHOST = "localhost/"
 _TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
 
 
 def take_profiles_from_annotations(pod: dict[str, Any]) -> None:
     """Set containers' profiles from annotations where the field is empty and the pod's profile is another."""
     annotations, spec = pod["metadata"].get("annotations", {}), pod["spec"]
-    if spec.get("os", {}).get("name") == "windows" or not any(key.startswith(_ANNOTATION) for key in annotations):
+    if spec.get("os", {}).get("name") == "windows" or not any(key.startswith(APP_ARMOR) for key in annotations):
         return
     whole = spec.get("securityContext", {}).get("appArmorProfile")
     for container, _ in containers_with_path(spec, ""):
-        written = annotations.get(_ANNOTATION + container.get("name", ""))
+        written = annotations.get(APP_ARMOR + container.get("name", ""))
         if written is None or "appArmorProfile" in container.get("securityContext", {}):
             continue
         profile = {"type": _TYPES.get(written, "")}
-        if written.startswith(_LOCALHOST):
-            profile = {"type": "Localhost", "localhostProfile": written.removeprefix(_LOCALHOST)}
+        if written.startswith(LOCALHOST):
+            profile = {"type": "Localhost", "localhostProfile": written.removeprefix(LOCALHOST)}
         if profile != whole and not any(app_armor_errors(profile, "")):
             container.setdefault("securityContext", {})["appArmorProfile"] = profile
 
@@ -345,7 +342,7 @@ class WholeTemplate:
         self.errors: tuple[FieldError, ...] | None = None  #: what is invalid in its pods; None before the first check
         self._template = template
         self._spec: Object = template.get("spec", {})
-        self._is_mirror = _MIRROR in template.get("metadata", {}).get("annotations", {})
+        self._is_mirror = MIRROR in template.get("metadata", {}).get("annotations", {})
         self._forbidden: dict[Policy, str] = {}
 
     def unaccountable(self) -> str:

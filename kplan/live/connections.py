@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -273,28 +273,19 @@ def _readable(pem: Pem) -> Iterator[str]:
             raise OSError(errno.EINVAL, "is not a regular file", pem)
         yield pem
         return
-    with _nameless() as file:
-        if file is not None:
-            file.write(pem)
-            file.flush()
-            yield _path_of(file)
-            return
-    with tempfile.TemporaryDirectory(prefix="kplan-") as directory:
-        path = Path(directory) / "pem"
-        path.touch(mode=0o600)
-        path.write_bytes(pem)
-        yield str(path)
+    file, path = _private_file()
+    with file:
+        file.write(pem)
+        file.flush()
+        yield path
 
 
-def _nameless() -> AbstractContextManager[IO[bytes] | None]:
-    """Open a file in memory that can be opened by its number, too; None where there are none."""
+def _private_file() -> tuple[IO[bytes], str]:
+    """Return a file that is gone once it is closed, in memory where the system has such files, and its path."""
     with suppress(AttributeError, OSError):
-        file = os.fdopen(os.memfd_create("kplan"), "wb")
-        if Path(_path_of(file)).exists():
-            return file
-        file.close()
-    return nullcontext()
-
-
-def _path_of(file: IO[bytes]) -> str:
-    return f"/proc/self/fd/{file.fileno()}"
+        nameless = os.fdopen(os.memfd_create("kplan"), "wb")
+        if Path(path := f"/proc/self/fd/{nameless.fileno()}").exists():
+            return nameless, path
+        nameless.close()
+    named = tempfile.NamedTemporaryFile(prefix="kplan-")  # noqa: SIM115 - the caller closes it
+    return named, named.name

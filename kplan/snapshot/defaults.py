@@ -90,7 +90,7 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
     return replace(
         spec,
-        overhead=_round_up(spec.overhead),
+        overhead=round_up(spec.overhead),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
         restart_policy=spec.restart_policy or "Always",
         termination_grace_period_seconds=_DEFAULT_GRACE_PERIOD_SECONDS
@@ -101,8 +101,8 @@ def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
 
 def _complete_container(container: core.Container, spec: core.PodSpec) -> core.Container:
     resources = container.resources
-    limits = _round_up(resources.limits)
-    requests = {**limits, **_round_up(resources.requests)}
+    limits = round_up(resources.limits)
+    requests = {**limits, **round_up(resources.requests)}
     if requests != resources.requests or limits != resources.limits:
         resources = replace(resources, requests=requests, limits=limits)
     ports = tuple(_complete_port(port, host_network=spec.host_network) for port in container.ports)
@@ -114,7 +114,7 @@ def _complete_port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
     return replace(port, protocol=port.protocol or "TCP", host_port=host_port)
 
 
-def _round_up(resources: ResourceList) -> ResourceList:
+def round_up(resources: ResourceList) -> ResourceList:
     """Return amounts rounded up to a thousandth (upstream SetDefaults_ResourceList)."""
     return {name: _round_to_milli(amount) for name, amount in resources.items()}
 
@@ -133,8 +133,8 @@ def _round_to_milli(amount: QuantityLike) -> QuantityLike:
 
 def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
     """Fill in pod-level limits and requests (upstream defaultHugePagePodLimits and defaultPodRequests)."""
-    limits = _round_up(resources.limits)
-    requests = _round_up(resources.requests)
+    limits = round_up(resources.limits)
+    requests = round_up(resources.requests)
     if limits or requests:
         totals = container_totals(spec, LIMITS).items()
         pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
@@ -198,7 +198,7 @@ def _merge(
 
 def _complete_node(node: core.Node) -> core.Node:
     status = node.status
-    allocatable = _round_up(status.allocatable or status.capacity)
+    allocatable = round_up(status.allocatable or status.capacity)
     return node if allocatable == status.allocatable else replace(node, status=replace(status, allocatable=allocatable))
 
 

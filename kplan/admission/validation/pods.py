@@ -20,20 +20,20 @@ from kplan.admission.validation.checks import Check, Errors, Object, forbidden, 
 from kplan.admission.validation.volumes import claim_spec_errors, volume_errors
 from kplan.api.names import dns_subdomain_problems
 
-_MIRROR = "kubernetes.io/config.mirror"
+MIRROR = "kubernetes.io/config.mirror"
 _TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_LOCALHOST = "localhost/"
+SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+LOCALHOST = "localhost/"
 _INT32 = 2**31
 
 
 def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) -> Errors:
-    if _MIRROR in annotations and not spec.get("nodeName"):
+    if MIRROR in annotations and not spec.get("nodeName"):
         words = "must set spec.nodeName if mirror pod annotation is set"
-        yield invalid(f"{path}[{_MIRROR}]", annotations[_MIRROR], words)
+        yield invalid(f"{path}[{MIRROR}]", annotations[MIRROR], words)
     if annotations.get(_TOLERATIONS):
         yield from _written_toleration_errors(annotations[_TOLERATIONS], path)
     cost = annotations.get(_DELETION_COST)
@@ -41,15 +41,15 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
     if cost is not None and not (is_number and -_INT32 <= int(cost) < _INT32):
         yield invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer")
     for key, profile in sorted(annotations.items()):
-        if key == _SECCOMP_POD or key.startswith(_SECCOMP):
+        if key == SECCOMP_POD or key.startswith(SECCOMP):
             yield from _seccomp_errors(profile, f"{path}.{key}")
     names = {container.get("name", "") for container, _ in pod_fields.containers_with_path(spec, "")}
     for key, profile in sorted(annotations.items()):
-        if key.startswith(_APP_ARMOR):
-            name = key.removeprefix(_APP_ARMOR)
+        if key.startswith(APP_ARMOR):
+            name = key.removeprefix(APP_ARMOR)
             if name not in names:
                 yield invalid(f"{path}[{key}]", name, "container not found")
-            if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(_LOCALHOST):
+            if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(LOCALHOST):
                 yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {check.quoted(profile)}")
 
 
@@ -62,8 +62,8 @@ def _written_toleration_errors(text: str, path: str) -> Errors:
 
 
 def _seccomp_errors(profile: str, path: str) -> Errors:
-    if profile.startswith(_LOCALHOST):
-        yield from check.descending(profile.removeprefix(_LOCALHOST), path)
+    if profile.startswith(LOCALHOST):
+        yield from check.descending(profile.removeprefix(LOCALHOST), path)
     elif profile not in ("runtime/default", "docker/default", "unconfined"):
         yield invalid(path, profile, "must be a valid seccomp profile")
 
@@ -71,13 +71,13 @@ def _seccomp_errors(profile: str, path: str) -> Errors:
 def profile_match_errors(annotations: dict[str, str], spec: Object, path: str) -> Errors:
     """Return where a deprecated annotation differs from the field that replaced it."""
     whole = spec.get("securityContext", {})
-    if "seccompProfile" in whole and _SECCOMP_POD in annotations:
+    if "seccompProfile" in whole and SECCOMP_POD in annotations:
         at = f"{path}.securityContext.seccompProfile"
-        yield from _match_errors("seccomp", annotations[_SECCOMP_POD], whole["seccompProfile"], at)
+        yield from _match_errors("seccomp", annotations[SECCOMP_POD], whole["seccompProfile"], at)
     is_windows = spec.get("os", {}).get("name") == "windows"
     kinds: tuple[tuple[str, str, str, Object], ...] = (
-        ("seccomp", _SECCOMP, "seccompProfile", {}),
-        ("apparmor", _APP_ARMOR, "appArmorProfile", whole),
+        ("seccomp", SECCOMP, "seccompProfile", {}),
+        ("apparmor", APP_ARMOR, "appArmorProfile", whole),
     )
     for what, prefix, name, otherwise in kinds[:1] if is_windows else kinds:
         for container, at in pod_fields.containers_with_path(spec, path):
@@ -92,9 +92,9 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
     allowed = {"Unconfined": ["unconfined"], "RuntimeDefault": ["runtime/default"]}
     allowed["RuntimeDefault"] += ["docker/default"] if what == "seccomp" else []
     is_local = kind == "Localhost"
-    if annotation not in allowed.get(kind, [annotation]) or (is_local and not annotation.startswith(_LOCALHOST)):
+    if annotation not in allowed.get(kind, [annotation]) or (is_local and not annotation.startswith(LOCALHOST)):
         yield forbidden(f"{path}.type", f"{what} type in annotation and field must match")
-    elif is_local and annotation.removeprefix(_LOCALHOST) != profile.get("localhostProfile"):
+    elif is_local and annotation.removeprefix(LOCALHOST) != profile.get("localhostProfile"):
         yield forbidden(f"{path}.localhostProfile", f"{what} profile in annotation and field must match")
 
 
@@ -164,7 +164,7 @@ def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
 
 
 def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Errors:
-    is_mirror = _MIRROR in (meta or {}).get("annotations", {})
+    is_mirror = MIRROR in (meta or {}).get("annotations", {})
     names: set[str] = set()
     for index, claim in enumerate(claims):
         at, name = f"{path}[{index}]", claim.get("name", "")
