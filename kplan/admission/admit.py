@@ -58,10 +58,7 @@ class Admission(msgspec.Struct, frozen=True):
 class Admitter:
     """Admission for several pods one after the other: each admitted pod uses up its share of the quotas.
 
-    Parameters
-    ----------
-    existing : objects that count in quotas, where these are not all objects of the snapshot
-    minor : minor version of the API server, such as 36
+    `existing`: objects that count in quotas, where these are not all of the snapshot. `minor`: the API server's.
     """
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:

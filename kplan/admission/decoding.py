@@ -143,8 +143,7 @@ _VERSION = r"V\d+(?:(?:alpha|beta)\d+)?"
 
 def go_name(struct: str) -> str:
     """Return the name of a struct in Go: that behind the version in ``EventsV1beta1Event``."""
-    match = re.search(_VERSION, struct)
-    return struct if match is None else struct[match.end() :]
+    return re.split(_VERSION, struct, maxsplit=1)[-1]
 
 
 def _version(struct: str) -> str:

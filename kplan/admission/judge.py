@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -392,12 +392,13 @@ def update_errors(before: Any, after: Any) -> list[FieldError]:
     Defaults that were filled into `after` count as not named by the manifest, and so as unchanged.
     """
     check = _UPDATE_CHECKS.get(type(before))
-    fixed = (
-        invalid(field, new, _IMMUTABLE)
-        for field, old, new in _fixed(before, after)
-        if new not in (None, "", old) and old not in (None, "")
-    )
-    return [*(check(before, after) if check is not None else ()), *fixed]
+    errors = [] if check is None else list(check(before, after))
+    for path in _FIXED.get(type(before), ()):
+        read = attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))
+        old, new = read(before), read(after)
+        if new not in (None, "", old) and old not in (None, ""):
+            errors.append(invalid(path, new, _IMMUTABLE))
+    return errors
 
 
 def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
@@ -421,21 +422,19 @@ def _devices(before: Any, after: Any) -> Errors:
     """Check a claim for devices, or a template; the words leave out the spec, which the API server shows as in Go."""
     old, new = (msgspec.to_builtins(obj.spec) for obj in (before, after))
     claims = [spec.get("spec", spec).get("devices", {}) for spec in (old, new)]
-    for request in (request for devices in claims for request in devices.get("requests", ())):
-        _settle_request(request)
-    if old != new:
-        yield invalid("spec", OMITTED, _IMMUTABLE)
-
-
-def _settle_request(request: dict[str, Any]) -> None:
-    """Fill in defaults (pkg/apis/resource/v1 defaults.go), and write amounts alike."""
-    for wanted in filter(None, (request.get("exactly"), *request.get("firstAvailable", ()))):
+    requests = [request for devices in claims for request in devices.get("requests", ())]
+    # With the defaults (pkg/apis/resource/v1 defaults.go), and amounts that are written alike.
+    for wanted in (one for request in requests for one in (request.get("exactly"), *request.get("firstAvailable", ()))):
+        if wanted is None:
+            continue
         if wanted.setdefault("allocationMode", MODE_EXACT_COUNT) == MODE_EXACT_COUNT:
             wanted.setdefault("count", 1)
         for toleration in wanted.get("tolerations", ()):
             toleration.setdefault("operator", "Equal")
         amounts = (wanted.get("capacity") or {}).get("requests", {})
         amounts.update({name: parse(amount).nanos for name, amount in amounts.items()})
+    if old != new:
+        yield invalid("spec", OMITTED, _IMMUTABLE)
 
 
 def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
@@ -443,18 +442,12 @@ def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
         yield invalid("nodeTopology", OMITTED, _IMMUTABLE)
 
 
-def _fixed(before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the fields of an object that stay as they are, by their paths, with both values."""
-    for path in _FIXED.get(type(before), ()):
-        read = attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))
-        yield path, read(before), read(after)
-
-
 _FIXED: dict[type, tuple[str, ...]] = {
     RuntimeClass: ("handler",),
     CSIStorageCapacity: ("storageClassName",),
     ResourceSlice: ("spec.pool.name", "spec.driver", "spec.nodeName"),
 }
+"""Fields that stay as they are."""
 
 
 def _volume_update(before: core.PersistentVolume, after: core.PersistentVolume) -> Errors:

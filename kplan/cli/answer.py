@@ -32,7 +32,8 @@ from kplan.cli.flags import (
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import flag, options
 from kplan.errors import KplanError, ParameterError, UsageError
-from kplan.report.options import JsonFormat
+from kplan.report.options import DEFAULT_TOP, DEFAULT_WIDTH, JsonFormat, ReportOptions
+from kplan.visible import as_json, as_yaml, shown
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base, PodLike
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from kplan.diagnosis.explanation import Shown
     from kplan.documents.base import Condition, Head, Report
     from kplan.framework.interface import Extender
-    from kplan.report.options import ReportOptions, Repository
+    from kplan.report.options import Repository
     from kplan.report.view import CaseReport
 
 
@@ -226,8 +227,6 @@ def shown_nodes(output: OutputFlags, *, with_score_details: bool = True) -> Show
 
 
 def _top(output: OutputFlags) -> int | None:
-    from kplan.report.options import DEFAULT_TOP
-
     if output.all_nodes:
         return None
     return output.top if output.top is not None else None if output.explain else DEFAULT_TOP
@@ -304,8 +303,6 @@ def write_out(text: str) -> None:
 
 
 def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_file: bool) -> ReportOptions:
-    from kplan.report.options import DEFAULT_WIDTH, ReportOptions
-
     is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     wants_colour = not is_file and bool(is_terminal or os.environ.get("FORCE_COLOR"))
     return ReportOptions(
@@ -322,8 +319,6 @@ def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_fi
 
 def text_width() -> int:
     """Return the width of text on standard output: that of the terminal, or COLUMNS, else the default."""
-    from kplan.report.options import DEFAULT_WIDTH
-
     if (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
     return DEFAULT_WIDTH
@@ -464,8 +459,6 @@ def check_template(output_format: JsonFormat) -> None:
 
 def as_data(document: dict[str, Any] | list[dict[str, Any]], output_format: JsonFormat) -> str:
     """Return a document as text, or through its template; raises UsageError where that does not match."""
-    from kplan.visible import as_json, as_yaml, shown
-
     if output_format.template is not None:
         from kplan.report.jsonpath import render_jsonpath
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE
+from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE, InvalidSelector, parse_selector
 from kplan.cli.help import OPTIONS
 from kplan.cli.options import flag, options, switch
 from kplan.errors import NotFoundError, UsageError
@@ -190,8 +190,6 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], keys: Sequence[str], valu
 
 def read_selector(text: str) -> Selector:
     """Parse the value of ``--selector``; raises UsageError for an invalid one."""
-    from kplan.api.labels import InvalidSelector, parse_selector
-
     try:
         return parse_selector(text)
     except InvalidSelector as error:

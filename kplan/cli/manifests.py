@@ -12,6 +12,7 @@ from kplan.api.quantity import listing
 from kplan.cli.faults import noted_when_interrupted, say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.errors import ManifestError, Problem, UsageError
+from kplan.workloads import load_manifests
 from kplan.workloads.sources import Text
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ def read_manifests(
 
     Raises ManifestError with all problems, and KubeconfigError for a context that cannot be read.
     """
-    from kplan.workloads import load_manifests
-
     built = [build(directory) for directory in flags.kustomize or ()]
     with noted_when_interrupted("reading manifests"):
         manifests = load_manifests(

@@ -15,7 +15,9 @@ from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flag
 from kplan.cli.help import MORE, OPTIONS
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import arguments, flag, options, repeated, switch
+from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
+from kplan.framework.listers import WORKLOAD_GATE
 from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
 
@@ -143,8 +145,6 @@ def capacity(
     showing = showing_for(flags)
     subject = ask(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
-    from kplan.cluster.workload_pods import scalable_workloads
-    from kplan.framework.listers import WORKLOAD_GATE
 
     base = subject.base
     if not flags.cluster.names_autoscaler:

@@ -8,7 +8,7 @@ from kplan.cli.answer import Meanwhile, SweepFlags, ask, formats_of, reply, show
 from kplan.cli.flags import Fields, GrowingFlags, with_flags
 from kplan.cli.options import arguments
 from kplan.errors import UsageError
-from kplan.questions.check import Checks
+from kplan.questions.check import Checks, read_checks
 
 _CONDITIONS = ("check", "none")
 
@@ -40,8 +40,6 @@ def check(
     if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
-    from kplan.questions.check import read_checks
-
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)
     question.earlier()
     subject = ask(None, flags)

@@ -11,7 +11,7 @@ from kplan.cli.faults import warn_of
 from kplan.cli.flags import with_flags
 from kplan.cli.help import OPTIONS, subcommand, subgroup
 from kplan.cli.options import argument, flag, options
-from kplan.errors import UsageError
+from kplan.errors import ConfigError, Problem, UsageError
 from kplan.report.options import CheckFormat, DataFormat
 from kplan.visible import shown, visible
 
@@ -98,7 +98,6 @@ def check(
     Exits with 2 if kube-scheduler would refuse the file.
     """
     from kplan.config.loading import read_configuration
-    from kplan.errors import ConfigError, Problem
     from kplan.reading.documents import name_of
     from kplan.report.checks import configuration_cases
     from kplan.report.files_view import config_check, render_config_check

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
-from kplan.cli.arguments import STANDARD_INPUT
+from kplan.cli.arguments import STANDARD_INPUT, ZONES, pool_labels
 from kplan.cli.cluster import SnapshotOption
 from kplan.cli.options import option
 from kplan.errors import KplanError
@@ -106,8 +106,6 @@ def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
     if kind is NameKind.NODES:
         return [node.metadata.name for node in snapshot.nodes]
     if kind in (NameKind.ZONES, NameKind.POOLS):
-        from kplan.cli.arguments import ZONES, pool_labels
-
         keys = ZONES if kind is NameKind.ZONES else pool_labels(snapshot)
         return [value for node in snapshot.nodes for key in keys if (value := node.metadata.labels.get(key))]
     if kind is NameKind.NAMESPACES:

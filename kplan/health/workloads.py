@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Pod, WorkloadCondition
 from kplan.api.kinds import POD_MAKERS
-from kplan.api.meta import controller_of
+from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, StatefulSet
@@ -142,19 +142,14 @@ def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[s
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     """Return the pods of each workload, those of workloads below it included."""
-    above: dict[str, str] = {}
-    for kind in POD_MAKERS.values():
-        for obj in getattr(snapshot, kind.attribute):
-            if (owner := controller_of(obj.metadata)) is not None:
-                namespace = obj.metadata.namespace
-                above[object_name(kind.name, namespace, obj.metadata.name)] = object_name(
-                    owner.kind, namespace, owner.name
-                )
+    above = {
+        object_name(kind.name, obj.metadata.namespace, obj.metadata.name): _owner(obj.metadata)
+        for kind in POD_MAKERS.values()
+        for obj in getattr(snapshot, kind.attribute)
+    }
     members: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
-        owner = controller_of(pod.metadata)
-        key = "" if owner is None else object_name(owner.kind, pod.metadata.namespace, owner.name)
-        passed: set[str] = set()
+        key, passed = _owner(pod.metadata), set[str]()
         while key and key not in passed:
             passed.add(key)
             members.setdefault(key, []).append(pod)
@@ -162,12 +157,16 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     return members
 
 
+def _owner(metadata: PlainMeta) -> str:
+    owner = controller_of(metadata)
+    return "" if owner is None else object_name(owner.kind, metadata.namespace, owner.name)
+
+
 def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps_failed: bool) -> WorkloadHealth:
     pods = [of[pod.metadata.key] for pod in own]
     unwell = (pod for pod in own if not of[pod.metadata.key].is_well)
     in_order = sorted(unwell, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
     troubled = [of[pod.metadata.key] for pod in in_order]
-    leaving = sum(pod.state == "being-deleted" for pod in pods)
     living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
     restarting = [pod for pod in living if pod.state == "ready" and _n_restarts(pod) >= _MANY_RESTARTS]
     return WorkloadHealth(
@@ -175,7 +174,7 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps
         pods=len(living),
         ready=sum(pod.state == "ready" for pod in living),
         pending=sum(pod.state in ("pending", "gated") for pod in living),
-        leaving=leaving,
+        leaving=sum(pod.state == "being-deleted" for pod in pods),
         restarted=min(restarting, key=lambda pod: (-_n_restarts(pod), pod.pod), default=UNSET),
         evicted=tuple(pod for pod in troubled if pod.state == "evicted")[-_MOST_EVICTED:],
         troubled=tuple(pod for pod in troubled if keeps_failed or pod.state not in _FAILED)[-_MOST_TROUBLED:],

@@ -98,7 +98,7 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
             raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
     lists.prepare(resource.kind.type for resource in versions)
     with ThreadPoolExecutor(1) as decoder:
-        collector = _Collector(reader, options, _serialized(progress), decoder)
+        collector = _Collector(reader, options, progress, decoder)
         tasks = [functools.partial(collector.collect, *served) for served in versions.items()]
         try:
             in_order = sorted(side_by_side(tasks, N_LISTS), key=lambda collected: RESOURCES.index(collected.resource))
@@ -137,10 +137,11 @@ def _autoscaler_deployments(
 class _Collector:
     """Reads the objects of kinds; every method may run in several threads at once."""
 
-    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress, decoder: Executor) -> None:
+    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress | None, decoder: Executor) -> None:
         self._reader = reader
         self._options = options
         self._progress = progress
+        self._telling = threading.Lock()
         self._decoder = decoder
 
     def collect(self, resource: Resource, version: str) -> _Collected:
@@ -175,7 +176,7 @@ class _Collector:
             page_size=self._options.page_size,
             decode=lists.page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
             decoder=self._decoder,
-            progress=lambda n_read, total: self._progress(resource.kind.resource, n_read, total),
+            progress=functools.partial(self._tell, resource),
         )
 
     def _read_namespaces(self, resource: Resource, version: str) -> _Collected:
@@ -199,6 +200,11 @@ class _Collector:
     def _read_one(self, resource: Resource, path: str) -> Any:
         return lists.decode_object(self._reader.get(path).body, resource.kind.type, path)
 
+    def _tell(self, resource: Resource, n_read: int, total: int | None) -> None:
+        if self._progress is not None:
+            with self._telling:
+                self._progress(resource.kind.resource, n_read, total)
+
     def _read_named(self, resource: Resource, version: str) -> _Collected:
         """Read the objects of a kind of which only some names matter, one by one; most clusters have none of them."""
         objects: list[Any] = []
@@ -208,7 +214,7 @@ class _Collector:
             except ApiError as error:
                 if error.status not in (403, 404):
                     raise
-        self._progress(resource.kind.resource, len(objects), len(objects))
+        self._tell(resource, len(objects), len(objects))
         return _Collected(resource, tuple(objects))
 
     def _read_own_namespaces(self, resource: Resource, version: str) -> _Collected:
@@ -217,18 +223,6 @@ class _Collector:
             return _Collected(resource, tuple([self._read_one(resource, path) for path in paths]))
         except ForbiddenError:
             return _Collected(resource, refused=FORBIDDEN)
-
-
-def _serialized(progress: Progress | None) -> Progress:
-    if progress is None:
-        return lambda _resource, _n_read, _total: None
-    lock = threading.Lock()
-
-    def report(resource: str, n_read: int, total: int | None) -> None:
-        with lock:
-            progress(resource, n_read, total)
-
-    return report
 
 
 def _missing(collected: list[_Collected], options: LiveOptions) -> list[MissingKind]:

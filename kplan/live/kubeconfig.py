@@ -27,18 +27,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+from urllib.parse import unquote, urlsplit
 
 import msgspec
+import urllib3
 from msgspec.structs import replace
+from urllib3.util.ssl_ import create_urllib3_context
 
 from kplan.errors import KubeconfigError, UsageError
 from kplan.live import kubeconfig_file as files
 from kplan.live.connections import UNREADABLE, OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
 from kplan.live.options import LiveOptions
 
-if TYPE_CHECKING:
-    import urllib3
 #: Time limits of a plugin in seconds; a plugin that asks the user has longer.
 LIMIT_SECONDS = 60.0
 INTERACTIVE_LIMIT_SECONDS = 300.0
@@ -204,7 +205,6 @@ class Access(msgspec.Struct, frozen=True):
     def open_pool(self, connections: int) -> urllib3.PoolManager:
         """Return a pool as that of the `kubernetes` client; KubeconfigError for an unusable proxy or certificate."""
         from kubernetes.client.rest import RESTClientObject
-        from urllib3.util.ssl_ import create_urllib3_context
 
         self.configuration.connection_pool_maxsize = connections
         try:
@@ -349,10 +349,6 @@ def _choose(config: files.Kubeconfig, options: LiveOptions) -> tuple[str, str, s
 
 
 def _set_proxy(configuration: Any, url: str, where: str) -> None:
-    from urllib.parse import unquote, urlsplit
-
-    import urllib3
-
     shown = files.address(url)
     if "://" not in shown:
         hint = "a proxy looks like http://proxy.example.com:3128"

@@ -24,6 +24,7 @@ import msgspec
 import typer
 
 from kplan.changes.sets import Kind
+from kplan.cli.answer import write_out
 from kplan.cli.options import argument
 from kplan.commands.diff import CONDITIONS as DIFF_CONDITIONS
 from kplan.commands.names import known_names
@@ -82,8 +83,8 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
     """Return the options and subcommands of a command; `path` are its words after ``kplan``."""
     children = getattr(command, "commands", {})
     context = typer.Context(command)
-    options = [_option(param, context, path) for param in command.params if _is_option(param)]
-    arguments = [param for param in command.params if not _is_option(param)]
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [_option(param, context, path) for param in command.params if param not in arguments]
     options.append(OptionWords(("-h", "--help"), "Show this message and exit"))
     if not children:
         options.append(OptionWords(("--help-all",), "Show all options and exit"))
@@ -93,16 +94,8 @@ def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
         tuple(options),
         tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
         tuple(dict.fromkeys(name for argument in arguments for name in _option_names(argument))),
-        tuple(word for argument in arguments for word in _words(argument, context)),
+        tuple(word for one in arguments for word in _WORDS_OF_METAVARS.get(one.metavar) or _choices(one, context)),
     )
-
-
-def _is_option(parameter: Any) -> bool:
-    return any(name.startswith("-") for name in parameter.opts)
-
-
-def _words(argument: Any, context: Any) -> tuple[str, ...]:
-    return _WORDS_OF_METAVARS.get(argument.metavar) or _choices(argument, context)
 
 
 def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
@@ -505,6 +498,4 @@ def completion(context: typer.Context, shell: Annotated[Shell, argument("SHELL",
 
     It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.
     """
-    from kplan.cli.answer import write_out
-
     write_out(completion_files(context.find_root().command)[_FILES[shell]])

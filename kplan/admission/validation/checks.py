@@ -229,9 +229,9 @@ def one_of(*allowed: str) -> Check:
     return lambda value, path: () if value in allowed else [not_supported(path, value, allowed)]
 
 
-def stated(*allowed: str) -> Check:
+def stated(*allowed: str, words: str = "") -> Check:
     known = one_of(*allowed)
-    return lambda value, path: known(value, path) if value else [required(path)]
+    return lambda value, path: known(value, path) if value else [required(path, words)]
 
 
 def formed(problems: Callable[[Any], Iterable[str]]) -> Check:

@@ -310,8 +310,7 @@ def _mode_errors(spec: Object, path: str) -> Errors:
 
 def _listed(*allowed: str) -> Check:
     """Return the check of a required value; the message about a missing one lists the valid ones."""
-    words, known = f"valid values: [{' '.join(map(quoted, allowed))}]", check.one_of(*allowed)
-    return lambda value, path: known(value, path) if value else [required(path, words)]
+    return check.stated(*allowed, words=f"valid values: [{' '.join(map(quoted, allowed))}]")
 
 
 def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:

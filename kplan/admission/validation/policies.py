@@ -212,20 +212,17 @@ def _limits_errors(limits: list[Object], path: str) -> Errors:
     is_new = check.unique()
     for index, item in enumerate(limits):
         at, kind = f"{path}[{index}]", item.get("type", "")
-        yield from _type_errors(kind, f"{at}.type")
+        yield from _limit_type(kind, f"{at}.type")
         yield from is_new(kind, f"{at}.type")
         yield from _item_errors(_with_defaults(item), kind, at)
 
 
+_is_standard = check.must(
+    lambda kind: "/" in kind or kind in _TYPES, "must be a standard limit type or fully qualified"
+)
+_limit_type = check.in_turn(check.KEY, _is_standard)
 limit_range_errors = check.rules(check.metadata(), check.field("spec", check.field("limits", _limits_errors)))
 """The check of a LimitRange, its defaults filled in."""
-
-
-def _type_errors(kind: str, path: str) -> Errors:
-    errors = list(check.KEY(kind, path))
-    if errors or "/" in kind or kind in _TYPES:
-        return errors
-    return [invalid(path, kind, "must be a standard limit type or fully qualified")]
 
 
 def _with_defaults(item: Object) -> Object:
@@ -313,18 +310,7 @@ def _one_member(*names: str) -> Check:
     return errors_of
 
 
-def _limited(most: int, *checks: Check) -> Check:
-    is_short, of_items = check.at_most_items(most), check.in_list(*checks)
-
-    def errors_of(listed: list[Object], path: str) -> Errors:
-        yield from is_short(listed, path) or of_items(listed, path)
-
-    return errors_of
-
-
-_topology_errors = _limited(1, check.needed("key", check.KEY))
-_claims_errors = _limited(4, _one_member("resourceClaimName", "resourceClaimTemplateName"))
-
+_a_claim = _one_member("resourceClaimName", "resourceClaimTemplateName")
 pod_group_errors = check.of_kind(
     check.metadata(check.dns_subdomain),
     check.field(
@@ -335,8 +321,11 @@ pod_group_errors = check.of_kind(
         ),
         absent={},
     ),
-    check.field("schedulingConstraints", check.field("topology", _topology_errors)),
-    check.field("resourceClaims", _claims_errors),
+    check.field(
+        "schedulingConstraints",
+        check.field("topology", check.in_turn(check.at_most_items(1), check.in_list(check.needed("key", check.KEY)))),
+    ),
+    check.field("resourceClaims", check.in_turn(check.at_most_items(4), check.in_list(_a_claim))),
     check.field("disruptionMode", check.one_of("Pod", "PodGroup")),
 )
 
