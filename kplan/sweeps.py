@@ -164,12 +164,11 @@ _SIGNALS = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, 
 _planner: list[Base] = []  #: the planner of a worker process
 
 
+Questions = Sequence[Callable[[Any], T]]
 Asked = Sequence[tuple[int, Callable[[Any], T]]]  #: questions with their numbers
 
 
-def _ask_processes(
-    planner: Base, questions: Sequence[Callable[[Any], T]], n_workers: int, report: Callable[[int, int], None]
-) -> list[T]:
+def _ask_processes(planner: Base, questions: Questions[T], n_workers: int, report: Count) -> list[T]:
     """Answer all questions; those of a lost process are sent again.
 
     Raises the KplanError of the first question without an answer, or one when processes keep getting lost.
@@ -187,7 +186,7 @@ def _ask_processes(
     return [answers[index] for index in range(len(questions))]
 
 
-def _rounds(questions: Sequence[Callable[[Any], T]], answers: Mapping[int, T]) -> Iterator[Asked[T]]:
+def _rounds(questions: Questions[T], answers: Mapping[int, T]) -> Iterator[Asked[T]]:
     """Yield the questions without an answer, again and again, a few times."""
     for _ in range(1 + MAX_LOSSES):
         remaining = [(index, question) for index, question in enumerate(questions) if index not in answers]
@@ -243,7 +242,7 @@ def end_without_a_word() -> None:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
-def _answer_here(questions: Sequence[Callable[[Any], T]]) -> list[T]:
+def _answer_here(questions: Questions[T]) -> list[T]:
     return [question(_planner[0]) for question in questions]
 
 
@@ -269,9 +268,7 @@ def check_address(address: str) -> None:
         _check_versions(client)
 
 
-def _ask_dask(
-    planner: Base, questions: Sequence[Callable[[Any], T]], address: str, report: Callable[[int, int], None]
-) -> list[T]:
+def _ask_dask(planner: Base, questions: Questions[T], address: str, report: Count) -> list[T]:
     """Answer all questions; those of a lost worker are sent again.
 
     Raises UsageError when Dask is not installed, the cluster cannot be reached, or runs another version of kplan; the
@@ -367,7 +364,7 @@ def _ask_workers(
         raise failed[min(failed)]
 
 
-def _answer(planner: Base, questions: Sequence[Callable[[Any], T]], version: str) -> list[T]:
+def _answer(planner: Base, questions: Questions[T], version: str) -> list[T]:
     if version != _version():  # the worker has joined after the check of all versions
         message = f"a Dask worker has kplan {_version()}, and its client has {version}"
         raise UsageError(message, hint="install the same version on both sides")

@@ -284,42 +284,41 @@ def is_pod_level_resource(name: str) -> bool:
     return name in {"cpu", "memory"} or name.startswith(HUGE_PAGES)
 
 
+Totals = dict[str, Quantity]  #: resource name -> exact amount
 AmountsOf = Callable[[Any], ResourceList]  #: returns the requests or limits of a container
 
 REQUESTS: AmountsOf = attrgetter("resources.requests")
 LIMITS: AmountsOf = attrgetter("resources.limits")
 
 
-def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> dict[str, Quantity]:
+def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> Totals:
     """Return the requests of the whole pod with its overhead (upstream PodRequests)."""
     total = _with_pod_level(spec, REQUESTS, amounts_of)
     add_resources(total, spec.overhead)
     return total
 
 
-def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> dict[str, Quantity]:
+def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> Totals:
     """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits)."""
     total = _with_pod_level(spec, LIMITS, amounts_of)
-    add_resources(
-        total, {name: amount for name, amount in spec.overhead.items() if name in total and total[name].nanos}
-    )
+    add_resources(total, {name: extra for name, extra in spec.overhead.items() if name in total and total[name].nanos})
     return total
 
 
-def _with_pod_level(spec: PodSpec, side: AmountsOf, amounts_of: AmountsOf) -> dict[str, Quantity]:
+def _with_pod_level(spec: PodSpec, side: AmountsOf, amounts_of: AmountsOf) -> Totals:
     own = side(spec) if spec.resources is not None else {}
     levels = {name: amount for name, amount in own.items() if is_pod_level_resource(name)}
     return container_totals(spec, amounts_of) | parsed(levels)
 
 
-def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> dict[str, Quantity]:
+def container_totals(spec: PodSpec, amounts_of: AmountsOf) -> Totals:
     return peak_totals(
         map(amounts_of, spec.containers),
         [(amounts_of(container), container.restart_policy == "Always") for container in spec.init_containers],
     )
 
 
-def plain_totals(spec: dict[str, Any], side: str) -> dict[str, Quantity]:
+def plain_totals(spec: dict[str, Any], side: str) -> Totals:
     """Return the total ``requests`` or ``limits`` of the containers of a spec of plain values."""
     containers, init_containers = (
         [(one.get("resources", {}).get(side, {}), one.get("restartPolicy") == "Always") for one in spec.get(field, [])]
@@ -328,21 +327,19 @@ def plain_totals(spec: dict[str, Any], side: str) -> dict[str, Quantity]:
     return peak_totals([amounts for amounts, _ in containers], init_containers)
 
 
-def peak_totals(
-    containers: Iterable[ResourceList], init_containers: Sequence[tuple[ResourceList, bool]]
-) -> dict[str, Quantity]:
+def peak_totals(containers: Iterable[ResourceList], init_containers: Sequence[tuple[ResourceList, bool]]) -> Totals:
     """Return the total amounts of containers: their sum, or the peak during start-up where that is more.
 
     Sidecars (init containers that restart always: the second of each pair) run on beside everything that starts after
     them. Upstream: AggregateContainerRequests, AggregateContainerLimits.
     """
-    total: dict[str, Quantity] = {}
+    total: Totals = {}
     for amounts in containers:
         add_resources(total, amounts)
     if not init_containers:
         return total
-    sidecars: dict[str, Quantity] = {}
-    peak: dict[str, Quantity] = {}
+    sidecars: Totals = {}
+    peak: Totals = {}
     for amounts, is_sidecar in init_containers:
         if is_sidecar:
             add_resources(total, amounts)
@@ -356,16 +353,16 @@ def peak_totals(
     return total
 
 
-def add_resources(total: dict[str, Quantity], amounts: ResourceList) -> None:
+def add_resources(total: Totals, amounts: ResourceList) -> None:
     for name, amount in amounts.items():
         total[name] = total[name].plus(parse(amount)) if name in total else parse(amount)
 
 
-def parsed(amounts: ResourceList) -> dict[str, Quantity]:
+def parsed(amounts: ResourceList) -> Totals:
     return {name: parse(amount) for name, amount in amounts.items()}
 
 
-def _raise_to(total: dict[str, Quantity], floor: dict[str, Quantity]) -> None:
+def _raise_to(total: Totals, floor: Totals) -> None:
     for name, amount in floor.items():
         if name not in total or amount.nanos > total[name].nanos:
             total[name] = amount

@@ -238,9 +238,7 @@ def _clean_struct(value: dict[Any, Any], kind: inspect.StructType, path: str, re
 
 def _alternatives(type_info: inspect.Type) -> _Kinds:
     types = type_info.types if isinstance(type_info, inspect.UnionType) else (type_info,)
-    types = tuple(
-        kind.type if isinstance(kind, inspect.Metadata) and kind.extra != DURATION else kind for kind in types
-    )
+    types = tuple(one.type if isinstance(one, inspect.Metadata) and one.extra != DURATION else one for one in types)
     others = tuple(kind for kind in types if not isinstance(kind, inspect.NoneType))
     return _Kinds(any(isinstance(kind, inspect.NoneType) for kind in types), others)
 
@@ -358,9 +356,7 @@ def _hint(value: Any, kinds: _Kinds) -> str:
         return "start the item with a dash in YAML, or put [ ] around it in JSON"
     if isinstance(value, int | float) and any(isinstance(kind, inspect.Metadata) for kind in kinds.others):
         return f'write a number with its unit, as text: "{describe(value)}s"'
-    names = [
-        field.encode_name for kind in kinds.others if isinstance(kind, inspect.StructType) for field in kind.fields
-    ]
+    names = [field.encode_name for one in kinds.others if isinstance(one, inspect.StructType) for field in one.fields]
     if 0 < len(names) <= _FEW_FIELDS:
         return f"write an object with the fields {', '.join(names)}"
     expected = {type(kind) for kind in kinds.others}

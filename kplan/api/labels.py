@@ -133,11 +133,9 @@ def selector_from(selector: LabelSelector | None) -> Selector:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(
-    match_labels: tuple[tuple[str, str], ...], match_expressions: tuple[LabelSelectorRequirement, ...]
-) -> Selector:
-    requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(match_labels)]
-    for expression in match_expressions:
+def _compiled(labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...]) -> Selector:
+    requirements = [new_requirement(key, "In", (value,)) for key, value in sorted(labels)]
+    for expression in expressions:
         if expression.operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
             raise InvalidSelector(f"{quoted(expression.operator)} is not a valid label selector operator")
         requirements.append(new_requirement(expression.key, expression.operator, expression.values))

@@ -369,9 +369,7 @@ class DeviceExpression:
         self._evaluate = pieces.evaluate
         self._n_iterations = pieces.n_iterations
         reads = sorted(pieces.reads)
-        by_field = [
-            tuple(read[1:] for read in reads if read[0] == f"device.{field}") for field in Reads.__struct_fields__
-        ]
+        by_field = [tuple(one[1:] for one in reads if one[0] == f"device.{field}") for field in Reads.__struct_fields__]
         self.reads = None if pieces.reads_all else Reads(*by_field)
 
     def matches(self, device: DeviceView) -> bool:

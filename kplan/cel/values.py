@@ -169,9 +169,7 @@ def equal(left: Value, right: Value) -> bool:
         return left.nanos == right.nanos
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(equal, left, right))
-    kinds = [
-        "number" if isinstance(value, float) or type(value) is int else type_name(value) for value in (left, right)
-    ]
+    kinds = ["number" if isinstance(one, float) or type(one) is int else type_name(one) for one in (left, right)]
     return kinds[0] == kinds[1] and bool(left == right)
 
 

@@ -107,9 +107,8 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     def words(self) -> str:
         instead = "" if self.old is UNSET else f" instead of {self.old}"
         by = f" (autoscaler {self.autoscaler})" if self.autoscaler else ""
-        return (
-            f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}{of_somebody_else(self.of_others)}"
-        )
+        whose = of_somebody_else(self.of_others)
+        return f"run {count(self.replicas, 'replica')} of {self.workload}{instead}{by}{whose}"
 
     @property
     def steps(self) -> tuple[str, ...]:

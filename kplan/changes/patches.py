@@ -83,13 +83,11 @@ def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any
 
 def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
     """Return what deletes the spread constraints that are no more; their key is topologyKey and whenUnsatisfiable."""
-    remaining = {
-        (constraint.topology_key, constraint.when_unsatisfiable) for constraint in after.topology_spread_constraints
-    }
+    remaining = {(one.topology_key, one.when_unsatisfiable) for one in after.topology_spread_constraints}
     return [
-        {"$patch": "delete", "topologyKey": constraint.topology_key, "whenUnsatisfiable": constraint.when_unsatisfiable}
-        for constraint in before.topology_spread_constraints
-        if (constraint.topology_key, constraint.when_unsatisfiable) not in remaining
+        {"$patch": "delete", "topologyKey": one.topology_key, "whenUnsatisfiable": one.when_unsatisfiable}
+        for one in before.topology_spread_constraints
+        if (one.topology_key, one.when_unsatisfiable) not in remaining
     ]
 
 

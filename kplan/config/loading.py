@@ -246,8 +246,11 @@ def read_file(path: str, release: Release | None = None) -> Problems:
     return problems
 
 
+Source = str | os.PathLike[str] | dict[str, object] | None
+
+
 def load_scheduler_config(
-    source: str | os.PathLike[str] | dict[str, object] | None = None,
+    source: Source = None,
     *,
     kubernetes: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
@@ -285,9 +288,7 @@ def load_scheduler_config(
         raise
 
 
-def read_configuration(
-    source: str | os.PathLike[str] | dict[str, object] | None, release: Release
-) -> SchedulerConfiguration:
+def read_configuration(source: Source, release: Release) -> SchedulerConfiguration:
     """Load a scheduler configuration as a release reads it; source and errors as for `load_scheduler_config`."""
     if source is None:
         return default_configuration(release)

@@ -46,17 +46,18 @@ class PointSet(msgspec.Struct, frozen=True):
     disabled: tuple[str, ...] = ()
 
 
-def default_sets(release: Release) -> dict[str, PointSet]:
+Sets = Mapping[str, PointSet]  #: extension point, or `multi_point` -> its plugins
+
+
+def default_sets(release: Release) -> Sets:
     """Return the sets of the default profile: everything through `multiPoint`."""
     return {MULTI_POINT: PointSet(tuple(Entry(name, weight) for name, weight in release.default_plugins))}
 
 
-def merge(default: Mapping[str, PointSet], custom: Mapping[str, PointSet]) -> dict[str, PointSet]:
+def merge(default: Sets, custom: Sets) -> Sets:
     """Merge sets: a default that is enabled again stays in its place, others follow; `*` drops all defaults."""
-    nothing = PointSet()
-    return {
-        point: _merged(default.get(point, nothing), custom.get(point, nothing)) for point in (MULTI_POINT, *_POINTS)
-    }
+    empty = PointSet()
+    return {point: _merged(default.get(point, empty), custom.get(point, empty)) for point in (MULTI_POINT, *_POINTS)}
 
 
 def _merged(default: PointSet, custom: PointSet) -> PointSet:
@@ -70,14 +71,12 @@ def _merged(default: PointSet, custom: PointSet) -> PointSet:
     return PointSet((*replaced, *others), disabled)
 
 
-def enabled_names(sets: Mapping[str, PointSet]) -> tuple[str, ...]:
+def enabled_names(sets: Sets) -> tuple[str, ...]:
     """Return the names of all plugins that any set enables, each once."""
     return tuple(dict.fromkeys(entry.name for point_set in sets.values() for entry in point_set.enabled))
 
 
-def expand(
-    sets: Mapping[str, PointSet], place: Place, implements: Mapping[str, frozenset[str]]
-) -> dict[str, tuple[PluginRef, ...]]:
+def expand(sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]) -> dict[str, tuple[PluginRef, ...]]:
     """Spread `multi_point` over the extension points, and return the plugins of each.
 
     At a point come first the plugins of its own list that `multiPoint` enables too, in the order of that list; then
@@ -133,7 +132,7 @@ class _Draft(msgspec.Struct, frozen=True):
     wire: KubeSchedulerProfile
     name: str
     place: Place
-    sets: Mapping[str, PointSet]
+    sets: Sets
 
     @property
     def release(self) -> Release:

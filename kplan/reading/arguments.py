@@ -39,20 +39,13 @@ _OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"
 
 
 class Option(NamedTuple):
-    """How the command line sets a field of a question, whose type it annotates; the docstring says what it is for.
+    """How the command line sets a field of a question, whose type it annotates; the docstring says what it is for."""
 
-    Attributes
-    ----------
-    spelled : its names, and the word for its value, such as ``--max N``; without a name it has that of the field
-    read : turns the text of the option into the value
-    more : only the whole help shows it
-    lists_words : the help lists the words that the value is made of
-    """
-
+    #: its names, and the word for its value, such as ``--max N``; without a name it has that of the field
     spelled: str = ""
-    read: Callable[[str], Any] | None = None
-    more: bool = False
-    lists_words: bool = False
+    read: Callable[[str], Any] | None = None  #: turns the text of the option into the value
+    more: bool = False  #: only the whole help shows it
+    lists_words: bool = False  #: the help lists the words that the value is made of
 
 
 def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:

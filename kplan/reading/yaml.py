@@ -192,9 +192,7 @@ def _tagged(event: yaml.ScalarEvent) -> Any:
     name = tag.removeprefix(STANDARD_TAG) if tag.startswith(STANDARD_TAG) else ""
     if name == "binary":
         try:
-            return base64.b64decode(event.value.replace("\r", "").replace("\n", ""), validate=True).decode(
-                errors="replace"
-            )
+            return base64.b64decode(re.sub(r"[\r\n]", "", event.value), validate=True).decode(errors="replace")
         except ValueError:
             raise Refused("!!binary value contains invalid base64 data", event, hint="encode it again") from None
     if name == "timestamp" and _DATE.fullmatch(event.value):

@@ -57,9 +57,7 @@ def claims_left(claims: Iterable[NodeClaim], gone: Iterable[Node]) -> tuple[Node
     nodes = list(gone)
     names = {node.metadata.name for node in nodes}
     machines = {node.spec.provider_id for node in nodes if node.spec.provider_id}
-    return tuple(
-        claim for claim in claims if claim.status.node_name not in names and claim.status.provider_id not in machines
-    )
+    return tuple(one for one in claims if one.status.node_name not in names and one.status.provider_id not in machines)
 
 
 def without_published(snapshot: Snapshot, gone: Iterable[Node]) -> Snapshot:

@@ -14,9 +14,9 @@ from typing import Any
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
-from kplan.api.core import HUGE_PAGES, plain_totals
-from kplan.api.names import label_key_problems
+from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import InvalidQuantity, parse
+from kplan.rules.resources import is_extended, is_native
 
 _MOST_SPEC_KIB = 64  # upstream maxGMSACredentialSpecLengthInKiB
 _MOST_DOMAIN, _MOST_USER = 256, 104
@@ -473,28 +473,18 @@ def container_name_errors(name: str, path: str) -> Errors:
     if "/" not in name:
         if name not in _CONTAINER and not name.startswith(HUGE_PAGES):
             yield invalid(path, name, "must be a standard resource for containers")
-    elif not _is_native(name) and not is_extended(name):
+    elif not is_native(name) and not is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
 def _pod_name_errors(name: str, path: str) -> Errors:
-    is_for_pods = name in ("cpu", "memory") or name.startswith(HUGE_PAGES)
-    others = () if is_for_pods else [not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))]
+    others = () if is_pod_level_resource(name) else [not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))]
     return list(standard_name_errors(name, path)) or others
-
-
-def _is_native(name: str) -> bool:
-    return "/" not in name or "kubernetes.io/" in name
-
-
-def is_extended(name: str) -> bool:
-    """Tell whether a resource is an extended resource (upstream IsExtendedResourceName)."""
-    return not _is_native(name) and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
 
 
 def can_overcommit(name: str) -> bool:
     """Tell whether limits of a resource may be larger than its requests."""
-    return _is_native(name) and not name.startswith(HUGE_PAGES)
+    return is_native(name) and not name.startswith(HUGE_PAGES)
 
 
 def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path: str) -> Errors:

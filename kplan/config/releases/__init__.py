@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import structs
+
 from kplan.config.releases import minors
 from kplan.config.releases.model import HEAP, Gate, Release, parse_gates, with_gates
 from kplan.errors import UsageError
@@ -64,7 +66,7 @@ def release_of(text: str) -> Release:
         if release.number == minor:
             return release.at_patch(patch)
     if minor > newest().number:
-        return newest().standing_for(minor)
+        return structs.replace(newest(), stands_for=minor)
     raise UsageError(f"Kubernetes 1.{minor} is not supported", hint=f"{known}; auto takes the nearest")
 
 

@@ -142,9 +142,6 @@ class Release(msgspec.Struct, frozen=True, eq=False, dict=True):
             return self
         return structs.replace(self, implements={**self.implements, **out_of_tree}, out_of_tree=out_of_tree)
 
-    def standing_for(self, minor: int) -> Release:
-        return structs.replace(self, stands_for=minor)
-
     def at_patch(self, patch: int | None) -> Release:
         texts, rules = self.texts, self.rules
         for change in self.patches:
