@@ -3,6 +3,11 @@
 Each line of ``recorded/cases.jsonl.gz`` is a manifest, kube-apiserver v1.36's answer (``status``, ``message``), and
 the pod as it was stored, or why it was refused. Left out of the comparison is what a server draws or looks up: uids,
 times, the suffix of the token volume, a label of a node that the recording does not hold.
+
+Each line of ``recorded/drawn.jsonl.gz`` is a manifest with fields drawn from the API's description, and the answer:
+``causes`` where it is invalid, ``message`` where it is refused otherwise, the stored object where it is a pod that is
+taken. The cluster is the same, with service accounts wherever a manifest names one. Left out are manifests that differ
+only in whether a list is empty or absent, which kplan does not tell apart.
 """
 
 import json
@@ -30,8 +35,8 @@ def _recorded() -> tuple[list[Object], list[Object]]:
 
 
 @cache
-def _planner() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot([*_recorded()[0], _NODE]))
+def _planner(*, with_node: bool = True) -> kplan.Planner:
+    return kplan.Planner(kplan.load_snapshot([*_recorded()[0], *([_NODE] if with_node else [])]))
 
 
 def _cases(kind: str) -> list[Object]:
@@ -125,4 +130,62 @@ def _comparable(pod: Object) -> Object:
             # The recording server adds one more certificate, as no other does.
             sources = volume["projected"]["sources"]
             sources[:] = [each for each in sources if "openshift" not in each.get("configMap", {}).get("name", "")]
+    return pod
+
+
+# --- drawn at random --------------------------------------------------------------------------------------------------
+
+
+def _drawn(status: int) -> list[Object]:
+    found = [case for case in read_lines(_FILE.with_name("drawn.jsonl.gz")) if case["status"] == status]
+    assert len(found) >= 80
+    return found
+
+
+def _problems(manifest: Object) -> list[str]:
+    try:
+        _planner(with_node=False).pods([manifest])
+    except kplan.ManifestError as error:
+        return sorted({_plain(f"{each.json_path}: {each.message}") for each in error.problems})
+    return []
+
+
+def _plain(text: str) -> str:
+    return _UID.sub("UID", text.removeprefix("$.").removeprefix("$"))
+
+
+def test_everything_that_is_drawn_and_invalid_is_told_in_the_same_words() -> None:
+    for case in _drawn(422):
+        assert _problems(case["manifest"]) == sorted(map(_plain, case["causes"])), case["manifest"]
+
+
+def test_what_is_drawn_and_taken_is_taken_and_pods_are_stored_alike() -> None:
+    for case in _drawn(201):
+        made = _planner(with_node=False).pods([case["manifest"]])
+        if "stored" in case:
+            assert made[0].refusal == ""
+            assert _alike(made[0].object) == _alike(case["stored"]), case["manifest"]
+
+
+def test_what_is_drawn_and_forbidden_is_so_in_the_same_words() -> None:
+    for case in _drawn(403):
+        assert [each.refusal for each in _planner(with_node=False).pods([case["manifest"]])] == [case["message"]]
+
+
+def test_what_is_drawn_and_does_not_decode_does_not_in_the_same_words() -> None:
+    for case in _drawn(400):
+        kind = case["manifest"]["kind"]
+        words = case["message"].split(f"cannot be handled as a {kind}: ", 1)[1]
+        said = "\n".join(_problems(case["manifest"]))
+        for piece in words.removeprefix("strict decoding error: ").split(", "):
+            assert piece in said
+
+
+def _alike(pod: Object) -> Object:
+    pod = json.loads(re.sub(r"kube-api-access-\w{5}", "kube-api-access", json.dumps(pod)))
+    for key in ("uid", "creationTimestamp", "generation"):
+        pod["metadata"].pop(key, None)
+    if not pod["metadata"].get("labels"):
+        pod["metadata"].pop("labels", None)
+    del pod["status"]
     return pod

@@ -42,7 +42,6 @@ def test_the_second_family_comes_and_goes_with_the_policy() -> None:
     keep = "must be 'SingleStack' to release the secondary"
     several = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
     policy = "spec.ipFamilyPolicy: Invalid value:"
-
     assert said(DUAL, ipFamilyPolicy="SingleStack") == []
     assert said(DUAL, clusterIPs=["10.0.0.1"]) == [f'{policy} "RequireDualStack": {keep} cluster IP']
     assert said(DUAL, ipFamilies=["IPv4"]) == [f'{policy} "RequireDualStack": {keep} IP family']

@@ -55,7 +55,6 @@ def test_a_limit_that_is_no_quantity_is_refused(limits: dict[str, str]) -> None:
 
 def test_a_redacted_claim_still_belongs_to_its_node_and_pool() -> None:
     redacted = redact_snapshot(kplan.load_snapshot([node_pool(), node_claim(), node()]))
-
     (claim,), (pool,), (machine,) = redacted.node_claims, redacted.node_pools, redacted.nodes
     assert claim.status.provider_id == machine.spec.provider_id != MACHINE
     assert claim.status.node_name == machine.metadata.name != "ip-1"

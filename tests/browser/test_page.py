@@ -68,7 +68,6 @@ def test_tables_sort_by_a_click_and_back(browser: Chrome, page: Path) -> None:
     table = browser.find_elements(By.CSS_SELECTOR, "#nodes ~ .scroll table")[0]
     button = table.find_element(By.CSS_SELECTOR, "th button")
     names = column(browser, table, 0)
-
     browser.execute_script("arguments[0].click()", button)
     assert column(browser, table, 0) == sorted(names)
     browser.execute_script("arguments[0].click()", button)

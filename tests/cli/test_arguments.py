@@ -84,7 +84,6 @@ def test_replicas_of_a_workload_of_the_cluster_are_counted_as_those_of_its_manif
     mixed = told("capacity", "deploy/shop/cart", "deploy/shop/search", "--mix", "2:1")
     web = written(tmp_path / "web.yaml", WEB)
     both = invoke("capacity", web, "deploy/shop/cart", "--mix", "1:3")
-
     assert [workload["fits"] for workload in headroom["workloads"]] == [one["summary"]["fits"]]
     assert [template["share"] for template in mixed["templates"]] == [2, 1]
     assert both.exit_code == 0, both.stderr

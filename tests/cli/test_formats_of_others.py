@@ -107,7 +107,6 @@ def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path)
     )
     cart.write_text(cart.read_text().replace("cpu: two", "cpu: 2"))
     found = invoke("plan", cart, "-o", "github")
-
     (first,) = (each for each in found.stdout.splitlines() if "(refused)" in each)
     assert first.startswith(f"::error file={cart},line=4,title=kplan%3A Deployment shop/cart (refused)::")
     assert "field is immutable" in first

@@ -142,7 +142,6 @@ def test_the_action_compares_with_another_revision(tmp_path: Path):
     committed(tmp_path)
     manifest.write_text(TOO_LARGE)
     found = act(tmp_path, snapshot="demo", manifests="deploy", against="main")
-
     assert found.returncode == 0, found.stderr
     assert (outputs(tmp_path)["code"], outputs(tmp_path)["failed"]) == ("1", "true")
     assert "huge" in (tmp_path / "kplan" / "kplan.md").read_text()
@@ -231,7 +230,6 @@ def test_without_an_answer_every_report_says_why(
     (tmp_path / "values.yaml").write_text("replicas: 3\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     reports = [f"--report={output}={output}.out" for output in OutputFormat]
-
     assert invoke("place", *arguments, *reports).exit_code == 2
     for output in OutputFormat:
         text = (tmp_path / f"{output}.out").read_text(encoding="utf-8")

@@ -163,7 +163,6 @@ def test_it_is_told_what_is_wrong_and_what_to_do(
     files = {"web.yaml": WEB, "shapes.yaml": SHAPES, "misspelt.yaml": MISSPELT, "groups.yaml": "nodeGroups: []\n"}
     folder_of(tmp_path, files)
     found = invoke(*shlex.split(command), KUBECONFIG="")
-
     assert (found.exit_code, found.stdout) == (2, "")
     assert words in " ".join(found.stderr.split())
     assert found.stderr.startswith("error: ")

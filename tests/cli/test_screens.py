@@ -37,7 +37,6 @@ def test_a_person_sees_whole_lines_and_no_gaps(width: int, tmp_path: Path) -> No
     sessions = [shlex.split(command)[1:] for command in commands if not FOR_PROGRAMS.search(command)]
     everything = [*sessions, *(command.split() for command in MORE), *HELP]
     shown = screens(sample(everything, 6 * len(WIDTHS), 6 * WIDTHS.index(width)), width, tmp_path)
-
     assert len(sessions) > 25
     assert "\n".join(fault for screen in shown for fault in screen.faults(width)) == ""
     assert sum(screen.has_colour for screen in shown) > len(shown) / 3

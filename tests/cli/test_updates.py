@@ -89,11 +89,9 @@ def full_quota(tmp_path: Path, namespace: str = "ml") -> Path:
 
 def test_pods_that_a_quota_refuses_fail_the_job_on_the_line_of_their_workload(tmp_path: Path) -> None:
     more = manifest(INFERENCE, replicas=9)
-
     github, junit, table = (
         place(tmp_path, more, "--with", full_quota(tmp_path), "-o", output) for output in ("github", "junit", "table")
     )
-
     assert github.exit_code == junit.exit_code == 1
     assert github.stdout.startswith(f"::error file={tmp_path / 'changed.yaml'},line=")
     assert "exceeded quota: full" in github.stdout.splitlines()[0]

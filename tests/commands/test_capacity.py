@@ -148,7 +148,6 @@ def test_nodes_that_go_are_told_with_what_they_save() -> None:
     groups = ("--node-groups", "fixtures/node-groups.yaml")
     text = invoke("capacity", "--shrink", *groups).stdout
     document = told("capacity", "--shrink", *groups)
-
     assert "Price of the nodes whose price is known: 11.9 -> 11.75, saves 0.15." in text
     assert [(node["name"], node["saves"]) for node in document["freed"]] == [("spot-b-1", 0.15)]
     assert (document["price"], document["autoscaler"]["name"]) == (

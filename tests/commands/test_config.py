@@ -59,7 +59,6 @@ def bad(tmp_path: Path) -> str:
 
 def test_show_without_a_file_is_the_default_with_no_mark() -> None:
     result = CliRunner().invoke(app, ["show"])
-
     assert result.exit_code == 0
     assert result.stdout.startswith(
         f"Effective scheduler configuration: the default of kube-scheduler v{reference().minor}\n"
@@ -163,7 +162,6 @@ def test_no_file_to_check_and_two_to_choose_from_are_usage_errors(arguments: lis
 def test_show_lists_the_gates_of_the_release_and_how_they_are_set() -> None:
     text = invoke("config", "show", "--kubernetes-version", "1.34", "--feature-gates", "PodLevelResources=false").stdout
     document = told("config", "show", "--kubernetes-version", "1.34.1")
-
     assert "the default of kube-scheduler v1.34\n" in text
     assert "*PodLevelResources" in text
     assert "SchedulerQueueingHints (locked)" in text
@@ -188,7 +186,6 @@ def test_check_reads_a_file_as_the_release_reads_it(tmp_path: Path, minor: str, 
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         f"profiles:\n- schedulerName: default-scheduler\n  {text}\n",
     )
-
     assert invoke("config", "check", path).exit_code == 0
     found = invoke("config", "check", path, "--kubernetes-version", minor)
     assert found.exit_code == 2

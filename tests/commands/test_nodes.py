@@ -14,7 +14,6 @@ GROUPS = "fixtures/node-groups.yaml"
 
 def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_nothing() -> None:
     shown = invoke("nodes", "--node-groups", GROUPS)
-
     assert shown.exit_code == 0
     assert (
         "cluster-autoscaler adds 1 node (group gpu-b, g6.12xlarge, eu-west-1b); ml/llm-eval gets none" in shown.stdout
@@ -170,9 +169,7 @@ def test_without_a_file_the_types_of_the_nodes_are_known_and_a_warning_tells_tha
 
 def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
     karpenter = ("-s", "fixtures/karpenter/cluster.yaml", "--instance-types", "fixtures/karpenter/instance-types.yaml")
-
     page = invoke("nodes", *karpenter, "-o", "html").stdout
-
     assert "<h2>The cluster</h2>" in page
     (new,) = (card for card in page.split("<li class=") if '<span class="mark good">new node</span>' in card)
     assert "general-new-1" in new

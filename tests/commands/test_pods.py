@@ -98,7 +98,6 @@ def test_fields_that_stand_twice_or_are_misspelt(web: Path) -> None:
     said = refused("pods", web, "-s", "demo")
     assert 'line 6): $.spec.replicsa: unknown field "spec.replicsa"' in said
     assert "did you mean replicas?" in said
-
     warned = invoke("pods", web, "-s", "demo", "--validate", "warn")
     assert warned.exit_code == 0
     assert 'unknown field "spec.replicsa"' in warned.stderr

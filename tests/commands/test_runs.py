@@ -20,7 +20,6 @@ def web(tmp_path: Path) -> Path:
 
 def test_drain_tells_how_often_each_outcome_comes() -> None:
     found = invoke("drain", "general-b-1", "--runs", "6", "-o", "json")
-
     document = json.loads(found.stdout)
     assert (document["kind"], document["command"], found.exit_code) == ("OddsReport", "drain", 1)
     assert {each["pod"] for each in document["pods"] if each["blocked"]["share"]} == {

@@ -301,7 +301,6 @@ def test_arguments_of_a_fit_that_is_disabled_are_not_looked_at() -> None:
             }
         ]
     )
-
     assert "NodeResourcesFit" not in config.profiles[0].plugin_names()
 
 
@@ -393,7 +392,6 @@ def test_a_foreign_binder_is_as_good_as_any() -> None:
 
 def test_a_plugin_whose_gate_is_off_is_left_out() -> None:
     config = with_plugins(multiPoint={"enabled": enabled("GangScheduling")})
-
     assert config.profiles == default_configuration().profiles
     assert warnings(config) == [
         (
@@ -448,7 +446,6 @@ def test_arguments_of_a_foreign_plugin_that_is_enabled_are_no_second_warning() -
             }
         ]
     )
-
     assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
 
 

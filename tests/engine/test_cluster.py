@@ -63,12 +63,10 @@ def test_to_bind_and_to_unbind_is_to_do_nothing(steps, info, row):
     cluster = built(3, steps)
     pod = cluster.add_pod(info)
     before, ports = read(cluster), {at: set(taken) for at, taken in cluster.used_ports.items() if at != row}
-
     cluster.bind(pod, row)
     assert cluster.node_of[pod] == row
     assert cluster.pods_on[row][-1] == pod
     cluster.unbind(pod)
-
     assert read(cluster) == before
     assert {at: taken for at, taken in cluster.used_ports.items() if at != row} == ports
 

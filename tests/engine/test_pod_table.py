@@ -131,7 +131,6 @@ def test_pods_are_found_by_their_labels_however_many_are_sorted(infos, more, mat
         assert sorted(table.rows_matching(match)) == [row for row, info in enumerate(infos) if is_meant(match, info)]
         for info in more:
             table.add(info)
-
         found = sorted(table.rows_matching(match))
         assert found == [row for row, info in enumerate([*infos, *more]) if is_meant(match, info)]
 
@@ -188,7 +187,6 @@ def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selec
         assert table.mask(selector).tolist() == [selector.matches(labels) for labels in table.sets]
         for labels in more:
             table.code(labels)
-
         assert table.mask(selector).tolist() == [selector.matches(labels) for labels in table.sets]
 
 

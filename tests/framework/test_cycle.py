@@ -168,7 +168,6 @@ def test_a_pod_turned_down_on_its_node_gives_everything_back(point, status, outc
     )
     answering = plugin("B", **{point: status}, **({"unreserve": None} if point == "reserve" else {}))
     result = decide([keeper, answering, plugin("C", score=scoring(b=1))])
-
     placed = [1] if status is SUCCESS else []
     assert told(result) == (outcome, placed[0] if placed else None, message.format(point.capitalize()))
     assert (result.ties.tolist(), taken) == ([1], placed)

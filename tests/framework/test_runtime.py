@@ -391,6 +391,5 @@ def test_plugins_run_in_the_order_of_their_profile_and_only_where_it_names_them(
     ]
     framework, cycle, entry = cycle_of(session(plugins))
     framework.filter_all(cycle, entry, frozenset())
-
     assert log == ["B", "A", "C"]
     assert framework.score_plugins == []

@@ -59,6 +59,5 @@ def test_the_place_of_a_node_says_what_comes_up_first_among_any_equal_ones(data:
     ties = np.asarray(sorted(data.draw(st.sets(st.sampled_from(np.flatnonzero(feasible).tolist()), min_size=1))))
     places = np.empty(n_nodes, np.intp)
     places[order] = np.arange(n_nodes)
-
     by_place = heap_places(feasible, order, start)
     assert ties[by_place[ties].argmin()] == first_up(ties, feasible, order, places, start)

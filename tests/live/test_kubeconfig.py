@@ -131,7 +131,6 @@ def test_plugins_and_providers_give_the_token(tmp_path: Path) -> None:
         "status": {"token": "from-plugin"},
     }
     valid = web_token(4_000_000_000)
-
     printed = exec_user(plugin(tmp_path, f"echo '{json.dumps(answer)}'"))
     assert facts(load(tmp_path, printed))[2] == "Bearer from-plugin"
     assert facts(load(tmp_path, provided(**{"id-token": valid})))[2] == f"Bearer {valid}"

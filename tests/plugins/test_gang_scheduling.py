@@ -28,7 +28,6 @@ def planner(*objects: dict[str, Any], **gates: bool) -> kplan.Planner:
 
 def test_what_cannot_arrive_is_refused_by_name() -> None:
     asked = planner(node("a"), pod("runs", cpu="1", nodeName="a"), pod("waits", cpu="1"))
-
     with pytest.raises(UsageError, match="default/runs runs already"):
         asked.run_queue([["default/runs"]])
     with pytest.raises(UsageError, match="default/waits arrives twice"):

@@ -85,7 +85,6 @@ def test_invalid_terms_reject_the_pod():
     world = neighbourhood({})
     one = plugin(world).pre_filter(world.cycle(app("x", affinity=apart(BAD))))
     two = plugin(world).pre_filter(world.cycle(app("x", affinity={**near(BAD), **apart(BAD)})))
-
     assert one.status.code is StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert one.status.message.startswith("parsing pod: requiredAntiAffinityTerms: values[0][app]: Invalid value")
     assert two.status.message.startswith("parsing pod: [requiredAffinityTerms: values[0][app]")

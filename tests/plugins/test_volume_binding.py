@@ -295,7 +295,6 @@ def detail_of(storage, *names, nodes=None):
 
 def test_details_of_a_bound_volume_say_what_it_asks_of_nodes():
     storage = Storage(volumes=[volume("v", hosts=["a", "b"])], claims=[claim("c", volume="v")])
-
     assert detail_of(storage, "c") == [
         {
             "reason": REASON_NODE_CONFLICT,

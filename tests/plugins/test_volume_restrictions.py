@@ -81,7 +81,6 @@ def test_what_is_kept_follows_the_cluster(data, world, incoming, new):
 def test_details_name_the_disk_and_the_pods_that_hold_it():
     holders = [pod(f"holder-{i}", volumes=[DISKS[1]]) for i in range(7)]
     world = VolumeWorld([node("n")], running={"n": holders})
-
     assert details(VolumeRestrictions(None, world.handle), world.cycle(pod(volumes=[DISKS[0]])), world.view()) == [
         {
             "reason": REASON_DISK_CONFLICT, "type": "gcePersistentDisk", "disk": "a", "readOnly": False,

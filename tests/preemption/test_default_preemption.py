@@ -46,11 +46,9 @@ def test_a_pod_that_pre_filter_turned_away(turn_away, expected):
     session = planner([*objects, pod("vip", cpu="4", priority=10)]).session
     decided = schedule_pod(session, session.find("default/vip"))
     outcome = FilterOutcome(2, np.zeros(2, np.bool_), pre_filter_status=turn_away("not now"))
-
     found = (
         decided.framework.post_filter_plugins[-1].post_filter(decided.cycle, outcome).findings.to_document().to_dict()
     )
-
     assert list(found["candidates"]) == expected
     assert found["rejected"].get("a", {}).get("plugin") == ("TaintToleration" if expected else None)
 
@@ -67,7 +65,6 @@ def test_pods_without_uid_are_not_taken_for_one_another():
     ]
     for each in objects[1:]:
         del each["metadata"]["uid"]
-
     assert preempt(*objects)["candidates"] == {}
 
 
@@ -136,7 +133,6 @@ def test_candidates_that_violate_a_budget_are_listed_last():
         budget("b", app("web")),
         pod("vip", cpu="4", priority=10),
     )
-
     assert list(found["candidates"]) == ["b", "a"]
 
 
@@ -150,7 +146,6 @@ def result_of(*objects, **options):
 
 def test_every_lower_priority_pod_tells_the_step_that_decided_about_it():
     found = result_of(node("a", cpu="4"), *THREE, budget("b", app("db")), pod("vip", cpu="2", priority=10)).findings
-
     steps = found.reprieves()
     assert list(steps) == ["a"]
     assert [(each.pod, each.step, each.pdb_violation, each.reprieved) for each in steps["a"]] == [
@@ -332,7 +327,6 @@ def test_a_node_where_all_victims_could_stay_is_an_error_when_nothing_else_is_fo
         pod("vip", cpu="1", priority=10),
         extenders=[CLOSED],
     )
-
     assert found["message"] == 'preemption: expected at least one victim pod on node "a"'
     assert found["candidates"] == {}
 

@@ -288,13 +288,11 @@ def test_every_node_is_sorted_as_if_it_were_alone(groups):
     pods = [pod for group in groups for pod in group]
     starts = np.concatenate(([0], np.cumsum([len(group) for group in groups], dtype=int)))
     expected = [int(start) + index for start, group in zip(starts, groups, strict=False) for index in alone(group)]
-
     order = importance_order(
         np.repeat(np.arange(len(groups)), [len(group) for group in groups]),
         np.asarray([priority for priority, _ in pods], np.int64),
         np.asarray([NO_START_TIME if start is None else start for _, start in pods], np.int64),
     )
-
     assert order.tolist() == expected
 
 

@@ -69,7 +69,6 @@ def test_none_stays_where_it_is_a_value_of_its_own() -> None:
 def test_all_problems_are_told_with_the_names_of_python() -> None:
     with pytest.raises(UsageError) as refusal:
         ask([3], runs="many", spaces={"maxNodes": 1.5, "weights": {"aB": "x"}})
-
     assert refusal.value.message.splitlines() == [
         'ask: runs: expected an integer, got "many"',
         "ask: names[0]: expected a string, got 3",

@@ -161,7 +161,6 @@ def test_a_directory_with_very_much_below_it_is_refused(tmp_path: Path, monkeypa
     assert len(files.files_below(tmp_path, problems)) == 4
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "more.yaml").write_text("")
-
     assert files.files_below(tmp_path, problems) == []
     assert [problem.message for problem in problems] == ["holds more than 5 files and folders"]
 

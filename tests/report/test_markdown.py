@@ -133,9 +133,7 @@ def test_a_long_report_keeps_its_verdict_and_ends_within_no_fence_section_or_row
     rows = tuple((f"shop/web-{number}", "ä" * 40) for number in range(2000))
     folded = [Heading(("All of them",)), Preformatted("kube-scheduler writes", "x" * 70_000)]
     blocks = [Heading(("Answer",), 0), Table(("POD", "WHY"), rows, "<<"), *folded, Heading(("Verdict: failed",), 0)]
-
     text = render_markdown(blocks, "Answer")
-
     assert 50_000 < len(text.encode()) <= MOST_BYTES
     assert text.count("```") % 2 == 0
     assert text.count("<details>") == text.count("</details>") == 0

@@ -33,7 +33,6 @@ def lines_of(report: PlacementReport, width: int = 80, **options: bool) -> list[
 
 def test_a_chart_of_fifty_workloads_of_which_two_fail_is_told_in_a_line_each_and_details_of_those() -> None:
     lines = lines_of(chart(50, (17, 31)))
-
     assert " ".join(lines[:2]).startswith(
         "Deployment default/svc-17, Deployment default/svc-31: 4 of 100 pods of 50   workloads fit nowhere: none of 4"
     )

@@ -10,7 +10,6 @@ def test_devices_are_claims_and_not_mounted_too() -> None:
         volumeMounts=[{"name": "d", "mountPath": "/d"}],
     )
     errors = errors_of_spec({"volumes": volumes, "containers": [device]})
-
     assert any("can only use volume source type of PersistentVolumeClaim or Ephemeral" in error for error in errors)
     assert any("must not already exist in volumeDevices" in error for error in errors)
     assert any('devicePath: Invalid value: "/dev/x": must be unique' in error for error in errors)

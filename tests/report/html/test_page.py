@@ -48,7 +48,6 @@ def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_
     planner = kplan.Planner(kplan.load_snapshot([node("a", cpu="2"), node("b", cpu="4"), pod("x", node="b")]))
     report = planner.capacity([pod("p")]).report(before=planner.session.cluster)
     assert isinstance(report.cluster, ClusterMap)
-
     coming = [name for node in report.cluster.nodes for name in node.arriving]
     assert [len(node.arriving) for node in report.cluster.nodes] == [2, 3]
     assert len(set(coming)) == 5
