@@ -49,16 +49,14 @@ class Subject:
         self.contexts = [(one.get("name", ""), one.get("securityContext") or {}) for one in self.containers]
         self.all_contexts: list[Object] = [self.security, *(security for _, security in self.contexts)]
 
-    def violators(self, is_bad: Callable[[Object], object], *, in_pod: bool = True) -> str:
-        """Return ``pod and container "a"`` for bad security contexts, `in_pod` with its own; "" where none is."""
+    def violators(self, is_bad: Callable[[Object], object], demand: str = "", *, in_pod: bool = True) -> str:
+        """Return ``pod and container "a"`` of bad security contexts, `in_pod` with its own, and what they must do."""
         names = [name for name, security in self.contexts if is_bad(security)]
-        by_pod = ["pod"] if in_pod and is_bad(self.security) else []
-        return " and ".join([*by_pod, *([_containers(names)] if names else [])])
+        who = (["pod"] if in_pod and is_bad(self.security) else []) + ([_containers(names)] if names else [])
+        return " ".join(filter(None, (" and ".join(who), demand))) if who else ""
 
 
 Find = Callable[[Subject], str]
-
-
 _NEVER = 1000
 
 
@@ -67,7 +65,8 @@ class Check(NamedTuple):
 
     name: str  #: checks of a level run in the order of their names
     since: int  #: the first that has this revision
-    find: Find
+    reason: str  #: what is told before the detail; empty where the detail says it
+    find: Find  #: returns the detail; "" where a pod does not violate it
     overrides: str = ""  #: name of the weaker check that it replaces
     spares_windows: int = _NEVER  #: the first in which pods of Windows pass
     #: the first in which pods in user namespaces of their own pass, where root is not root outside
@@ -90,16 +89,6 @@ def _containers(names: Collection[str]) -> str:
     return f"{_plural('container', names)} {_quoted(names)}"
 
 
-def _demand(is_bad: Callable[[Object], object], reason: str, demand: str, *, in_pod: bool = True) -> Find:
-    """Return the check that no security context is bad; `demand` is what a violator must do."""
-
-    def find(pod: Subject) -> str:
-        who = pod.violators(is_bad, in_pod=in_pod)
-        return f"{reason} ({who} {demand})" if who else ""
-
-    return find
-
-
 def _apparmor(pod: Subject) -> str:
     def forbidden(security: Object) -> str:
         profile = security.get("appArmorProfile")
@@ -110,10 +99,9 @@ def _apparmor(pod: Subject) -> str:
         for key, value in pod.annotations.items()
         if key.startswith(APP_ARMOR) and value not in {"", "runtime/default"} and not value.startswith("localhost/")
     )
-    who = [pod.violators(forbidden), _plural("annotation", notes) if notes else ""]
     values = [*sorted(set(map(forbidden, pod.all_contexts)) - {""}), *notes]
-    reason = _plural("forbidden AppArmor profile", values)
-    subject = " and ".join(filter(None, who))
+    who = [pod.violators(forbidden), _plural("annotation", notes) if notes else ""]
+    subject, reason = " and ".join(filter(None, who)), _plural("forbidden AppArmor profile", values)
     return f"{reason} ({subject} must not set AppArmor profile type to {_quoted(values)})" if subject else ""
 
 
@@ -132,26 +120,19 @@ def _added(pod: Subject, allowed: Collection[str]) -> str:
     return f"{_containers(names)} {what}" if names else ""
 
 
-def _capabilities(pod: Subject) -> str:
-    detail = _added(pod, _CAPABILITIES)
-    return f"non-default capabilities ({detail})" if detail else ""
-
-
 def _restricted_capabilities(pod: Subject) -> str:
-    who = pod.violators(lambda security: "ALL" not in reached(security, "capabilities.drop"), in_pod=False)
-    details = [f'{who} must set securityContext.capabilities.drop=["ALL"]' if who else ""]
-    details = [*filter(None, [*details, _added(pod, ("NET_BIND_SERVICE",))])]
-    return f"unrestricted capabilities ({'; '.join(details)})" if details else ""
+    demand = 'must set securityContext.capabilities.drop=["ALL"]'
+    silent = pod.violators(lambda security: "ALL" not in reached(security, "capabilities.drop"), demand, in_pod=False)
+    return "; ".join(filter(None, [silent, _added(pod, ("NET_BIND_SERVICE",))]))
 
 
 def _host_namespaces(pod: Subject) -> str:
-    fields = [f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key)]
-    return f"host namespaces ({', '.join(fields)})" if fields else ""
+    return ", ".join(f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key))
 
 
 def _host_paths(pod: Subject) -> str:
     names = [volume.get("name", "") for volume in pod.spec.get("volumes") or () if "hostPath" in volume]
-    return f"hostPath volumes ({_plural('volume', names)} {_quoted(names)})" if names else ""
+    return f"{_plural('volume', names)} {_quoted(names)}" if names else ""
 
 
 def _volumes(pod: Subject) -> str:
@@ -160,7 +141,7 @@ def _volumes(pod: Subject) -> str:
     names, kinds = [name for name, _ in bad], {kind for _, kind in bad}
     what = _plural("restricted volume type", kinds)
     use = f"{_plural('volume', names)} {_quoted(names)} {_use(names)}"
-    return f"restricted volume types ({use} {what} {_quoted(sorted(kinds))})" if bad else ""
+    return f"{use} {what} {_quoted(sorted(kinds))}" if bad else ""
 
 
 def _host_ports(pod: Subject) -> str:
@@ -168,7 +149,7 @@ def _host_ports(pod: Subject) -> str:
         (one.get("name", ""), {str(port) for port in reached(one, "ports.hostPort") if port}) for one in pod.containers
     )
     use = f"{_use(names)} {_plural('hostPort', ports)}"
-    return f"hostPort ({_containers(names)} {use} {', '.join(ports)})" if names else ""
+    return f"{_containers(names)} {use} {', '.join(ports)}" if names else ""
 
 
 _HOSTS = tuple(
@@ -185,15 +166,14 @@ def _host_probes(pod: Subject) -> str:
     )
     names = sorted(set(used))
     what = _plural("probe or lifecycle host", hosts)
-    detail = f"{_containers(names)} {_use(names)} {what} {_quoted(hosts)}"
-    return f"probe or lifecycle host ({detail})" if names else ""
+    return f"{_containers(names)} {_use(names)} {what} {_quoted(hosts)}" if names else ""
 
 
 def _unmasked_proc(pod: Subject) -> str:
     mounts = {name: security["procMount"] for name, security in pod.contexts if security.get("procMount") is not None}
     mounts = {name: kind for name, kind in mounts.items() if kind != "Default"}
     kinds = _quoted(sorted(set(mounts.values())))
-    return f"procMount ({_containers(mounts)} must not set securityContext.procMount to {kinds})" if mounts else ""
+    return f"{_containers(mounts)} must not set securityContext.procMount to {kinds}" if mounts else ""
 
 
 def _selinux(allowed: Collection[str]) -> Find:
@@ -202,13 +182,12 @@ def _selinux(allowed: Collection[str]) -> Find:
         return bool(options.get("user") or options.get("role") or options.get("type", "") not in allowed)
 
     def find(pod: Subject) -> str:
-        who = pod.violators(is_odd)
+        who = pod.violators(is_odd, "set forbidden securityContext.seLinuxOptions")
         options = [security.get("seLinuxOptions") or {} for security in pod.all_contexts]
         types = sorted({option.get("type", "") for option in options}.difference(allowed))
         what = [f"{_plural('type', types)} {_quoted(types)}"] if types else []
         what += [f"{key} may not be set" for key in ("user", "role") if any(option.get(key) for option in options)]
-        detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(what)}"
-        return f"seLinuxOptions ({detail})" if who else ""
+        return f"{who}: {'; '.join(what)}" if who else ""
 
     return find
 
@@ -222,7 +201,7 @@ def _seccomp_notes(pod: Subject) -> str:
         and not pod.annotations[key].startswith("localhost/")
     )
     what = _plural("annotation", forbidden)
-    return f"seccompProfile (forbidden {what} {', '.join(forbidden)})" if forbidden else ""
+    return f"forbidden {what} {', '.join(forbidden)}" if forbidden else ""
 
 
 def _seccomp(pod: Subject) -> str:
@@ -230,82 +209,92 @@ def _seccomp(pod: Subject) -> str:
         profile = security.get("seccompProfile")
         return profile is not None and profile.get("type") not in _PROFILES
 
-    who = pod.violators(is_forbidden)
     types = {security["seccompProfile"].get("type", "") for security in pod.all_contexts if is_forbidden(security)}
-    detail = f"{who} must not set securityContext.seccompProfile.type to {_quoted(sorted(types))}"
-    return f"seccompProfile ({detail})" if who else ""
+    demand = f"must not set securityContext.seccompProfile.type to {_quoted(sorted(types))}"
+    return pod.violators(is_forbidden, demand)
 
 
 def _restricted_seccomp(pod: Subject) -> str:
     silent = [name for name, security in pod.contexts if security.get("seccompProfile") is None]
     must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     is_set = pod.security.get("seccompProfile") is not None or not silent
-    return _seccomp(pod) or ("" if is_set else f"seccompProfile (pod or {_containers(silent)} {must})")
+    return _seccomp(pod) or ("" if is_set else f"pod or {_containers(silent)} {must}")
 
 
 def _sysctls(allowed: Collection[str]) -> Find:
-    def find(pod: Subject) -> str:
-        names = [one["name"] for one in pod.security.get("sysctls") or () if one.get("name") not in allowed]
-        return f"forbidden sysctls ({', '.join(names)})" if names else ""
-
-    return find
+    return lambda pod: ", ".join(
+        one["name"] for one in pod.security.get("sysctls") or () if one.get("name") not in allowed
+    )
 
 
 def _non_root(pod: Subject) -> str:
-    who = pod.violators(lambda security: security.get("runAsNonRoot") is False)
+    demand = "must not set securityContext.runAsNonRoot=false"
+    who = pod.violators(lambda security: security.get("runAsNonRoot") is False, demand)
     silent = [name for name, security in pod.contexts if security.get("runAsNonRoot") is None]
-    if who:
-        return f"runAsNonRoot != true ({who} must not set securityContext.runAsNonRoot=false)"
-    must = "must set securityContext.runAsNonRoot=true"
     is_set = pod.security.get("runAsNonRoot") or not silent
-    return "" if is_set else f"runAsNonRoot != true (pod or {_containers(silent)} {must})"
+    return who or ("" if is_set else f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-_UNPRIVILEGED = _demand(
-    lambda security: security.get("privileged"),
-    "privileged",
-    "must not set securityContext.privileged=true",
-    in_pod=False,
-)
-_HOST_PROCESS = _demand(
-    lambda security: (security.get("windowsOptions") or {}).get("hostProcess"),
-    "hostProcess",
-    "must not set securityContext.windowsOptions.hostProcess=true",
-)
-_ESCALATION = _demand(
-    lambda security: security.get("allowPrivilegeEscalation") is not False,
-    "allowPrivilegeEscalation != false",
-    "must set securityContext.allowPrivilegeEscalation=false",
-    in_pod=False,
-)
-_ROOT = _demand(lambda security: security.get("runAsUser") == 0, "runAsUser=0", "must not set runAsUser=0")
+def _privileged(pod: Subject) -> str:
+    demand = "must not set securityContext.privileged=true"
+    return pod.violators(lambda security: security.get("privileged"), demand, in_pod=False)
+
+
+def _host_process(pod: Subject) -> str:
+    demand = "must not set securityContext.windowsOptions.hostProcess=true"
+    return pod.violators(lambda security: (security.get("windowsOptions") or {}).get("hostProcess"), demand)
+
+
+def _escalation(pod: Subject) -> str:
+    demand = "must set securityContext.allowPrivilegeEscalation=false"
+    return pod.violators(lambda one: one.get("allowPrivilegeEscalation") is not False, demand, in_pod=False)
+
+
+def _root(pod: Subject) -> str:
+    return pod.violators(lambda security: security.get("runAsUser") == 0, "must not set runAsUser=0")
+
+
 BASELINE = (
-    Check("appArmorProfile", 0, _apparmor),
-    Check("capabilities_baseline", 0, _capabilities),
-    Check("hostNamespaces", 0, _host_namespaces),
-    Check("hostPathVolumes", 0, _host_paths),
-    Check("hostPorts", 0, _host_ports),
-    Check("hostProbesAndHostLifecycle", 34, _host_probes),
-    Check("privileged", 0, _UNPRIVILEGED),
-    Check("procMount", 0, _unmasked_proc, spares_own_users=35),
-    Check("seLinuxOptions", 0, _selinux(_SELINUX_TYPES)),
-    Check("seLinuxOptions", 31, _selinux(_SELINUX_TYPES_31)),
-    Check("seccompProfile_baseline", 0, _seccomp_notes),
-    Check("seccompProfile_baseline", 19, _seccomp),
-    Check("sysctls", 0, _sysctls(_SYSCTLS)),
-    Check("sysctls", 27, _sysctls(_SYSCTLS_27)),
-    Check("sysctls", 29, _sysctls(_SYSCTLS_29)),
-    Check("sysctls", 32, _sysctls(_SYSCTLS_32)),
-    Check("windowsHostProcess", 0, _HOST_PROCESS),
+    Check("appArmorProfile", 0, "", _apparmor),
+    Check("capabilities_baseline", 0, "non-default capabilities", lambda pod: _added(pod, _CAPABILITIES)),
+    Check("hostNamespaces", 0, "host namespaces", _host_namespaces),
+    Check("hostPathVolumes", 0, "hostPath volumes", _host_paths),
+    Check("hostPorts", 0, "hostPort", _host_ports),
+    Check("hostProbesAndHostLifecycle", 34, "probe or lifecycle host", _host_probes),
+    Check("privileged", 0, "privileged", _privileged),
+    Check("procMount", 0, "procMount", _unmasked_proc, spares_own_users=35),
+    Check("seLinuxOptions", 0, "seLinuxOptions", _selinux(_SELINUX_TYPES)),
+    Check("seLinuxOptions", 31, "seLinuxOptions", _selinux(_SELINUX_TYPES_31)),
+    Check("seccompProfile_baseline", 0, "seccompProfile", _seccomp_notes),
+    Check("seccompProfile_baseline", 19, "seccompProfile", _seccomp),
+    Check("sysctls", 0, "forbidden sysctls", _sysctls(_SYSCTLS)),
+    Check("sysctls", 27, "forbidden sysctls", _sysctls(_SYSCTLS_27)),
+    Check("sysctls", 29, "forbidden sysctls", _sysctls(_SYSCTLS_29)),
+    Check("sysctls", 32, "forbidden sysctls", _sysctls(_SYSCTLS_32)),
+    Check("windowsHostProcess", 0, "hostProcess", _host_process),
 )
 RESTRICTED = (
-    Check("allowPrivilegeEscalation", 8, _ESCALATION, spares_windows=25),
-    Check("capabilities_restricted", 22, _restricted_capabilities, "capabilities_baseline", spares_windows=25),
-    Check("procMount_restricted", 35, _unmasked_proc, "procMount"),
-    Check("restrictedVolumes", 0, _volumes, "hostPathVolumes"),
-    Check("runAsNonRoot", 0, _non_root, spares_own_users=35),
-    Check("runAsUser", 23, _ROOT, spares_own_users=35),
-    Check("seccompProfile_restricted", 19, _restricted_seccomp, "seccompProfile_baseline", spares_windows=25),
+    Check("allowPrivilegeEscalation", 8, "allowPrivilegeEscalation != false", _escalation, spares_windows=25),
+    Check(
+        "capabilities_restricted",
+        22,
+        "unrestricted capabilities",
+        _restricted_capabilities,
+        "capabilities_baseline",
+        spares_windows=25,
+    ),
+    Check("procMount_restricted", 35, "procMount", _unmasked_proc, "procMount"),
+    Check("restrictedVolumes", 0, "restricted volume types", _volumes, "hostPathVolumes"),
+    Check("runAsNonRoot", 0, "runAsNonRoot != true", _non_root, spares_own_users=35),
+    Check("runAsUser", 23, "runAsUser=0", _root, spares_own_users=35),
+    Check(
+        "seccompProfile_restricted",
+        19,
+        "seccompProfile",
+        _restricted_seccomp,
+        "seccompProfile_baseline",
+        spares_windows=25,
+    ),
 )
 """The revisions of each check, oldest first."""
 
@@ -359,12 +348,13 @@ def violations(policy: Policy, pod: Object) -> str:
     is_windows = (subject.spec.get("os") or {}).get("name") == "windows"
     has_own_users = subject.spec.get("hostUsers") is False
     details = [
-        check.find(subject)
+        f"{check.reason} ({detail})" if check.reason else detail
         for check in sorted(checks.values(), key=lambda check: (check.name in _STRICTER, check.name))
         if not (is_windows and check.spares_windows <= minor)
         and not (has_own_users and check.spares_own_users <= minor)
+        and (detail := check.find(subject))
     ]
-    return f'violates PodSecurity "{policy}": {", ".join(filter(None, details))}' if any(details) else ""
+    return f'violates PodSecurity "{policy}": {", ".join(details)}' if details else ""
 
 
 _STRICTER = frozenset(check.name for check in RESTRICTED)
