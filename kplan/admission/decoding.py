@@ -268,27 +268,14 @@ class _Reader:
 
     def _scalar(self, value: Any, field: Field, path: str, plain: str, owner: str) -> Any:
         match field.kind:
-            case "s" | "y":
-                fits = isinstance(value, str)
-            case "b":
-                fits = isinstance(value, bool)
-            case "i":
-                fits = _is_whole(value, _INT32)
-            case "l":
-                fits = _is_whole(value, MAX_INT64 + 1)
-            case "n":
-                fits = isinstance(value, int | float) and not isinstance(value, bool)
             case "q":
                 return self._quantity(value, path)
             case "t":
                 return self._time(value, path, plain, owner)
-            case "x":
-                if isinstance(value, str) or _is_whole(value, _INT32):
-                    return value
+            case "x" if not isinstance(value, str) and not _is_whole(value, _INT32):
                 return self._refuse(_json_kind(value), "int32", path, plain, owner)
-            case _:
-                fits = True
-        return value if fits else self._mismatch(value, field, path, plain, owner)
+        fits = _FITS.get(field.kind)
+        return value if fits is None or fits(value) else self._mismatch(value, field, path, plain, owner)
 
     def _quantity(self, value: Any, path: str) -> str | None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -331,6 +318,17 @@ def _zero(field: Field) -> Any:
 def _is_whole(value: Any, most: int) -> bool:
     """Tell integers below `most`; JSON's 1e1 and 1.0 are none, and YAML's are 10 and 1 when they come here."""
     return isinstance(value, int) and not isinstance(value, bool) and -most <= value < most
+
+
+_FITS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "s": lambda value: isinstance(value, str),
+    "y": lambda value: isinstance(value, str),
+    "b": lambda value: isinstance(value, bool),
+    "i": lambda value: _is_whole(value, _INT32),
+    "l": lambda value: _is_whole(value, MAX_INT64 + 1),
+    "n": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+}
+"""Kind of scalars that are what JSON has -> whether a value is one."""
 
 
 def _json_kind(value: Any) -> str:

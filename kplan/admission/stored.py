@@ -131,9 +131,9 @@ def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object
         written = {key: value for key, value in written.items() if key in _TEMPLATE_METADATA}
     # The API server keeps its own record of field managers.
     written.pop("managedFields", None)
-    name = {"name": pod.metadata.name} if pod.metadata.name else {}
-    metadata: Object = {**name, "namespace": pod.metadata.namespace, **written}
-    metadata |= {**name, "namespace": pod.metadata.namespace}
+    own = {"name": pod.metadata.name} if pod.metadata.name else {}
+    own["namespace"] = pod.metadata.namespace
+    metadata: Object = {**own, **written, **own}
     if pod.metadata.owner_references and not is_pod:
         metadata["ownerReferences"] = [
             {"uid": generated_uid(owner.kind, pod.metadata.namespace, owner.name), **msgspec.to_builtins(owner)}

@@ -136,37 +136,25 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
 
 
 def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
-    status = pod.status
-    changes: dict[str, object] = {}
-    if status.conditions:
-        conditions = tuple(
-            _lean_pod_condition(condition)
-            for condition in status.conditions
-            if condition.type not in _IDLE_POD_CONDITIONS
-            # Karpenter looks at the reason alone.
-            and not (
-                condition.type == "PodScheduled" and condition.status == "True" and condition.reason != "Unschedulable"
-            )
-        )
-        if conditions != status.conditions:
-            changes["conditions"] = conditions
-    if status.message and (message := short_resource(status.message)) != status.message:
-        changes["message"] = message
+    status, lean_fields = pod.status, dict[str, object]()
+    lean_fields["conditions"] = tuple(
+        _lean_pod_condition(one)
+        for one in status.conditions
+        if one.type not in _IDLE_POD_CONDITIONS
+        # Karpenter looks at the reason alone.
+        and not (one.type == "PodScheduled" and one.status == "True" and one.reason != "Unschedulable")
+    )
+    lean_fields["message"] = short_resource(status.message)
     for field, containers in (
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),
     ):
         statuses: tuple[ContainerStatus, ...] = getattr(status, field)
-        if statuses:
-            requests = {container.name: container.resources.requests for container in containers}
-            telling = tuple(
-                _lean_container_status(container_status)
-                for container_status in statuses
-                if not _repeats_spec(container_status, requests.get(container_status.name))
-            )
-            if telling != statuses:
-                changes[field] = telling
-    return changes
+        requests = {container.name: container.resources.requests for container in containers} if statuses else {}
+        lean_fields[field] = tuple(
+            _lean_container_status(one) for one in statuses if not _repeats_spec(one, requests.get(one.name))
+        )
+    return {field: content for field, content in lean_fields.items() if content != getattr(status, field)}
 
 
 def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:

@@ -118,19 +118,14 @@ _MOST_AFFINITY = 86_400  # a day (upstream MaxClientIPServiceAffinitySeconds)
 
 
 def _kind_errors(spec: Object, path: str) -> Errors:
-    kind, addresses = spec["type"], spec.get("clusterIPs", [])
+    kind = spec["type"]
     if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
         yield required(f"{path}.ports")
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
         yield invalid(f"{path}.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     if kind == EXTERNAL_NAME:
-        stated = {
-            "clusterIPs": addresses,
-            "ipFamilies": spec.get("ipFamilies"),
-            "ipFamilyPolicy": "ipFamilyPolicy" in spec,
-        }
-        for key, value in stated.items():
-            if value:
+        for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            if spec.get(key):
                 yield forbidden(f"{path}.{key}", "may not be set for ExternalName services")
         name = spec.get("externalName", "").removesuffix(".")
         yield from check.needed("externalName", check.SUBDOMAIN)({"externalName": name}, path)
