@@ -18,15 +18,9 @@ def test_names_are_camel_case_and_what_may_be_absent_is() -> None:
     assert WEB.to_dict()["schedulerName"] == "default-scheduler"
     assert WEB.to_dict()["from"] == {"file": "web.yaml", "document": 1, "kind": "Deployment", "name": "web"}
     assert "from" not in pending.to_dict()
-    assert msgspec.convert(WEB.to_dict(), PodRef) == WEB
-
-
-def test_a_field_of_a_later_format_is_passed_over() -> None:
-    assert msgspec.convert({**WEB.to_dict(), "colour": "blue"}, PodRef) == WEB
-
-
-def test_json_is_what_plain_values_are() -> None:
+    assert msgspec.convert({**WEB.to_dict(), "ofALaterFormat": 1}, PodRef) == WEB
     assert json.loads(to_json(WEB)) == WEB.to_dict()
+    assert WEB.key == "shop/web-0"
 
 
 @pytest.mark.parametrize(

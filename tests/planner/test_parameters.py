@@ -88,6 +88,7 @@ def test_whatever_is_passed_is_answered_or_refused(planner: kplan.Planner, metho
         ("capacity", {"templates": [WEB], "wanted": -3}, "capacity: wanted: expected an integer from 0 up, got -3"),
         ("capacity", {"templates": []}, "nothing to count"),
         ("odds", {"pods": [], "runs": 0}, "odds: runs: expected an integer from 1 to 1000000, got 0"),
+        ("odds", {"pods": [], "runs": 10**6 + 1}, "odds: runs: expected an integer from 1 to 1000000, got 1000001"),
         ("plan_queue", {"max_rounds": 0}, "plan_queue: max_rounds: expected an integer from 1 up, got 0"),
         ("drain", {"nodes": ["a"], "lost": "no"}, 'drain: lost: expected true or false, got "no"'),
         ("roll_out", {"manifests": [WEB], "rollout": "allways"}, "roll_out: rollout: expected one of"),

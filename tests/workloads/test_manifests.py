@@ -72,10 +72,6 @@ def test_each_workload_makes_its_pods(obj: Object, expected: list[str]) -> None:
     assert names(load(obj)) == expected
 
 
-def test_replicas_override_what_the_workload_says() -> None:
-    assert len(load(workload("Deployment", replicas=2), replicas=5).pods) == 5
-
-
 def test_a_plain_pod_keeps_its_name_and_is_numbered_when_replicated() -> None:
     plain = pod("solo", cpu="1")
     assert names(load(plain)) == ["default/solo"]

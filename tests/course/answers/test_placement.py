@@ -5,7 +5,6 @@ import pytest
 
 from kplan.course import in_order
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.placement import Origin, PodRef
 from tests.objects import node, planner_of, pod
 from tests.preemption.scenes import planner
 
@@ -89,13 +88,6 @@ def test_about_which_nodes_it_tells(nodes, rejected, feasible, is_read_at_once, 
     assert list(made["scores"]) == feasible
     assert (made["feasibleCount"], made["ties"]) == (2, ["a"])
     assert [count["nodes"] for count in made["rejectionSummary"]] == [1, 1]
-
-
-def test_where_a_pod_of_a_manifest_comes_from():
-    origin = Origin("web.yaml", 2, "Deployment", "web")
-    ref = PodRef("blue", "web-0", "", 0, "default-scheduler", origin)
-    assert ref.key == "blue/web-0"
-    assert ref.to_dict()["from"] == {"file": "web.yaml", "document": 2, "kind": "Deployment", "name": "web"}
 
 
 def test_a_gated_pod_has_the_text_of_pre_enqueue_and_that_of_its_condition() -> None:

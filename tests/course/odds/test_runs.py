@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.odds.report import wilson
 from kplan.course.odds.runs import PENDING, Branch, BranchRandom
-from kplan.errors import UsageError
 from kplan.questions import Plan
 from tests.objects import node, planner_of, pod
 from tests.scenarios import scenarios
@@ -104,12 +103,6 @@ def test_the_search_starts_anywhere_when_it_stops_early() -> None:
 
     assert len(nodes) == 102
     assert max(nodes.values()) < 25
-
-
-@pytest.mark.parametrize("runs", [0, -1, 10**9])
-def test_a_number_of_runs_that_is_none_is_refused(runs: int) -> None:
-    with pytest.raises(UsageError, match="runs"):
-        planner_of(node("a"), pod("p", cpu="1")).odds(["default/p"], runs=runs)
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent
-from tests.objects import budget, daemon_set, deployment, node, planner_of, running, stateful_set
+from tests.course.simulation.test_laws import NODES
+from tests.course.simulation.test_laws import planner as cluster
+from tests.objects import budget, daemon_set, deployment, running, stateful_set
 from tests.recorded import examples
 
-NODES = ["n0", "n1", "n2", "n3"]
 _QUICK = examples(30)
 _seconds = st.integers(0, 20)
 _KEY = "Deployment/default/web"
-
-
-def _planner(*objects: dict[str, Any], cpu: str = "64") -> kplan.Planner:
-    return planner_of(*(node(name, cpu) for name in NODES), *objects)
 
 
 @st.composite
@@ -51,7 +47,7 @@ def _course(plan: Any | CarriedOut) -> Counter[tuple[str, str, bool, bool]]:
 @given(workloads=_workloads(), cpu=st.sampled_from(["1", "2", "64"]))
 def test_without_durations_a_clock_changes_nothing(workloads: tuple[Any, Any], cpu: str) -> None:
     before, after = workloads
-    planner = _planner(cpu=cpu)
+    planner = cluster(cpu=cpu)
     nothing = {"*": 0.0}
 
     # Which of equal pods goes first depends on their age, so both changes come at the same time.
@@ -71,7 +67,7 @@ def test_time_never_runs_back_and_every_pod_lives_in_order(
     workloads: tuple[Any, Any], start: int, stop: int, drained: bool, cpu: str
 ) -> None:
     before, after = workloads
-    planner = _planner(budget("web", maxUnavailable=1), cpu=cpu)
+    planner = cluster(budget("web", maxUnavailable=1), cpu=cpu)
     changes: list[dict[str, Any]] = [{"at": 0, "apply": [before]}, {"at": 30, "apply": [after]}]
     if drained:
         changes.append({"at": 33, "drain": ["n0"], "options": {"timeout": 60}})
@@ -104,7 +100,7 @@ def test_longer_starts_never_end_the_rollout_of_a_deployment_with_room_earlier(
     replicas: int, surge: int, unavailable: int, start: int, longer: int
 ) -> None:
     strategy = {"maxSurge": surge, "maxUnavailable": unavailable}
-    planner = _planner(*running(deployment("web", replicas, **strategy), NODES))
+    planner = cluster(*running(deployment("web", replicas, **strategy), NODES))
     rollout = [{"at": 0, "apply": [deployment("web", replicas, "app:2", **strategy)]}]
     ends = [planner.timeline(rollout, start={_KEY: s}, stop={"*": 2}).timeline.end for s in (start, start + longer)]
     assert ends[0] <= ends[1]
@@ -116,7 +112,7 @@ def test_a_rollout_keeps_as_many_pods_ready_as_its_strategy_promises(
     replicas: int, unavailable: int, start: int, stop: int
 ) -> None:
     strategy = {"maxSurge": 1, "maxUnavailable": unavailable}
-    planner = _planner(*running(deployment("web", replicas, **strategy), NODES))
+    planner = cluster(*running(deployment("web", replicas, **strategy), NODES))
 
     plan = planner.timeline(
         [{"at": 0, "apply": [deployment("web", replicas, "app:2", **strategy)]}], start={"*": start}, stop={"*": stop}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.objects import planner_of
+from tests.course.simulation.test_recorded_times import timeline
 from tests.recorded import read_lines
 
 _FILE = Path(__file__).parent / "recorded" / "node_failures.jsonl.gz"
@@ -59,18 +59,9 @@ def _theirs(case: dict[str, Any]) -> Times:
 
 
 def _ours(case: dict[str, Any]) -> Times:
-    namespace = next(obj["metadata"]["name"] for obj in case["objects"] if obj["kind"] == "Namespace")
-    durations = {
-        name: {key.replace("/", f"/{namespace}/"): seconds for key, seconds in case["durations"][name].items()}
-        for name in ("start", "stop", "run")
-    }
-    planner = planner_of(case["objects"])
-    report = planner.timeline(case["change"], until=case["until"], **durations).to_dict()
-    steps = [step for step in report["steps"] if step["pod"]]
-    return _times(
-        [(step["at"], step["event"], step["pod"], step["workload"].replace(f"/{namespace}/", "/")) for step in steps],
-        case["until"],
-    )
+    report, between = timeline(case, case["until"])
+    events = [(one["at"], one["event"], one["pod"], one["workload"].replace(between, "/")) for one in report["steps"]]
+    return _times(events, case["until"])
 
 
 def _delays(case: dict[str, Any], theirs: Times, ours: Times) -> list[float]:
@@ -78,9 +69,7 @@ def _delays(case: dict[str, Any], theirs: Times, ours: Times) -> list[float]:
     late = (case["late"].get("evicted") or (0, 0))[1]
     ticks = [tick["late"] for tick in case["ticks"] if tick["late"] and not tick.get("before")]
     ticks = [tick + share for tick in ticks for share in ((0, late / 2, late) if late > _LEAST else (0,))]
-    is_collected = "out-of-service" in json.dumps(case["change"]) or any(
-        '"Node"' in json.dumps(c) for c in case["change"]
-    )
+    is_collected = any(word in json.dumps(case["change"]) for word in ("out-of-service", '"Node"'))
     looks: set[float] = set()
     if is_collected:
         pairs = ((a, b) for name, at in theirs.items() if name[1] == "gone" for a in at for b in ours.get(name, ()))

@@ -62,26 +62,22 @@ def _theirs(case: dict[str, Any]) -> tuple[Events, dict[str, int]]:
     return events, lowest
 
 
-def _ours(case: dict[str, Any]) -> tuple[Events, dict[str, int], float]:
+def timeline(case: dict[str, Any], until: float) -> tuple[dict[str, Any], str]:
+    """Return what is foretold, and what stands between kind and name of its workloads."""
     namespace = next(obj["metadata"]["name"] for obj in case["objects"] if obj["kind"] == "Namespace")
     durations = {
-        name: {
-            f"{kind}/{namespace}/{of}": seconds
-            for key, seconds in case["durations"][name].items()
-            for kind, of in [key.split("/")]
-        }
+        name: {key.replace("/", f"/{namespace}/"): seconds for key, seconds in case["durations"][name].items()}
         for name in ("start", "stop", "run")
     }
-    planner = planner_of(case["objects"])
-    report = planner.timeline(case["change"], until=case["end"] + 60, **durations).to_dict()
+    report = planner_of(case["objects"]).timeline(case["change"], until=until, **durations).to_dict()
+    return report | {"steps": [step for step in report["steps"] if step["pod"]]}, f"/{namespace}/"
 
-    def short(workload: str) -> str:
-        kind, _, name = workload.split("/")
-        return f"{kind}/{name}"
 
-    events = [(step["at"], step["event"], short(step["workload"])) for step in report["steps"] if step["pod"]]
-    workloads = report["timeline"]["workloads"].items()
-    return events, {short(key): of["lowestReady"] for key, of in workloads}, report["timeline"]["end"]
+def _ours(case: dict[str, Any]) -> tuple[Events, dict[str, int], float]:
+    report, between = timeline(case, case["end"] + 60)
+    events = [(step["at"], step["event"], step["workload"].replace(between, "/")) for step in report["steps"]]
+    lowest = {key.replace(between, "/"): of["lowestReady"] for key, of in report["timeline"]["workloads"].items()}
+    return events, lowest, report["timeline"]["end"]
 
 
 def _tolerance(case: dict[str, Any]) -> float:
