@@ -14,15 +14,10 @@ from pathlib import Path
 
 import clusters
 
-TEMPLATE = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "new", "namespace": "default"},
-    "spec": {"selector": {"matchLabels": {"app": "new"}},
-             "template": {"metadata": {"labels": {"app": "new"}},
-                          "spec": {"containers": [{"name": "app", "image": "app",
-                                                   "resources": {"requests": {"cpu": "200m", "memory": "512Mi"}}}]}}},
-}  # fmt: skip
+from tests.objects import deployment
+
+TEMPLATE = deployment("new", 1, "app", cpu="200m")
+TEMPLATE["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512Mi"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from clusters import node, pod
 
 from kplan.cli.process import finish_loading, start_loading
 from kplan.questions.check import STANDARD, outcomes_of
-from tests.objects import Object, budget, deployment, head, planner_of, running
+from tests.objects import Object, budget, deployment, planner_of, running, scaler
 
 N_NODES, N_PODS = 500, 10_000
 REPLICAS = 50
@@ -28,10 +28,7 @@ def _deployment(name: str, index: int, n_nodes: int) -> list[Object]:
     nodes = [f"node-{(index * REPLICAS + replica * 7) % n_nodes:05d}" for replica in range(REPLICAS)]
     workload = deployment(name, REPLICAS)
     workload["spec"]["template"]["spec"]["containers"] = pod(name)["spec"]["containers"]
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    autoscaler = head("HorizontalPodAutoscaler", name=name, namespace="default")
-    autoscaler["spec"] = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": REPLICAS + 20}
-    return [*running(workload, nodes), budget(name, maxUnavailable="10%"), autoscaler]
+    return [*running(workload, nodes), budget(name, maxUnavailable="10%"), scaler(name, 1, REPLICAS + 20)]
 
 
 def measured(n_nodes: int, n_pods: int) -> Iterator[tuple[str, str, float]]:

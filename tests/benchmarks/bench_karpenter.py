@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import clusters  # noqa: F401 - which finds the tests
+
 import kplan
 from kplan.api.time import to_micros
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.options import NEWEST, read_options
 from kplan.autoscaling.karpenter.prepared import Prepared
+from tests.objects import HOSTNAME, Object, affinity, head, spread
 
 NOW = "2026-01-15T12:00:00Z"
 COUNTS = (500, 2_000, 5_000)
@@ -27,8 +30,6 @@ KARPENTER = {
     ("constrained pods", 500): (2_089, 2_256),
     ("constrained pods", 2_000): (878, 2_719),
 }
-
-Object = dict[str, Any]
 
 
 def instance_types() -> list[Object]:
@@ -56,23 +57,15 @@ def pool() -> Object:
     """Return a node pool that allows all of them."""
     reference = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
     conditions = [{"type": name, "status": "True"} for name in ("ValidationSucceeded", "NodeClassReady", "Ready")]
-    return {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "default"},
-        "spec": {"template": {"spec": {"requirements": [], "nodeClassRef": reference}}},
-        "status": {"conditions": conditions},
-    }
+    spec = {"template": {"spec": {"requirements": [], "nodeClassRef": reference}}}
+    return head("NodePool", name="default") | {"spec": spec, "status": {"conditions": conditions}}
 
 
 def pod(number: int, cpu: int, memory: int, **spec: Any) -> Object:
     """Return a pending pod; cpu in thousandths, memory in MiB."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"p{number}", "namespace": "default", "uid": f"u{number}", "labels": _labels(number)},
+    return head("Pod", name=f"p{number}", namespace="default", uid=f"u{number}", labels=_labels(number)) | {
         "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}], **spec},
         "status": {"phase": "Pending", "conditions": [condition]},
     }
@@ -82,27 +75,17 @@ def _labels(number: int) -> dict[str, str]:
     return {"app": f"a{number % 50}"}
 
 
-def _distinct(number: int, chance: random.Random) -> Object:
-    return pod(number, chance.randint(50, 4_000), chance.randint(64, 8_192))
-
-
 def _constrained(number: int, chance: random.Random) -> Object:
-    selector = {"matchLabels": _labels(number)}
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "topology.kubernetes.io/zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": selector,
-    }
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
-    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}} if number % 2 else {}
-    sizes = chance.randint(50, 4_000), chance.randint(64, 8_192)
-    return pod(number, *sizes, topologySpreadConstraints=[spread], affinity=alone)
+    labels = _labels(number)
+    rules = spread("topology.kubernetes.io/zone", **labels)
+    if number % 2:
+        rules |= affinity("podAntiAffinity", HOSTNAME, **labels)
+    return pod(number, chance.randint(50, 4_000), chance.randint(64, 8_192), **rules)
 
 
 KINDS: dict[str, Callable[[int, random.Random], Object]] = {
     "like pods": lambda number, _: pod(number, 100, 256),
-    "distinct pods": _distinct,
+    "distinct pods": lambda number, chance: pod(number, chance.randint(50, 4_000), chance.randint(64, 8_192)),
     "constrained pods": _constrained,
 }
 

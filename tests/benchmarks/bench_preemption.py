@@ -11,20 +11,11 @@ from dataclasses import dataclass
 import clusters
 
 from kplan.framework.cycle import schedule_pod
-from tests.objects import planner_of
+from tests.objects import planner_of, spread
 
 REPEATS = 7
-SPREAD = {
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"app": "app-7"}},
-        }
-        for key in (clusters.ZONE, clusters.HOSTNAME)
-    ]
-}
+RULES = [spread(key, app="app-7")["topologySpreadConstraints"][0] for key in (clusters.ZONE, clusters.HOSTNAME)]
+SPREAD = {"topologySpreadConstraints": RULES}
 KINDS = {
     "10 pods a node, plain requests": (10, {}, 30),
     "30 pods a node, topology spread on the pod": (30, SPREAD, 250),

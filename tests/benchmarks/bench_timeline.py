@@ -10,7 +10,7 @@ import clusters
 from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.task import Task, WorkedOff
-from tests.objects import Object, head, planner_of
+from tests.objects import Object, cron_job, job, planner_of
 
 N_NODES = 500
 N_CRON_JOBS = 70
@@ -19,11 +19,8 @@ DAY = 24 * 3600.0
 
 
 def _cron_job(index: int) -> Object:
-    container = {"name": "c", "image": "app", "resources": {"requests": {"cpu": f"{200 + index * 10}m"}}}
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    return head("CronJob", name=f"cron-{index}", namespace="default", uid=f"cron-{index}") | {
-        "spec": {"schedule": f"{index % EVERY_MINUTES}-59/{EVERY_MINUTES} * * * *", "jobTemplate": {"spec": spec}}
-    }
+    run = job(f"cron-{index}", cpu=f"{200 + index * 10}m")
+    return cron_job(f"cron-{index}", f"{index % EVERY_MINUTES}-59/{EVERY_MINUTES} * * * *", run)
 
 
 def measured() -> tuple[int, int, float]:

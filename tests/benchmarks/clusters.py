@@ -45,41 +45,20 @@ def cluster(n_nodes: int, n_pods: int) -> list[Object]:
     return made
 
 
-def _selector(app: str) -> Object:
-    return {"matchLabels": {"app": app}}
+def preferred(weight: int, app: str, key: str) -> Object:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}
 
 
-def _spread(key: str, when: str) -> Object:
-    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": _selector("new")}
-
-
+HARD, SOFT = objects.spread(ZONE, app="new"), objects.spread(HOSTNAME, "ScheduleAnyway", app="new")
 KINDS: Mapping[str, Object] = {
     "plain requests": {},
     "topology spread (zone hard, host soft)": {
-        "topologySpreadConstraints": [_spread(ZONE, "DoNotSchedule"), _spread(HOSTNAME, "ScheduleAnyway")]
+        "topologySpreadConstraints": HARD["topologySpreadConstraints"] + SOFT["topologySpreadConstraints"]
     },
-    "required anti-affinity by host": {
-        "affinity": {
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"labelSelector": _selector("new"), "topologyKey": HOSTNAME}
-                ]
-            }
-        }
-    },
+    "required anti-affinity by host": objects.affinity("podAntiAffinity", HOSTNAME, app="new"),
     "preferred affinity and anti-affinity": {
-        "affinity": {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 100, "podAffinityTerm": {"labelSelector": _selector("new"), "topologyKey": HOSTNAME}}
-                ]
-            },
-            "podAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 50, "podAffinityTerm": {"labelSelector": _selector("app-7"), "topologyKey": ZONE}}
-                ]
-            },
-        }
+        "affinity": {"podAntiAffinity": preferred(100, "new", HOSTNAME), "podAffinity": preferred(50, "app-7", ZONE)}
     },
 }
 """The kinds of incoming pods for which the project has set itself goals: name -> what the pod spec adds."""

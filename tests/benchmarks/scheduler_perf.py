@@ -83,14 +83,9 @@ def affinity(kind: str, color: str, key: str, *, is_required: bool, selects: boo
     return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
-def spread(key: str, skew: int, when: str, label: tuple[str, str], **more: str) -> Object:
-    return {
-        "maxSkew": skew,
-        "topologyKey": key,
-        "whenUnsatisfiable": when,
-        "labelSelector": {"matchLabels": {label[0]: label[1]}},
-        **more,
-    }
+def spread(key: str, skew: int, when: str, color: str, **more: str) -> list[Object]:
+    (constraint,) = made.spread(key, when, color=color)["topologySpreadConstraints"]
+    return [constraint | {"maxSkew": skew, **more}]
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------
@@ -112,24 +107,14 @@ def node_affinity() -> Workload:
     expression = {"key": ZONE, "operator": "In", "values": ["zone1", "zone2"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     wants = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    return Workload(
-        "SchedulingNodeAffinity",
-        220,
-        nodes(5000, zones=["zone1"]),
-        pods("init", 5000, affinity=wants),
-        pods("pod", 10000, affinity=wants),
-    )
+    initial, measured = pods("init", 5000, affinity=wants), pods("pod", 10000, affinity=wants)
+    return Workload("SchedulingNodeAffinity", 220, nodes(5000, zones=["zone1"]), initial, measured)
 
 
 def _colored(name: str, threshold: int, color: str, n_initial: int, n: int, zones: Sequence[str] = ()) -> Workload:
-    wants = AFFINE[color]
-    return Workload(
-        name,
-        threshold,
-        nodes(5000, zones=zones),
-        pods("init", n_initial, "sched-0", color=color, affinity=wants),
-        pods("pod", n, "sched-1", color=color, affinity=wants),
-    )
+    initial = pods("init", n_initial, "sched-0", color=color, affinity=AFFINE[color])
+    measured = pods("pod", n, "sched-1", color=color, affinity=AFFINE[color])
+    return Workload(name, threshold, nodes(5000, zones=zones), initial, measured)
 
 
 def pod_anti_affinity() -> Workload:
@@ -199,7 +184,7 @@ def preferred_affinity_selecting() -> Workload:
 
 
 def _spreading(name: str, threshold: int, when: str) -> Workload:
-    constraints = [spread(ZONE, 5, when, ("color", "blue"))]
+    constraints = spread(ZONE, 5, when, "blue")
     measured = pods("pod", 5000, color="blue", topologySpreadConstraints=constraints)
     return Workload(name, threshold, nodes(5000, zones=MOONS), pods("init", 5000), measured)
 
@@ -214,7 +199,7 @@ def preferred_topology_spreading() -> Workload:
 
 def node_inclusion_policy() -> Workload:
     policies = {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Honor"}
-    constraints = [spread(HOSTNAME, 1, "DoNotSchedule", ("color", "bar"), **policies)]
+    constraints = spread(HOSTNAME, 1, "DoNotSchedule", "bar", **policies)
     tainted = nodes(1000, prefix="taint-node", taints=[{"key": "foo", "effect": "NoSchedule"}])
     measured = pods("pod", 4000, color="bar", topologySpreadConstraints=constraints)
     return Workload("SchedulingWithNodeInclusionPolicy", 68, [*nodes(4000), *tainted], [], measured)
@@ -310,12 +295,9 @@ def claim_templates() -> Workload:
     for each in (*initial, *measured):
         name = f"{each['metadata']['name']}-resource"
         each["status"]["resourceClaimStatuses"] = [{"name": "resource", "resourceClaimName": name}]
-        owner = {"apiVersion": "v1", "kind": "Pod", "controller": True}
-        owner |= {"name": each["metadata"]["name"], "uid": each["metadata"]["uid"]}
-        claim = head(
-            "ResourceClaim", name=name, namespace=each["metadata"]["namespace"], uid=name, ownerReferences=[owner]
-        )
-        objects.append(claim | {"spec": {"devices": {"requests": [request]}}})
+        owners = made.owned_by(f"Pod/{each['metadata']['name']}", each["metadata"]["uid"])
+        named = {"name": name, "namespace": each["metadata"]["namespace"], "uid": name, "ownerReferences": owners}
+        objects.append(head("ResourceClaim", **named) | {"spec": {"devices": {"requests": [request]}}})
     return Workload("SchedulingWithResourceClaimTemplate", 40, objects, initial, measured)
 
 
@@ -339,26 +321,9 @@ def _slice(name: str) -> Object:
 
 
 WORKLOADS: tuple[Callable[[], Workload], ...] = (
-    basic,
-    node_affinity,
-    pod_anti_affinity,
-    matching_anti_affinity,
-    pod_affinity,
-    preferred_affinity,
-    preferred_anti_affinity,
-    mixed,
-    required_anti_affinity_selecting,
-    preferred_anti_affinity_selecting,
-    required_affinity_selecting,
-    preferred_affinity_selecting,
-    topology_spreading,
-    preferred_topology_spreading,
-    node_inclusion_policy,
-    in_tree_volumes,
-    migrated_volumes,
-    csi_volumes,
-    daemon_set,
-    unschedulable,
-    preemption,
+    basic, node_affinity, pod_anti_affinity, matching_anti_affinity, pod_affinity, preferred_affinity,
+    preferred_anti_affinity, mixed, required_anti_affinity_selecting, preferred_anti_affinity_selecting,
+    required_affinity_selecting, preferred_affinity_selecting, topology_spreading, preferred_topology_spreading,
+    node_inclusion_policy, in_tree_volumes, migrated_volumes, csi_volumes, daemon_set, unschedulable, preemption,
     claim_templates,
-)
+)  # fmt: skip
