@@ -70,7 +70,7 @@ def _rebuilt_once(marker: str, pickled: tuple[Any, ...]) -> Any:
     if not Path(marker).exists():
         Path(marker).touch()
         os._exit(1)
-    return pickled[0](Planner, *pickled[1][1:])
+    return pickled[0](*pickled[1])
 
 
 def test_a_worker_that_is_lost_while_it_is_set_up_is_replaced(address: str, tmp_path: Path) -> None:
