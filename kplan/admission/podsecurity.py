@@ -43,8 +43,7 @@ class Subject:
         self.annotations: Object = pod.get("metadata", {}).get("annotations") or {}
         self.spec: Object = pod.get("spec") or {}
         self.security: Object = self.spec.get("securityContext") or {}  #: the pod's own security context
-        #: init containers first, as upstream visits them
-        self.containers: list[Object] = list(reached(self.spec, "*"))
+        self.containers: list[Object] = list(reached(self.spec, "*"))  #: init containers first, as upstream visits them
         #: every container's name with its security context
         self.contexts = [(one.get("name", ""), one.get("securityContext") or {}) for one in self.containers]
         self.all_contexts: list[Object] = [self.security, *(security for _, security in self.contexts)]

@@ -131,8 +131,7 @@ class NodeAnnotations(KubeStruct, frozen=True):
 
     #: the cluster-autoscaler leaves the node alone: "true"
     scale_down_disabled: str = field(default="", name="cluster-autoscaler.kubernetes.io/scale-down-disabled")
-    #: the Machine of Cluster API that the node is
-    machine: str = field(default="", name="cluster.x-k8s.io/machine")
+    machine: str = field(default="", name="cluster.x-k8s.io/machine")  #: the Machine of Cluster API that the node is
     #: Karpenter leaves the node alone: "true"
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
 

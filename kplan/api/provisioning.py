@@ -205,10 +205,8 @@ class ScalableAnnotations(KubeStruct, frozen=True):
     max_pods: str = field(default="", name=f"{_CAPACITY}/maxPods")
     gpu_type: str = field(default="", name=f"{_CAPACITY}/gpu-type")
     gpu_count: str = field(default="", name=f"{_CAPACITY}/gpu-count")
-    #: KEY=VALUE,... of a new node
-    labels: str = field(default="", name=f"{_CAPACITY}/labels")
-    #: KEY=VALUE:EFFECT,... of a new node
-    taints: str = field(default="", name=f"{_CAPACITY}/taints")
+    labels: str = field(default="", name=f"{_CAPACITY}/labels")  #: KEY=VALUE,... of a new node
+    taints: str = field(default="", name=f"{_CAPACITY}/taints")  #: KEY=VALUE:EFFECT,... of a new node
 
 
 class ScalableMeta(PlainMeta, frozen=True):

@@ -24,8 +24,7 @@ class NodePods:
 
     def __init__(self, lists: list[list[int]]) -> None:
         self.lists = lists  #: by node row; copies share the list of a node until one of them changes it
-        #: rows of `lists` whose list no copy shares; None for all rows
-        self._own_lists: set[int] | None = None
+        self._own_lists: set[int] | None = None  #: rows of `lists` whose list no copy shares; None for all rows
 
     def copy(self) -> NodePods:
         copied = NodePods(self.lists.copy())

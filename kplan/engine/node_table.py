@@ -86,8 +86,7 @@ class NodeTable:
         #: bool array of shape (n_nodes,): nodes that do not exist at present, on which no pod runs, and which form no
         #: topology domains; None where all exist
         self.absent: BoolArray | None = None
-        #: int64 array of shape (n_nodes,)
-        self.allowed_pods: Int64Array = _amounts(self.nodes, PODS, value)
+        self.allowed_pods: Int64Array = _amounts(self.nodes, PODS, value)  #: int64 array of shape (n_nodes,)
 
     def __len__(self) -> int:
         return len(self.nodes)

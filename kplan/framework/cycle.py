@@ -41,8 +41,7 @@ class CycleResult(msgspec.Struct, eq=False):
     outcome: Outcome
     message: str = ""
     row: int | None = None  #: the chosen node row, or None
-    #: node rows with the best total score, ascending
-    ties: RowArray = msgspec.field(default_factory=lambda: _NO_ROWS)
+    ties: RowArray = msgspec.field(default_factory=lambda: _NO_ROWS)  #: node rows with the best total score, ascending
     filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
     post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run

@@ -135,8 +135,7 @@ class GroupResult(msgspec.Struct):
 
     key: Key
     members: list[Member]
-    #: SUCCESS, UNSCHEDULABLE or ERROR; `reasons` are the group's message
-    status: Status
+    status: Status  #: SUCCESS, UNSCHEDULABLE or ERROR; `reasons` are the group's message
     waits: bool = False  #: the group is feasible once the victims have left
     victims: list[int] = []  #: pods that leave their nodes, whether or not the group fits then
     violating: list[int] = []  #: those of them that the group evicts as a whole against a budget

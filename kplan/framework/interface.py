@@ -447,8 +447,7 @@ class Handle(msgspec.Struct):
     #: counts the devices behind an extended resource, for scores; set by DynamicResources
     device_totals: DeviceTotals | None = None
     release: Release = msgspec.field(default_factory=reference)  #: the release of Kubernetes whose rules hold
-    #: the objects of `session_state`, by their type
-    shared: dict[type, Any] = {}
+    shared: dict[type, Any] = {}  #: the objects of `session_state`, by their type
 
     def session_state(self, kind: type[T], *inputs: object) -> T:
         """Return ``kind(*inputs)``, built when first used: state that all profiles of a session share."""

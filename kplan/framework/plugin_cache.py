@@ -163,8 +163,7 @@ class CommonEntry(msgspec.Struct):
 
     pre_filters: CachedResults = msgspec.field(default_factory=CachedResults)
     pre_scores: CachedResults = msgspec.field(default_factory=CachedResults)
-    #: plugin -> verdicts over all nodes; plugins that look at node objects alone
-    verdicts: dict[str, Verdicts] = {}
+    verdicts: dict[str, Verdicts] = {}  #: plugin -> verdicts over all nodes; plugins that look at node objects alone
     #: bool array of shape (n_nodes,), the node passes all of `verdicts`; None until those filters ran
     passes: BoolArray | None = None
     scores: CachedScores | None = None  #: scores of such plugins, and constant ones; None until they ran

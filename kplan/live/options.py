@@ -28,8 +28,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: impersonate_user, impersonate_groups: user and groups to impersonate, which needs the right to do so
     impersonate_user: str = ""
     impersonate_groups: tuple[str, ...] = ()
-    #: seconds for one whole request; None for no limit
-    request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT
+    request_timeout: float | None = DEFAULT_REQUEST_TIMEOUT  #: seconds for one whole request; None for no limit
     insecure_skip_tls_verify: bool = False
     #: read namespaced kinds in these namespaces only, for users without rights on the whole cluster
     namespaces: tuple[str, ...] = ()

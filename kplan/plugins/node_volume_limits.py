@@ -53,8 +53,7 @@ class AttachableVolume(NamedTuple):
 class PodVolumes(msgspec.Struct, frozen=True):
     """The attachable volumes of a pod, or why they cannot be resolved."""
 
-    #: distinct volumes; empty when there is a problem
-    volumes: tuple[AttachableVolume, ...] = ()
+    volumes: tuple[AttachableVolume, ...] = ()  #: distinct volumes; empty when there is a problem
     problem: str = ""  #: why the volumes cannot be resolved on a node with a CSINode, or empty
     claim_problem: str = ""  #: the same on a node without a CSINode, where inline volumes do not count
     #: the problem is a missing claim, which rejects the pod instead of failing the plugin

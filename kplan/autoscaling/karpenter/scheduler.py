@@ -45,8 +45,7 @@ class Daemon:
     """A pod of a daemon set, with the alternatives that are still considered."""
 
     def __init__(self, pod: Pod, facts: PodFacts, vocabulary: Vocabulary) -> None:
-        #: NAMESPACE/NAME; the same for all without names
-        self.key = pod.metadata.key
+        self.key = pod.metadata.key  #: NAMESPACE/NAME; the same for all without names
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
         self.tolerations: tuple[Toleration, ...] = pod.spec.tolerations
@@ -208,8 +207,7 @@ class Scheduler:
             devices=devices,
         )
         self._daemons = daemons
-        #: pool -> what its limits leave
-        self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}
+        self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}  #: pool -> what its limits leave
         for basis in nodes:
             self._topology.register_host(basis.state.hostname)
             left = self._remaining.get(basis.state.pool, {})

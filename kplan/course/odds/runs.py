@@ -99,8 +99,7 @@ class Ending(msgspec.Struct, frozen=True):
     ends: Mapping[str, End]  #: pod -> how it ends
     evicted: frozenset[str] = frozenset()  #: victims of preemption
     violates: bool = False  #: an eviction violates a disruption budget
-    #: pod -> why it is pending or cannot be evicted, in Kubernetes' words
-    messages: Mapping[str, str] = {}
+    messages: Mapping[str, str] = {}  #: pod -> why it is pending or cannot be evicted, in Kubernetes' words
     happened: tuple[Happened, ...] = ()  #: events that --fail-on may count and that `ends` does not show
     incomplete: Mapping[str, str] = {}  #: workload -> why its change or its recovery does not end
     moved: tuple[DrawnPod, ...] = ()  #: other pods that this run moves
@@ -152,8 +151,7 @@ _Likeness = tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]
 class Tally(msgspec.Struct):
     """Counts over the branches so far."""
 
-    #: the pods of the question in their order, then others that some run moves
-    pods: dict[str, DrawnPod] = {}
+    pods: dict[str, DrawnPod] = {}  #: the pods of the question in their order, then others that some run moves
     branches: int = 0  #: number of distinct runs
     violations: int = 0  #: number of runs in which an eviction violates a disruption budget
     victims: Counter[str] = msgspec.field(default_factory=Counter)  #: pod -> number of runs in which it is preempted
@@ -162,8 +160,7 @@ class Tally(msgspec.Struct):
     happened: Counter[Happened] = msgspec.field(default_factory=Counter)
     #: workload -> number of runs in which its change does not end
     incomplete: Counter[str] = msgspec.field(default_factory=Counter)
-    #: workload -> the first of these runs, and the reason
-    because: dict[str, tuple[int, str]] = {}
+    because: dict[str, tuple[int, str]] = {}  #: workload -> the first of these runs, and the reason
     warnings: set[InputWarning] = set()
     seconds: Counter[float] = msgspec.field(default_factory=Counter)  #: with a clock, when runs end -> how many do
     groups: dict[str, Counter[GroupEnding]] = {}  #: NAMESPACE/NAME of a pod group -> how it ends

@@ -70,8 +70,7 @@ class AnyNode:
         self._session = session
         self._rooms: dict[bytes, Room | None] = {}
         self._alike: dict[tuple[bytes, frozenset[tuple[str, int]]], Room] = {}
-        #: keys of the workloads with a pod for which nothing is certain
-        self.uncertain: set[str] = set()
+        self.uncertain: set[str] = set()  #: keys of the workloads with a pod for which nothing is certain
 
     def allowed(self, avoided: Iterable[str]) -> FloatArray:
         """Return 1 for each node that takes pods, 0 for those with these names; float64 of shape (n_nodes,)."""
@@ -157,8 +156,7 @@ class AnyNodeTaker:
         self._any_node = any_node
         self._allowed = any_node.allowed(avoided)
         self._usage: dict[str, float] = {PODS: 0.5}  # with half a place besides, so that it is never 0
-        #: a node, and up to which usage it is certain
-        self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}
+        self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}  #: a node, and up to which usage it is certain
 
     def take(self, pod: PodInfo, workload: str) -> int:
         """Return the row of a node for a pod.

@@ -34,8 +34,7 @@ class ReplicaSetState(Owner):
     annotated: tuple[int | None, int | None] = (None, None)
     because: str = ""
     parent: DeploymentState | None = None
-    #: it has an owner; without one its controller looks for no related pods
-    is_controlled: bool = False
+    is_controlled: bool = False  #: it has an owner; without one its controller looks for no related pods
     #: node -> its active pods there; those of all sets of a deployment count together
     related: dict[str, int] = field(default_factory=dict)
 

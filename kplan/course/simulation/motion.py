@@ -226,8 +226,7 @@ class Log:
         self._motion = motion
         self.steps: list[Step] = []
         self.moved: set[str] = set()  #: KIND/NAMESPACE/NAME of workloads of which a pod has come, gone or found a node
-        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.blocked: dict[str, dict[str, str]] = {}
+        self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
         self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
 

@@ -176,8 +176,7 @@ class NodeLifecycle:
         #: nodes whose kubelets do not answer when the simulation starts, or that do not exist then although pods are
         #: bound to them, with the times when they were heard last
         self.silent: Mapping[str, float] = {}
-        #: every node answers and is ready then, and none has taints because of which pods leave
-        self.is_well = True
+        self.is_well = True  #: every node answers and is ready then, and none has taints because of which pods leave
 
     @property
     def due(self) -> frozenset[str]:

@@ -72,8 +72,7 @@ class Owner:
     templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
     #: its active pods by row, in the order in which they joined
     pods: dict[int, ObservedPod] = field(default_factory=dict)
-    #: its pods that are terminating, by row
-    terminating: dict[int, ObservedPod] = field(default_factory=dict)
+    terminating: dict[int, ObservedPod] = field(default_factory=dict)  #: its pods that are terminating, by row
     min_ready: int = 0  #: ``minReadySeconds``
     selector: Selector | None = None  #: which pods it takes over that have no controller; None for none
     n_looked_at: int = 0  #: how many orphans of its namespace it has looked at
@@ -82,8 +81,7 @@ class Owner:
     n_available: int = 0
     n_created: int = 0  #: how many of its pods were created in this simulation
     n_waiting: int = 0  #: how many of those are pending
-    #: why the API server refused its last pod; empty when it accepted
-    refusal: str = ""
+    refusal: str = ""  #: why the API server refused its last pod; empty when it accepted
 
     def copy(self) -> Self:
         """Return a copy, which changes independently."""

@@ -279,8 +279,7 @@ class _Wanted(msgspec.Struct):
     claim: int
     class_expressions: tuple[str | None, ...]
     n_devices: int = 0  #: how many devices it needs
-    #: the devices, for a request of all matching devices
-    all_devices: list[tuple[Pool, DeviceInfo]] = []
+    all_devices: list[tuple[Pool, DeviceInfo]] = []  #: the devices, for a request of all matching devices
     selectable: dict[int, bool] = {}
 
 

@@ -86,8 +86,7 @@ class ClaimTracker:
     """All claims, by namespace and name, and their devices."""
 
     def __init__(self, claims: Iterable[dra.ResourceClaim]) -> None:
-        #: the claims in their current state
-        self.claims: dict[Key, dra.ResourceClaim] = by_key(claims)
+        self.claims: dict[Key, dra.ResourceClaim] = by_key(claims)  #: the claims in their current state
         self._first = self.claims.copy()
         self.allocated = AllocatedState()  #: the allocated devices
         #: claims created for pods that left, which stand for those created for their successors

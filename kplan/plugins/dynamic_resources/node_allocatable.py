@@ -61,13 +61,11 @@ class ClaimState(msgspec.Struct):
     namespace: str = ""  #: the pod's
     claims: tuple[dra.ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
     to_allocate: tuple[dra.ResourceClaim, ...] = ()  #: those of them that have no allocation
-    #: the pod's requests for extended resources, if a device class provides any of them
-    resources: dict[str, int] = {}
+    resources: dict[str, int] = {}  #: the pod's requests for extended resources, if a device class provides any of them
     leftover: dra.ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
     #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
     unavailable: tuple[tuple[dra.ResourceClaim, BoolArray], ...] = ()
-    #: node row -> the solution that was reserved there
-    reserved: dict[int, Solution | None] = {}
+    reserved: dict[int, Solution | None] = {}  #: node row -> the solution that was reserved there
     node_outcomes: dict[bytes, NodeOutcomes] = {}  #: the outcomes of Filter, by the key of the claims to allocate
 
     @property

@@ -94,8 +94,7 @@ class DynamicResources:
         self._holders = None
         if handle.release.is_on(NODE_ALLOCATABLE_GATE):
             self._holders = handle.session_state(ClaimHolders, handle.cluster)
-        #: whether the verdicts are the same whichever pods run on a node
-        self.ignores_pods = self._holders is None
+        self.ignores_pods = self._holders is None  #: whether the verdicts are the same whichever pods run on a node
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
 
     def _user_claims(self, pod: Pod) -> list[dra.ResourceClaim]:

@@ -88,10 +88,8 @@ class Finding(msgspec.Struct):
 
     bits: BitArray  #: uint32 array of shape (n_nodes,), 0 where all are satisfied
     errors: list[str] = []  #: texts of the bits from FIRST_ERROR on
-    #: claims for which existing volumes were searched, in that order
-    matches: list[StaticMatch] = []
-    #: claims to be provisioned for a node that was selected earlier
-    selected: list[PersistentVolumeClaim] = []
+    matches: list[StaticMatch] = []  #: claims for which existing volumes were searched, in that order
+    selected: list[PersistentVolumeClaim] = []  #: claims to be provisioned for a node that was selected earlier
 
     def reject(self, nodes: BoolArray, bit: int) -> None:
         self.bits[nodes] |= np.uint32(bit)
@@ -396,8 +394,7 @@ class _Reservation(msgspec.Struct):
 
     #: (volumes, index, the claim that the volume was promised to before)
     promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = []
-    #: (claim, its selected node before)
-    selected: list[tuple[PersistentVolumeClaim, str | None]] = []
+    selected: list[tuple[PersistentVolumeClaim, str | None]] = []  #: (claim, its selected node before)
 
 
 class VolumeBinding:

@@ -217,8 +217,7 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
     nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None for a saved report
     #: resource -> percent that is requested at the end; None if only the report itself may hold it
     usage: Mapping[str, float] | None = None
-    #: KIND/NAMESPACE/NAME of the workloads of its manifests -> their places
-    origins: Mapping[str, Origin] = {}
+    origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of the workloads of its manifests -> their places
     #: resource -> what the pods of its manifests request; None where it has none
     requests: Mapping[str, int] | None = None
     room: Mapping[str, Largest] = {}  #: resource -> what is free at the end; empty if only the report may hold it

@@ -34,8 +34,7 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
     target: str = ""  #: the node that a daemon pod is meant for; empty for others
     deletion_cost: int = 0  #: pods that cost less go first
     restarts: tuple[int, int] = (0, 0)  #: highest restart counts of its containers and of its sidecars
-    #: its volumes are not those of its stateful set, which took it over and cannot change them
-    is_misfit: bool = False
+    is_misfit: bool = False  #: its volumes are not those of its stateful set, which took it over and cannot change them
     is_new: bool = False  #: it was created in this simulation
     order: int = 0  #: position in the order in which the controller got to know its pods
     is_terminating: bool = False  #: it was told to go, and is not gone yet; it is not ready then
