@@ -211,7 +211,12 @@ class _Shrinking:
     def _without_place(self, name: str, row: int, leaving: Sequence[ObservedPod]) -> StayingNode | None:
         """Return that the node stays because a pod fits nowhere else in a copy of the cluster; None when all fit."""
         infos = self._simulation.session.cluster.pods.infos
-        moving = [pod for pod in leaving if self._simulation.owner(pod.row) is not None and _is_tried(infos[pod.row])]
+        moving = []  # those for which a controller makes another pod, and no claim
+        for pod in leaving:
+            spec = infos[pod.row].pod.spec
+            has_claims = spec.resource_claims or any(volume.ephemeral is not None for volume in spec.volumes)
+            if not has_claims and self._simulation.owner(pod.row) is not None:
+                moving.append(pod)
         if not moving:
             return None
         session = self._simulation.session.fork()
@@ -219,8 +224,10 @@ class _Shrinking:
         for pod in leaving:
             session.evict(pod.row)
         for pod in sorted(moving, key=lambda pod: -infos[pod.row].priority):
-            if pod.row not in self._replacements:
-                self._replacements[pod.row] = _as_pending(infos[pod.row])
+            if pod.row not in self._replacements:  # as it would be without its node; the drain itself asks its owner
+                own = infos[pod.row].pod
+                pending = replace(own, spec=replace(own.spec, node_name=""), status=PodStatus(phase="Pending"))
+                self._replacements[pod.row] = PodInfo(pending)
             replacement = session.add_pod(self._replacements[pod.row])
             result = schedule_pod(session, replacement, looks_for_victims=False)
             if result.outcome is not Outcome.SCHEDULED or result.row is None:
@@ -261,18 +268,6 @@ class _Shrinking:
     def _workload(self, pod: ObservedPod) -> str:
         owner = self._simulation.owner(pod.row)
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
-
-
-def _is_tried(info: PodInfo) -> bool:
-    """Return whether a controller needs to create no claim for a pod that it recreates."""
-    spec = info.pod.spec
-    return not spec.resource_claims and all(volume.ephemeral is None for volume in spec.volumes)
-
-
-def _as_pending(info: PodInfo) -> PodInfo:
-    """Return a pod as it would be without its node; the drain itself asks the controller for the new one."""
-    pod = info.pod
-    return PodInfo(replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending")))
 
 
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:

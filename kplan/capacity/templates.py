@@ -8,7 +8,6 @@ Daemon sets have no replicas, finished jobs create no more pods, and the jobs of
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -76,23 +75,23 @@ def templates_of(
     combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
-    units = _units(incoming.pods)
-    names = Counter(f"{unit[0].pod.metadata.namespace}/{unit[0].origin.name}" for unit in units)
+    units: dict[object, list[IncomingPod]] = {}  # the pods of a pod group are counted together
+    for index, pod in enumerate(incoming.pods):
+        units.setdefault(_unit_of(pod.pod) or index, []).append(pod)
+    firsts = (unit[0] for unit in units.values())
+    names = [f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in firsts]
     templates = []
-    for index, unit in enumerate(units):
+    for name, unit, share in zip(names, units.values(), shares or [1] * len(units), strict=True):
         pod = unit[0]
-        name = f"{pod.pod.metadata.namespace}/{pod.origin.name}"
-        share = shares[index] if shares else 1
         if pod.pod.spec.scheduling_group is not None:
             template, claims = _of_group(unit, share, most, combined)
             objects += claims
             templates.append(template)
             continue
-        if names[name] > 1:
-            name = f"{pod.origin.kind}/{name}"
+        own = name if names.count(name) == 1 else f"{pod.origin.kind}/{name}"
         pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
         objects += claims
-        templates.append(Template(name, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
+        templates.append(Template(own, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
     return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
 
 
@@ -122,14 +121,6 @@ def _unit_of(pod: Pod) -> tuple[str, str] | None:
     return None if group is None else (pod.metadata.namespace, group.pod_group_name or "")
 
 
-def _units(pods: Sequence[IncomingPod]) -> list[list[IncomingPod]]:
-    """Return pods as what is counted, those of a pod group together, in order."""
-    units: dict[object, list[IncomingPod]] = {}
-    for index, pod in enumerate(pods):
-        units.setdefault(_unit_of(pod.pod) or index, []).append(pod)
-    return list(units.values())
-
-
 def _of_group(
     pods: Sequence[IncomingPod], share: int, most: int, snapshot: Snapshot
 ) -> tuple[Template, list[msgspec.Struct]]:
@@ -148,8 +139,11 @@ def _of_group(
     claims: list[msgspec.Struct] = []
     has_own = any(_has_own_claims(pod.pod, snapshot) for pod in pods)
     for number in range(1, min(most, MAX_OWN_REPLICAS // len(pods)) if has_own else 0):
-        for pod in pods:
-            copied, own = _copy(pod.pod, number, snapshot)
+        for one in pods:
+            metadata = replace(one.pod.metadata, name=f"{one.pod.metadata.name}-copy-{number}", uid="")
+            status = replace(one.pod.status, resource_claim_statuses=())
+            copied = with_uid(replace(one.pod, metadata=metadata, status=status))
+            copied, own = _with_claims(copied, _stateful_set(one.pod, snapshot), snapshot)
             infos.append(PodInfo(copied))
             claims += own
     refused = next((pod.refused for pod in pods if pod.refused), "")
@@ -158,12 +152,6 @@ def _of_group(
         f"{namespace}/{name}", tuple(infos), share, refused, has_own, pods[0].origin, group, len(pods), n_more=n_more
     )
     return template, [complete(claim, type_of(claim)) for claim in claims]
-
-
-def _copy(pod: Pod, number: int, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:
-    metadata = replace(pod.metadata, name=f"{pod.metadata.name}-copy-{number}", uid="")
-    copied = with_uid(replace(pod, metadata=metadata, status=replace(pod.status, resource_claim_statuses=())))
-    return _with_claims(copied, _stateful_set(pod, snapshot), snapshot)
 
 
 def _with_claims(pod: Pod, owner: StatefulSet | None, snapshot: Snapshot) -> tuple[Pod, list[msgspec.Struct]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
@@ -85,20 +85,6 @@ def _reused(pods: Sequence[Pod], known: Sequence[PodInfo]) -> tuple[RowArray, li
     return np.insert(np.asarray(rows, np.intp), positions, NOWHERE), infos
 
 
-def moment_of(now: str | None, snapshot: Snapshot) -> int:
-    """Return microseconds since 1970 for a time in RFC 3339; raises UsageError when it is not a time.
-
-    None is for the time of the snapshot, the last moment of which it tells, or the present.
-    """
-    try:
-        if text := now or snapshot.taken_at:
-            return to_micros(text)
-        known = snapshot.latest_known
-        return to_micros(present()) if known is None else round(known * 1e6)
-    except ValueError as error:
-        raise UsageError(f"now: {error}") from None
-
-
 Ties = Literal["scheduler", "name", "even"]
 TIES: Final[tuple[Ties, ...]] = get_args(Ties)
 
@@ -129,17 +115,6 @@ def as_decided(
         release = with_gates(nearest(snapshot.server_version), gates)
     release = release.with_plugins(out_of_tree)
     return default_configuration(release) if config is None else read_again(config, release)
-
-
-def server_warnings(config: SchedulerConfiguration, snapshot: Snapshot, *, is_explicit: bool) -> Iterator[InputWarning]:
-    """Yield a warning if no known release is the server's, unless the release was chosen by hand."""
-    server = snapshot.server_version
-    if not server or is_explicit:
-        return
-    version = parse_version(server)
-    note = version_note(server, None if version is None else version[0], config.release)
-    if note:
-        yield InputWarning("ServerVersion", server, note)
 
 
 def tie_rule(ties: Ties | None, seed: int | None) -> Ties:
@@ -250,8 +225,17 @@ class Base:
 
     @cached_property
     def now(self) -> int:
-        """The moment of the question, in microseconds since 1970."""
-        return moment_of(self._now, self.snapshot)
+        """The moment of the question, in microseconds since 1970; raises UsageError for one that is not a time.
+
+        By default it is the time of the snapshot, the last moment of which it tells, or the present.
+        """
+        try:
+            if text := self._now or self.snapshot.taken_at:
+                return to_micros(text)
+            known = self.snapshot.latest_known
+            return to_micros(present()) if known is None else round(known * 1e6)
+        except ValueError as error:
+            raise UsageError(f"now: {error}") from None
 
     @cached_property
     def followed(self) -> Autoscaler | None:
@@ -295,23 +279,16 @@ class Base:
     @cached_property
     def warnings(self) -> tuple[InputWarning, ...]:
         """Warnings about the snapshot and the configuration, which every answer repeats."""
-        named = {warning.object for warning in self.snapshot.warnings if warning.code == "MissingKind"}
-        missing = (
-            missing_warning(missing_kind)
-            for missing_kind in self.snapshot.missing
-            if missing_kind.resource not in named
-        )
-        as_served = with_objects(self.snapshot, self._additions)  # with the fields that gates hide from the scheduler
+        snapshot, server = self.snapshot, self.snapshot.server_version
+        named = {warning.object for warning in snapshot.warnings if warning.code == "MissingKind"}
+        warnings = [missing_warning(kind) for kind in snapshot.missing if kind.resource not in named]
+        if server and not self.is_release_explicit:
+            version = parse_version(server)
+            note = version_note(server, None if version is None else version[0], self.release)  # if it is not known
+            warnings += [InputWarning("ServerVersion", server, note)] if note else []
+        as_served = with_objects(snapshot, self._additions)  # with the fields that gates hide from the scheduler
         not_honoured = unmodelled(as_served, self.config, self.extenders)
-        server = server_warnings(self.config, self.snapshot, is_explicit=self.is_release_explicit)
-        return (
-            *missing,
-            *server,
-            *self.snapshot.warnings,
-            *self.config.warnings,
-            *self._question_warnings,
-            *not_honoured,
-        )
+        return (*warnings, *snapshot.warnings, *self.config.warnings, *self._question_warnings, *not_honoured)
 
     @property
     def release(self) -> Release:

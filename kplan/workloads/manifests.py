@@ -381,16 +381,8 @@ class _AppliedReader(msgspec.Struct):
         for fault in faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else ""
             self.problems.append(item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint)))
-        if not faults:
-            self._keep(item, api_kind, content)
-
-    def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
-        if templates:
-            self.warnings.append(not_placed(item, templates))
-        else:
-            self.unjudged.append(item)
-
-    def _keep(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> None:
+        if faults:
+            return
         target = workload_type(item.api_version, item.kind)
         if target is None:
             if not is_judged(item.kind):
@@ -405,6 +397,12 @@ class _AppliedReader(msgspec.Struct):
             raise DecodeError((Problem("has no name", json_path="$.metadata.name", hint=hint),))
         written = {**content["metadata"], "namespace": metadata.namespace or self.namespace}
         self.workloads.append(WrittenWorkload(target, {**content, "metadata": written}))
+
+    def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
+        if templates:
+            self.warnings.append(not_placed(item, templates))
+        else:
+            self.unjudged.append(item)
 
     def _accepts(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> bool:
         """Tell whether the API server accepts an object that is no workload; warn where it does not."""
