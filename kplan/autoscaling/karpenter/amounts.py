@@ -92,10 +92,3 @@ WELL_KNOWN = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACIT
 NODES = "nodes"  #: the resource of which every node has one, for the limits of pools
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-DISRUPTED = "karpenter.sh/disrupted"
-UNREGISTERED = "karpenter.sh/unregistered"
-
-DRA_DRIVERS = "karpenter.sh/requested-dra-drivers"
-MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed"
-PRICE_OVERLAID = "karpenter.sh/price-overlay-applied"
-CAPACITY_OVERLAID = "karpenter.sh/capacity-overlay-applied"

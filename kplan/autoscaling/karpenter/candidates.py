@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kplan.admission.validation.jobs import parse_schedule
 from kplan.api.core import NodeCondition, Pod
-from kplan.api.labels import ZONE, parse_int64
+from kplan.api.labels import parse_int64
 from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.time import EPOCH, parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import (
@@ -47,8 +47,6 @@ from kplan.autoscaling.karpenter.prepared import Prepared
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"
 CANDIDATE = "ConsolidationCandidate"
-REJECTED = "ConsolidationRejected"
-APPROVED = "ConsolidationApproved"
 
 
 class Event(NamedTuple):
@@ -89,7 +87,6 @@ def no_budget(reason: str) -> str:
     return f"No allowed disruptions for disruption reason {reason} due to blocking budget"
 
 
-_UNDERUTILIZED, _EMPTY = "WhenEmptyOrUnderutilized", "WhenEmpty"
 _VALIDATION_DELAY = 15 * 10**6  #: a command is looked at again after so many microseconds
 
 
@@ -259,50 +256,6 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
         if blocking:
             return f"Pdb prevents pod evictions (PodDisruptionBudget=[{blocking[0]}])", pod.metadata.key
     return "", ""
-
-
-def concerns_emptiness(candidate: Candidate, question: Question) -> bool:
-    if candidate.is_static:
-        return False
-    why = _why_disabled(candidate)
-    if not why and candidate.name in question.prepared.buffer_nodes:
-        why = f'Node "{candidate.name}" has buffer pods'
-    if why:
-        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
-        return False
-    return candidate.is_empty and candidate.condition.is_consolidatable
-
-
-def concerns_consolidation(candidate: Candidate, question: Question) -> bool:
-    """Tell whether a node may be removed or replaced to save money."""
-    if candidate.is_static:
-        return False
-    release, why = question.prepared.release, _why_unpriced(candidate) or _why_disabled(candidate)
-    if not why and release.empties_costless and candidate.is_empty:
-        return False
-    policy = candidate.pool.spec.disruption.consolidation_policy
-    if not why and (policy == _EMPTY if release.balances else policy != _UNDERUTILIZED):
-        words = "consolidation policy WhenEmpty, but node is not empty"
-        words = words if release.balances else "non-empty consolidation disabled"
-        why = f'NodePool "{candidate.pool_name}" has {words}'
-    if why:
-        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
-        return False
-    return candidate.condition.is_consolidatable
-
-
-def _why_disabled(candidate: Candidate) -> str:
-    is_never = candidate.pool.spec.disruption.consolidate_after in (None, NEVER)
-    return f'NodePool "{candidate.pool_name}" has consolidation disabled' if is_never else ""
-
-
-def _why_unpriced(candidate: Candidate) -> str:
-    """Return why the price of a node cannot be compared; empty if it can."""
-    labels = candidate.state.labels
-    if candidate.type_index is None:
-        return f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found'
-    missing = next((key for key in (CAPACITY_TYPE, ZONE) if key not in labels), None)
-    return "" if missing is None else f'Node does not have label "{missing}"'
 
 
 _HOUR = 3600 * 10**6

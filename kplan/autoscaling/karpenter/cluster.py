@@ -13,6 +13,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 
@@ -20,7 +21,6 @@ from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node, NodeCondition, Pod
 from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import ResourceList
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.autoscaling.karpenter.amounts import (
     DO_NOT_DISRUPT,
@@ -30,7 +30,6 @@ from kplan.autoscaling.karpenter.amounts import (
     NODES,
     ONE,
     REGISTERED,
-    UNREGISTERED,
     Amounts,
     add,
     amounts_of,
@@ -180,7 +179,7 @@ _EPHEMERAL = frozenset(
         ("node.kubernetes.io/not-ready", NO_EXECUTE),
         ("node.kubernetes.io/unreachable", NO_SCHEDULE),
         ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
-        (UNREGISTERED, NO_EXECUTE),
+        ("karpenter.sh/unregistered", NO_EXECUTE),
     }
 )
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
@@ -208,16 +207,14 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_registered(self) -> bool:
-        if self.claim is None:
-            return True
-        return self.node is not None and self.node.metadata.labels.get(REGISTERED) == "true"
+        node = self.node
+        return self.claim is None or (node is not None and node.metadata.labels.get(REGISTERED) == "true")
 
     @cached_property
     def is_initialized(self) -> bool:
         """Whether it is ready for all pods."""
-        if self.claim is None:
-            return True
-        return self.node is not None and self.node.metadata.labels.get(INITIALIZED) == "true"
+        node = self.node
+        return self.claim is None or (node is not None and node.metadata.labels.get(INITIALIZED) == "true")
 
     @property
     def _known(self) -> Node | NodeClaim:
@@ -255,10 +252,8 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def taints(self) -> tuple[Taint, ...]:
         """The taints that count: not those that go away while it starts."""
-        if self.claim is None:
-            return () if self.node is None else self.node.spec.taints
-        own = self.claim.spec.taints if self.node is None or not self.is_registered else self.node.spec.taints
-        if self.is_initialized:
+        own = self._known.spec.taints
+        if self.claim is None or self.is_initialized:
             return own
         starting = {(taint.key, taint.effect) for taint in self.claim.spec.startup_taints} | _EPHEMERAL
         lasting = (taint for taint in own if (taint.key, taint.effect) not in starting)
@@ -267,18 +262,17 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def capacity(self) -> Amounts:
         """What it has, itself as one node included."""
-        node = {} if self.node is None else self.node.status.capacity
-        return {**self._filled(node, {} if self.claim is None else self.claim.status.capacity), NODES: ONE}
+        return {**self._filled("capacity"), NODES: ONE}
 
     @cached_property
     def allocatable(self) -> Amounts:
         """What pods can use."""
-        node = {} if self.node is None else self.node.status.allocatable
-        return self._filled(node, {} if self.claim is None else self.claim.status.allocatable)
+        return self._filled("allocatable")
 
-    def _filled(self, node: ResourceList, claim: ResourceList) -> Amounts:
-        """Return what a node says; until it is ready, what its claim says where it says nothing or zero."""
-        own, more = amounts_of(node), {} if self.is_initialized else amounts_of(claim)
+    def _filled(self, field: Literal["capacity", "allocatable"]) -> Amounts:
+        """Return what the node says; until it is ready, what its claim says where it says nothing or zero."""
+        whole = (self.node, None if self.is_initialized else self.claim)
+        own, more = ({} if one is None else amounts_of(getattr(one.status, field)) for one in whole)
         return {**own, **{name: amount for name, amount in more.items() if not own.get(name)}}
 
     @cached_property
@@ -288,12 +282,9 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def is_deleting(self) -> bool:
-        if self.is_marked:
-            return True
-        if self.claim is not None:
-            is_terminating = is_true(self.claim.status.conditions, "InstanceTerminating")
-            return self.claim.metadata.deletion_timestamp is not None or is_terminating
-        return self.node is not None and self.node.metadata.deletion_timestamp is not None
+        is_terminating = self.claim is not None and is_true(self.claim.status.conditions, "InstanceTerminating")
+        own = self.claim or self.node
+        return self.is_marked or is_terminating or (own is not None and own.metadata.deletion_timestamp is not None)
 
 
 class ClusterState(msgspec.Struct, frozen=True, dict=True):

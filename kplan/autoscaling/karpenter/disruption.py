@@ -19,12 +19,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
+from kplan.api.provisioning import NEVER
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.candidates import (
-    APPROVED,
     BLOCKED,
     CANDIDATE,
-    REJECTED,
     UNCONSOLIDATABLE,
     Candidate,
     ClaimState,
@@ -32,8 +31,6 @@ from kplan.autoscaling.karpenter.candidates import (
     Events,
     Filter,
     Question,
-    concerns_consolidation,
-    concerns_emptiness,
     no_budget,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
@@ -55,9 +52,56 @@ from kplan.preemption.go_sort import go_sorted
 
 _MOST_TOGETHER = 100
 
+REJECTED = "ConsolidationRejected"
+APPROVED = "ConsolidationApproved"
+
 EMPTY = "Empty"
 DRIFTED = "Drifted"
 UNDERUTILIZED = "Underutilized"
+
+
+def _concerns_emptiness(candidate: Candidate, question: Question) -> bool:
+    if candidate.is_static:
+        return False
+    why = _why_disabled(candidate)
+    if not why and candidate.name in question.prepared.buffer_nodes:
+        why = f'Node "{candidate.name}" has buffer pods'
+    if why:
+        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
+        return False
+    return candidate.is_empty and candidate.condition.is_consolidatable
+
+
+def _concerns_consolidation(candidate: Candidate, question: Question) -> bool:
+    """Tell whether a node may be removed or replaced to save money."""
+    if candidate.is_static:
+        return False
+    release, why = question.prepared.release, _why_unpriced(candidate) or _why_disabled(candidate)
+    if not why and release.empties_costless and candidate.is_empty:
+        return False
+    policy = candidate.pool.spec.disruption.consolidation_policy
+    if not why and (policy == "WhenEmpty" if release.balances else policy != "WhenEmptyOrUnderutilized"):
+        words = "consolidation policy WhenEmpty, but node is not empty"
+        words = words if release.balances else "non-empty consolidation disabled"
+        why = f'NodePool "{candidate.pool_name}" has {words}'
+    if why:
+        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
+        return False
+    return candidate.condition.is_consolidatable
+
+
+def _why_disabled(candidate: Candidate) -> str:
+    is_never = candidate.pool.spec.disruption.consolidate_after in (None, NEVER)
+    return f'NodePool "{candidate.pool_name}" has consolidation disabled' if is_never else ""
+
+
+def _why_unpriced(candidate: Candidate) -> str:
+    """Return why the price of a node cannot be compared; empty if it can."""
+    labels = candidate.state.labels
+    if candidate.type_index is None:
+        return f'Instance Type "{labels.get(INSTANCE_TYPE, "")}" not found'
+    missing = next((key for key in (CAPACITY_TYPE, ZONE) if key not in labels), None)
+    return "" if missing is None else f'Node does not have label "{missing}"'
 
 
 class MethodResult(msgspec.Struct, frozen=True):
@@ -106,7 +150,7 @@ def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Cand
     if not empty:
         return []
     later, names = cluster.later(), {candidate.name for candidate in empty}
-    current = [one for one in later.candidates(concerns_emptiness) if one.name in names]
+    current = [one for one in later.candidates(_concerns_emptiness) if one.name in names]
     if not current:
         return []
     allowed = later.allowed(EMPTY)
@@ -195,7 +239,7 @@ def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
 def _why_invalid(cluster: Question, command: Command) -> str:
     """Return why a command would not be given again after the delay; empty if it would."""
     later, names = cluster.later(), {candidate.name for candidate in command.candidates}
-    current = [one for one in later.candidates(concerns_consolidation) if one.name in names]
+    current = [one for one in later.candidates(_concerns_consolidation) if one.name in names]
     if len(current) != len(names):
         return "churn"
     allowed = later.allowed(UNDERUTILIZED)
@@ -209,11 +253,11 @@ def _why_invalid(cluster: Question, command: Command) -> str:
 
 
 METHODS: tuple[Method, ...] = (
-    Method("emptiness", EMPTY, concerns_emptiness, _emptiness),
+    Method("emptiness", EMPTY, _concerns_emptiness, _emptiness),
     Method("staticDrift", DRIFTED, lambda one, _: one.is_static and one.is_drifted, _static_drift, is_eventual=True),
     Method("drift", DRIFTED, lambda one, _: not one.is_static and one.is_drifted, _drift, is_eventual=True),
-    Method("multi", UNDERUTILIZED, concerns_consolidation, _multi_node),
-    Method("single", UNDERUTILIZED, concerns_consolidation, _single_node),
+    Method("multi", UNDERUTILIZED, _concerns_consolidation, _multi_node),
+    Method("single", UNDERUTILIZED, _concerns_consolidation, _single_node),
 )
 """In the order in which they are tried."""
 

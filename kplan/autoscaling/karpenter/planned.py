@@ -25,14 +25,10 @@ from kplan.api.provisioning import NEVER, NodeClaim, NodeClaimSpec, NodeClaimSta
 from kplan.api.time import format_duration, from_micros, parse_duration
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import (
-    CAPACITY_OVERLAID,
     CAPACITY_TYPE,
-    DRA_DRIVERS,
     INITIALIZED,
     INSTANCE_TYPE,
-    MIN_VALUES_RELAXED,
     NODEPOOL,
-    PRICE_OVERLAID,
     REGISTERED,
     RESERVATION_IDS,
     RESERVED,
@@ -339,15 +335,16 @@ def _launch(node: Planned) -> dict[str, Any]:
 
 
 def _annotations(node: Planned) -> dict[str, str]:
-    own = {} if node.is_static else {MIN_VALUES_RELAXED: "true" if node.is_relaxed else "false"}
-    if node.drivers:
-        own[DRA_DRIVERS] = ",".join(node.drivers)
     types = [node.template.columns.types[index] for index in node.types]
-    if any(offering.is_price_overlaid for entry in types for offering in entry.offerings):
-        own[PRICE_OVERLAID] = "true"
-    if any(entry.is_capacity_overlaid for entry in types):
-        own[CAPACITY_OVERLAID] = "true"
-    return own
+    has_price = any(offering.is_price_overlaid for entry in types for offering in entry.offerings)
+    has_capacity = any(entry.is_capacity_overlaid for entry in types)
+    annotations = {
+        "nodeclaim-min-values-relaxed": "" if node.is_static else "true" if node.is_relaxed else "false",
+        "requested-dra-drivers": ",".join(node.drivers),
+        "price-overlay-applied": "true" if has_price else "",
+        "capacity-overlay-applied": "true" if has_capacity else "",
+    }
+    return {f"karpenter.sh/{name}": text for name, text in annotations.items() if text}
 
 
 def requirement_list(requirements: Requirements, known: Vocabulary, *, hides_types: bool) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from kplan.api.labels import HOSTNAME, Selector, valid_selector
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
-from kplan.autoscaling.karpenter.amounts import DISRUPTED, ONE, Amounts
+from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
@@ -87,7 +87,7 @@ def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) 
     return api.untolerated(tolerations, taints, compares=True)
 
 
-_DISRUPTED_TAINT = (Taint(key=DISRUPTED, effect=NO_SCHEDULE),)
+_DISRUPTED_TAINT = (Taint(key="karpenter.sh/disrupted", effect=NO_SCHEDULE),)
 _FLOAT = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 
 
