@@ -96,7 +96,6 @@ def _module_of(settings: Settings) -> Any:
 
 Choice = Literal["auto", "karpenter", "cluster-autoscaler", "none"]
 
-_STATUS = "cluster-autoscaler-status"
 _FILES = {"node_groups": "cluster-autoscaler", "instance_types": "karpenter", "karpenter_version": "karpenter"}
 
 
@@ -141,7 +140,7 @@ def _found_in(snapshot: Snapshot) -> str:
     if snapshot.node_pools:
         return "karpenter"
     names = (config.metadata.name for config in snapshot.config_maps)
-    return "cluster-autoscaler" if _STATUS in names else "none"
+    return "cluster-autoscaler" if "cluster-autoscaler-status" in names else "none"
 
 
 def with_change(settings: Settings | None, snapshot: Snapshot, change: Pool) -> tuple[Settings | None, Snapshot]:

@@ -42,7 +42,6 @@ _EXPECTED = "a list of node shapes with prices, as docs/buy.md shows it"
 _MOST = Decimal(10) ** 12  # so that sums of prices stay exact in 28 digits
 _FINEST = 9
 _GPU = "nvidia.com/gpu"
-_DEFAULT_PODS = "110"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _MOST_NAME = 200  # 253 letters are allowed, and new nodes get a number behind it
 _MOST_AMOUNT = 2**62  # half of int64, so that a pod's request added to it does not overflow
@@ -163,7 +162,7 @@ class _Reader(EntryReader):
         entry = self._entry
         named = {CPU: entry.cpu, MEMORY: entry.memory, PODS: entry.pods, _GPU: entry.gpus}
         fields = {CPU: "cpu", MEMORY: "memory", PODS: "pods", _GPU: "gpus"}
-        allocatable = {PODS: _DEFAULT_PODS, **model}
+        allocatable = {PODS: "110", **model}
         for resource, amount in entry.resources.items():
             field = f"resources.{resource}"
             if named.get(resource) is not None:

@@ -42,7 +42,6 @@ from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_
 
 MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims
 
-_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
 
 
@@ -224,7 +223,7 @@ def _free_numbers(first: Pod, snapshot: Snapshot) -> Iterator[int]:
 
 def _renumbered(pod: Pod, number: int) -> Pod:
     name = f"{pod.metadata.name.rpartition('-')[0]}-{number}"
-    own = {_NAME_LABEL: name, **dict.fromkeys(_NUMBER_LABELS, str(number))}
+    own = {"statefulset.kubernetes.io/pod-name": name, **dict.fromkeys(_NUMBER_LABELS, str(number))}
     labels = {key: own.get(key, value) for key, value in pod.metadata.labels.items()}
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", labels=labels))
 

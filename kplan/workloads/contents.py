@@ -353,8 +353,6 @@ def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
 
 _MOST_TEMPLATES = 20  # of one object; further ones are not looked for
 _MOST_VISITED = 10_000  # values of an object of an unknown kind: the search for templates ends
-_NUMBERS = ("replicas", "parallelism")
-_LABEL = "kplan/as-deployment"
 _MOST_REPLICAS = 1_000_000  # more is a mistake, or cannot be counted in time
 
 
@@ -379,7 +377,8 @@ def pod_templates(content: Object) -> list[PodTemplateAt]:
             if isinstance(containers, list) and containers and all(isinstance(one, dict) for one in containers):
                 templates.append(PodTemplateAt(path, value, replicas))
                 continue
-            number = next((value[name] for name in _NUMBERS if isinstance(value.get(name), int)), None)
+            numbers = (value.get(name) for name in ("replicas", "parallelism"))
+            number = next((one for one in numbers if isinstance(one, int)), None)
             inner = replicas if number is None else min(max(number, 0), _MOST_REPLICAS)
             open_ends += [(below, (*path, str(name)), inner) for name, below in reversed(value.items())]
         elif isinstance(value, list):
@@ -415,7 +414,7 @@ def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]
     metadata = _dict(content.get("metadata"))
     for number, entry in enumerate(templates):
         name = str(metadata.get("name", "")) + (f"-{number}" if len(templates) > 1 else "")
-        labels = {_LABEL: name[:63].rstrip("-.")}
+        labels = {"kplan/as-deployment": name[:63].rstrip("-.")}
         template = entry.template
         own = _dict(template.get("metadata"))
         merged = {**_dict(own.get("labels")), **labels}

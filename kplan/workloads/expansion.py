@@ -258,7 +258,6 @@ def _template_pod(obj: Any) -> Pod:
 
 TEMPLATE_HASH = "pod-template-hash"
 _HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_HASH_LENGTH = 10
 
 _ALWAYS_CREATED = 1000  #: up to this number all replicas are created, even if most of them fit nowhere
 
@@ -396,7 +395,7 @@ def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
 
     template, metadata = obj.spec.template, obj.metadata
     content = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
-    digest = "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in content[:_HASH_LENGTH])
+    digest = "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in content[:10])
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
     selector = obj.spec.selector or LabelSelector()
     return ReplicaSet(

@@ -43,10 +43,7 @@ from kplan.snapshot.model import Snapshot
 
 EMPTY = "Empty"
 UNDERUTILIZED = "Underutilized"
-NOT_AUTOSCALED = "NotAutoscaled"
-AT_LEAST_SIZE = "NodeGroupMinSizeReached"
 IN_COOLDOWN = "ScaleDownInCooldown"
-NOT_LOOKED_AT = "NotUnneededOtherReason"
 
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SPOT = (
@@ -161,12 +158,12 @@ def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone
         if name in stays:
             yield stays[name]
         elif name not in group_of:
-            yield Stay(node=name, reason=NOT_AUTOSCALED)
+            yield Stay(node=name, reason="NotAutoscaled")
         elif last.targets.get(group_of[name].name, 0) <= group_of[name].least:
-            yield Stay(node=name, reason=AT_LEAST_SIZE)
+            yield Stay(node=name, reason="NodeGroupMinSizeReached")
         else:
             in_cooldown = last.scale_down.result == IN_COOLDOWN
-            yield Stay(node=name, reason=IN_COOLDOWN if in_cooldown else NOT_LOOKED_AT)
+            yield Stay(node=name, reason=IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
 
 
 def _with_use(stay: Stay, result: LoopResult) -> Stay:
@@ -178,8 +175,6 @@ def _with_use(stay: Stay, result: LoopResult) -> Stay:
     message = f"{used.resource} requested ({share}) is above the scale-down utilization threshold"
     return replace(stay, message=message)
 
-
-VERSION = "1.36"
 
 _N_LATER = 10
 
@@ -194,7 +189,7 @@ class ClusterAutoscalerEngine:
     """
 
     name: AutoscalerName = "cluster-autoscaler"
-    version = VERSION
+    version = "1.36"
 
     def __init__(self, setup: Setup, first: Snapshot, remembered: Remembered | None = None) -> None:
         self._setup, self._first, self._remembered = setup, first, remembered

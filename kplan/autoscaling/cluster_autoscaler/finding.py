@@ -95,7 +95,6 @@ def _number(part: Mapping[str, Any], name: str) -> int:
     return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < _MOST_SIZE else 0
 
 
-_KARPENTER = "karpenter.sh/nodepool"
 _POOL_LABELS = (
     ("cloud.google.com/gke-nodepool", "gce"),
     ("eks.amazonaws.com/nodegroup", "aws"),
@@ -105,8 +104,6 @@ _POOL_LABELS = (
     ("kops.k8s.io/instancegroup", ""),
 )
 """Label -> the cloud whose pools it names; the first that a node has counts."""
-
-_BY_ZONE = "gce"  #: a pool of this cloud has a group a zone
 
 
 class Pool(msgspec.Struct):
@@ -127,12 +124,13 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
     pools: dict[tuple[str, str], Pool] = {}
     for node in nodes:
         labels = node.metadata.labels
-        if _KARPENTER in labels:
+        if "karpenter.sh/nodepool" in labels:
             continue
         for label, cloud in _POOL_LABELS:
             name = labels.get(label)
             if name:
-                zone = labels.get(ZONE) or labels.get(BETA_ZONE, "") if cloud == _BY_ZONE else ""
+                # A pool of GKE has a group a zone.
+                zone = labels.get(ZONE) or labels.get(BETA_ZONE, "") if cloud == "gce" else ""
                 pool = pools.setdefault((name, zone), Pool(name, zone, cloud or cloud_of(node)))
                 pool.nodes.append(node.metadata.name)
                 break
@@ -260,9 +258,7 @@ def _flags(words: Sequence[str]) -> dict[str, Any]:
     return flags
 
 
-_DEFAULT_PODS = "110"
 _MOST_DIGITS = 6
-_NVIDIA = "nvidia.com/gpu"
 
 
 def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[NodeGroup]:
@@ -335,12 +331,12 @@ def _template(scalable: Scalable, name: str, warnings: list[InputWarning]) -> No
     amounts: dict[str, str | int | float] = {
         "cpu": held.cpu,
         "memory": held.memory,
-        "pods": held.max_pods or _DEFAULT_PODS,
+        "pods": held.max_pods or "110",
     }
     if held.ephemeral_disk:
         amounts["ephemeral-storage"] = held.ephemeral_disk
     if held.gpu_count:
-        amounts[held.gpu_type or _NVIDIA] = held.gpu_count
+        amounts[held.gpu_type or "nvidia.com/gpu"] = held.gpu_count
     try:
         for amount in amounts.values():
             parse(amount)
@@ -437,6 +433,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     if command_line is None:
         message = "no Deployment of it was found with its command line: its flags count with their defaults"
         warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
+    about_groups = ("nodes", "node-group-auto-discovery")
     sources = [
         "Cluster API" if machines else "",
         "the labels of nodes" if pools else "",
@@ -448,11 +445,8 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
         options,
         ", ".join(filter(None, sources)) or "the cluster, which shows none",
         (*warnings, *finder.warnings),
-        {key: value for key, value in flags.items() if value != "" and key not in _ABOUT_GROUPS},
+        {key: value for key, value in flags.items() if value != "" and key not in about_groups},
     )
-
-
-_ABOUT_GROUPS = frozenset({"nodes", "node-group-auto-discovery"})
 
 
 class _Finder:

@@ -241,7 +241,6 @@ def groups_by_node(groups: Iterable[NodeGroup]) -> Mapping[str, NodeGroup]:
     return {node: group for group in groups for node in group.nodes}
 
 
-_VIRTUAL = "virtual-kubelet"
 _CLUSTER_WIDE = "cluster-wide"
 
 
@@ -299,7 +298,7 @@ class Quotas:
         self._quotas = [_Quota(_CLUSTER_WIDE, whole), *_custom(custom, options)]
         usages: list[Counter[str]] = [Counter() for _ in self._quotas]
         for node in nodes:
-            if node.metadata.labels.get("type") != _VIRTUAL:
+            if node.metadata.labels.get("type") != "virtual-kubelet":
                 resources = self._resources(node, group_of.get(node.metadata.name))
                 for quota, usage in zip(self._quotas, usages, strict=True):
                     if quota.applies_to(node):

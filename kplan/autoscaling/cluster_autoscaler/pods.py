@@ -206,9 +206,7 @@ class SimilarPods:
             shapes.add(key[1])
 
 
-_SYSTEM = "kube-system"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
-_MEMORY = "Memory"
 
 
 class DrainOutcome(enum.Enum):
@@ -344,7 +342,7 @@ class Drainability:
         return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
 
     def _system(self, pod: Pod) -> Verdict:
-        is_of_system = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == _SYSTEM
+        is_of_system = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == "kube-system"
         if not is_of_system or self.budgets.allowances(pod):
             return None
         timeout = self._options.blocking_system_pod_distruption_timeout
@@ -360,7 +358,7 @@ class Drainability:
             return Blocked("NotSafeToEvictAnnotation", text)
         safe = pod.metadata.annotations.safe_local_volumes.split(",")
         for volume in pod.spec.volumes if self._options.skip_nodes_with_local_storage else ():
-            is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != _MEMORY
+            is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
                 return Blocked("LocalStorageRequested", f"pod with local storage present: {pod.metadata.name}")
         if any(allowed < 1 for allowed in self.budgets.allowances(pod)):

@@ -75,7 +75,6 @@ _STABILIZING = {CPU: 500 * 10**6, MEMORY: 500 * 1024**2 * 10**9}
 _PREFERRED_CPUS = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
 _MOST_PREFERRED_CPU = 32000
 _GPU_UNFITNESS = 1000.0
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 class Option(msgspec.Struct):
@@ -105,7 +104,7 @@ class Prices:
         self._gpu = float(prices.get("gpu") or 0)
 
     def of_node(self, node: Node) -> float:
-        instance_type = node.metadata.labels.get(_INSTANCE_TYPE, "")
+        instance_type = node.metadata.labels.get("node.kubernetes.io/instance-type", "")
         if instance_type in self._types:
             return float(self._types[instance_type])
         return self.of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})
@@ -227,15 +226,9 @@ _NOT_READY = "not ready for scale-up"
 _UNHEALTHY = Skipped((_NOT_READY,), "too many of its nodes are missing or not ready")
 _UNKNOWN = Skipped((_NOT_READY,), "nothing shows what a new node of it would be like")
 _BACKED_OFF = Skipped(("in backoff after failed scale-up",), "a scale-up of it failed a short time ago")
-_AT_MOST_SIZE = "max node group size reached"
-_ATOMIC_TOO_LARGE = "atomic scale-up exceeds cluster node count limit"
 MAX_NODES_TOTAL = "Max total nodes in cluster reached: {}"
-NO_ROOM = "max node total count already reached"
-NOT_EXECUTED = "scale-up execution failed"
-FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 SUCCESSFUL = "ScaleUpSuccessful"
-NO_OPTIONS = "ScaleUpNoOptionsAvailable"
 FAILED = "ScaleUpError"
 LIMITED = "ScaleUpLimitedByMaxNodesTotal"
 
@@ -291,7 +284,7 @@ class Orchestrator:
         skipped = {name: reason for name, reason in reasons.items() if reason is not None}
         valid = [group for group in self._groups if group.name not in skipped]
         self._try_groups(pod_groups, [group.name for group in valid])
-        outcome = ScaleUp(NO_OPTIONS)
+        outcome = ScaleUp("ScaleUpNoOptionsAvailable")
         self._compute_options(outcome, pod_groups, valid)
         if outcome.options:
             self._decide(outcome, pod_groups)
@@ -310,12 +303,12 @@ class Orchestrator:
         if (reason := self._unsafe(group)) is not None:
             return reason
         if group.target >= group.most:
-            return Skipped((_AT_MOST_SIZE,), f"it has its maximum of {count(group.most, 'node')}")
+            return Skipped(("max node group size reached",), f"it has its maximum of {count(group.most, 'node')}")
         n_nodes = group.most - group.target if group.is_atomic else 1
         most = self._options.max_nodes_total
         if group.is_atomic and most and len(self._scratch.order) + n_nodes > most:
             words = f"its {count(n_nodes, 'node')} come all at once, and the cluster may have {most} at most"
-            return Skipped((_ATOMIC_TOO_LARGE,), words)
+            return Skipped(("atomic scale-up exceeds cluster node count limit",), words)
         template = self._templates.get(group.name)
         if template is None:
             return _UNKNOWN
@@ -393,14 +386,14 @@ class Orchestrator:
         """Choose an option, cap it, share it among similar groups, and carry it out."""
         choice = self._expanders.choose(self._options.expander, outcome.options)
         if choice is None:
-            _reject_all(pod_groups, FILTERED_OUT)
+            _reject_all(pod_groups, "expansion options filtered out and no longer considered")
             return
         outcome.choice, best = choice, choice.best
         outcome.triggered = best.pods
         n_nodes = self._capped(outcome, best.n_nodes, len(self._scratch.order))
         if n_nodes < 1:
-            outcome.result, outcome.error = FAILED, NO_ROOM
-            _reject_all(pod_groups, NOT_EXECUTED)
+            outcome.result, outcome.error = FAILED, "max node total count already reached"
+            _reject_all(pod_groups, "scale-up execution failed")
             return
         n_nodes = self._quotas.check(self._templates[best.group.name].node, best.group, n_nodes).n_nodes
         outcome.growths = self._shared(best.group, n_nodes)

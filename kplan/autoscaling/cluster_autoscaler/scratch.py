@@ -16,7 +16,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -42,8 +41,6 @@ from kplan.plugins.registry import plugin_factory
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
-
-_HONOR: Final = "Honor"
 
 
 class Cursor(msgspec.Struct):
@@ -197,7 +194,7 @@ class Scratch:
         It may if a spread constraint of theirs leaves out the domains of nodes that the pods do not tolerate.
         """
         constraints = (one for pod in pods for one in pod.spec.topology_spread_constraints)
-        if all(constraint.node_taints_policy != _HONOR for constraint in constraints):
+        if all(constraint.node_taints_policy != "Honor" for constraint in constraints):
             yield
             return
         before, absent = self.cluster.nodes, self._absent

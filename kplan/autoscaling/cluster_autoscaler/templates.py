@@ -49,7 +49,6 @@ TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 _STABLE = 60_000_000
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _OLD_NAMES = {_INSTANCE_TYPE: "beta.kubernetes.io/instance-type", REGION: BETA_REGION, ZONE: BETA_ZONE}
-_NODE_CRITICAL = "system-node-critical"
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -152,7 +151,7 @@ class TemplateMaker:
                 own = daemon_set.metadata
                 pod = new_daemon_pod(daemon_set, f"{own.name}-pod", f"{own.uid}-pod")
                 # A critical one makes itself room on any node; isPreemptingSystemNodeCritical.
-                is_critical = pod.spec.priority_class_name == _NODE_CRITICAL
+                is_critical = pod.spec.priority_class_name == "system-node-critical"
                 preempts = is_critical and pod.spec.preemption_policy in (None, "", "PreemptLowerPriority")
                 if pods is None or options.force_ds or preempts:
                     staying.append(pod)

@@ -45,7 +45,6 @@ _MOST_NAMED = 3
 FAILED = "Failed to schedule pod, "
 _FILTERED = "NodePool requirements filtered out all compatible available instance types"
 _LACKING = f"{_FILTERED} due to minValues incompatibility"
-_NO_POOL = "the cluster has no NodePool that gets nodes for pods"
 
 
 class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +161,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
                 for pod, refused in errors.items()
             }
             | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
-            | {pod: unready or {"": (_NO_POOL,)} for pod in waiting},
+            | {pod: unready or {"": ("the cluster has no NodePool that gets nodes for pods",)} for pod in waiting},
             events={
                 pod: FAILED + "; ".join(error_texts(refused, texts))
                 for pod, refused in errors.items()
@@ -330,8 +329,6 @@ def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
 
 MOST_TRIED = 40  #: so many pools without their limits, or without one of their requirements, are tried
 
-_LISTS = ("In", "NotIn")
-
 
 class Widening:
     """Looks for changes of the pools of a cluster, which is not changed."""
@@ -346,9 +343,8 @@ class Widening:
         if not self._n_waiting:
             return
         for pool in self._prepared.usable_pools:
-            lists = [
-                index for index, wanted in enumerate(pool.spec.template.spec.requirements) if wanted.operator in _LISTS
-            ]
+            requirements = enumerate(pool.spec.template.spec.requirements)
+            lists = [index for index, wanted in requirements if wanted.operator in ("In", "NotIn")]
             unlimited = replace(pool, spec=replace(pool.spec, limits={}))
             # Limits that have room for new nodes: as the provider makes them, and at the most.
             planned = self._tried(unlimited) if pool.spec.limits else []

@@ -182,7 +182,6 @@ _EPHEMERAL = frozenset(
         ("karpenter.sh/unregistered", NO_EXECUTE),
     }
 )
-_EPHEMERAL_PREFIX = "readiness.k8s.io/"
 
 
 class Usage(msgspec.Struct):
@@ -257,7 +256,7 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
             return own
         starting = {(taint.key, taint.effect) for taint in self.claim.spec.startup_taints} | _EPHEMERAL
         lasting = (taint for taint in own if (taint.key, taint.effect) not in starting)
-        return tuple(taint for taint in lasting if not taint.key.startswith(_EPHEMERAL_PREFIX))
+        return tuple(taint for taint in lasting if not taint.key.startswith("readiness.k8s.io/"))
 
     @cached_property
     def capacity(self) -> Amounts:

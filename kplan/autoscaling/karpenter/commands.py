@@ -217,9 +217,6 @@ def without_same_types(command: Command) -> Command | None:
     return replace(command, replacements=(with_types(node, cheaper),))
 
 
-_NO_LIMIT = 2**63 - 1
-
-
 class Scaling(msgspec.Struct, frozen=True):
     """What becomes of a pool with replicas: nodes that are added, or the claims that are deleted."""
 
@@ -237,8 +234,9 @@ def counts_of(prepared: Prepared) -> tuple[Counter[str], Counter[str]]:
 
 def reservable_nodes(pool: NodePool, n_claims: int, wanted: int) -> int:
     """Return how many of the wanted nodes the pool's limit of nodes leaves (upstream ReserveNodeCount)."""
-    limit = -(-parse(pool.spec.limits[NODES]).nanos // ONE) if NODES in pool.spec.limits else _NO_LIMIT
-    return max(0, min(wanted, limit - n_claims))
+    if NODES in pool.spec.limits:
+        wanted = min(wanted, -(-parse(pool.spec.limits[NODES]).nanos // ONE) - n_claims)
+    return max(0, wanted)
 
 
 def scale_static_pools(prepared: Prepared) -> dict[str, Scaling]:

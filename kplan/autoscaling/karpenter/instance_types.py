@@ -51,7 +51,6 @@ from kplan.rules.resources import CPU, MEMORY, PODS
 _KWOK = "karpenter.kwok.sh"
 KWOK_LABELS = frozenset(f"{_KWOK}/instance-{part}" for part in ("size", "family", "cpu", "memory"))
 _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", re.ASCII)
-_DEFAULT_PODS = "110"
 
 
 class Overhead(KubeStruct, frozen=True):
@@ -198,7 +197,7 @@ def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
         name=entry.name,
         requirements=tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels),
         offerings=entry.offerings,
-        capacity=amounts_of({PODS: _DEFAULT_PODS, **entry.resources}),
+        capacity=amounts_of({PODS: "110", **entry.resources}),
         overhead=overhead.total,
         dynamic_resources=entry.dynamic_resources,
     )

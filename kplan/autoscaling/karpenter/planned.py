@@ -191,10 +191,6 @@ def with_types(node: Planned, types: Sequence[int], requirements: Requirements |
     return replace(node, types=tuple(types), requirements=requirements or node.requirements)
 
 
-CRASH = "panic: runtime error: invalid memory address or nil pointer dereference"
-"""What the kwok provider ends with where the last instance type by name has no offering left."""
-
-_PRICE_LABEL = "eks-node-viewer/instance-price"
 _KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
 
 
@@ -207,8 +203,6 @@ def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str
     return {INSTANCE_TYPE: instance_type.name} | settled
 
 
-_NO_NUMBER = "0"
-_PROVIDER = "kplan://"
 _CONDITIONS = ("Launched", "Registered", "Initialized", "Ready")
 
 
@@ -239,7 +233,7 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
 
 def _node(planned: Planned, name: str, instance_type: InstanceType | None, offering: Offering | None) -> Node:
     template = planned.template
-    labels = {key: _NO_NUMBER if value == ANY_NUMBER else value for key, value in planned.labels.items()}
+    labels = {key: "0" if value == ANY_NUMBER else value for key, value in planned.labels.items()}
     capacity, allocatable = planned.requests, planned.requests
     if instance_type is not None and offering is not None:
         labels |= _labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
@@ -247,7 +241,7 @@ def _node(planned: Planned, name: str, instance_type: InstanceType | None, offer
     labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(
         metadata=NodeMeta(name=name, uid=f"new-{name}", labels=labels),
-        spec=NodeSpec(taints=template.taints, provider_id=f"{_PROVIDER}{name}"),
+        spec=NodeSpec(taints=template.taints, provider_id=f"kplan://{name}"),
         status=NodeStatus(
             capacity=dict(texts_of(capacity)),
             allocatable=dict(texts_of(allocatable)),
@@ -316,12 +310,12 @@ def _launch(node: Planned) -> dict[str, Any]:
     """Return the machine that the kwok provider makes, with the labels that it gives to it."""
     launch = node.launch
     if launch is None:
-        return {"error": CRASH}
+        return {"error": "panic: runtime error: invalid memory address or nil pointer dereference"}
     instance_type, offerings = launch
     settled = (wanted for wanted in node.claim_requirements.items.values() if not wanted.is_complement)
     known = node.template.columns.vocabulary
     single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
-    price = {_PRICE_LABEL: f"{offerings[0].price:f}"}
+    price = {"eks-node-viewer/instance-price": f"{offerings[0].price:f}"}
     labels = node.labels | single | _labels_of(instance_type, offerings[0]) | price | _KWOK_LABELS
     hidden = {HOSTNAME, ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
     return {

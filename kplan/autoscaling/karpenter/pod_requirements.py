@@ -38,7 +38,6 @@ from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
-_ANYWAY = "ScheduleAnyway"
 _TOLERATES_PREFERENCES = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
 
@@ -76,7 +75,7 @@ class PodRequirements(msgspec.Struct, frozen=True):
             terms = getattr(self, preference)
             if terms:
                 return replace(self, **{preference: terms[1:]})
-        soft = next((i for i, spread in enumerate(self.spreads) if spread.when_unsatisfiable == _ANYWAY), None)
+        soft = next((i for i, spread in enumerate(self.spreads) if spread.when_unsatisfiable == "ScheduleAnyway"), None)
         if soft is not None:
             # The last one moves into its place.
             spreads = list(self.spreads)

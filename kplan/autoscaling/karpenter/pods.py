@@ -245,8 +245,6 @@ class Budgets:
 
 Volumes = Mapping[str, frozenset[str]]  #: driver -> claims, NAMESPACE/NAME
 
-_EBS = "kubernetes.io/aws-ebs"
-
 
 class PodFacts:
     """What the objects of a cluster say of its pods: amounts, and claims with their volumes and classes."""
@@ -395,7 +393,7 @@ class PodFacts:
                 return ""
             if volume.spec.csi is not None:
                 return volume.spec.csi.driver
-            return "" if volume.spec.aws_elastic_block_store is None else PLUGIN_BY_NAME[_EBS].driver
+            return "" if volume.spec.aws_elastic_block_store is None else PLUGIN_BY_NAME["kubernetes.io/aws-ebs"].driver
         storage_class = self._classes.get(claim.spec.storage_class_name or "")
         if storage_class is None:
             return ""

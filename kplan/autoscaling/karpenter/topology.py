@@ -208,8 +208,6 @@ class PlacedPods:
                     yield placed
 
 
-_DO_NOT_SCHEDULE = "DoNotSchedule"
-
 Groups = dict[Hashable, TopologyGroup]
 
 
@@ -301,7 +299,7 @@ class Topology:
         if wanted.required is None:
             alternatives = [labels]
         for constraint in wanted.spreads:
-            if self._around.ignores_preferences and constraint.when_unsatisfiable != _DO_NOT_SCHEDULE:
+            if self._around.ignores_preferences and constraint.when_unsatisfiable != "DoNotSchedule":
                 continue
             counted = NodeFilter(
                 tuple(alternatives),
