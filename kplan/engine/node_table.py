@@ -96,20 +96,23 @@ class NodeTable:
 
         A node that is uncordoned loses the taint that the node lifecycle controller gave it, as it does in a cluster.
         """
-        changed = copy.copy(self)
-        changed.nodes = self.nodes.copy()
-        changed.unschedulable = self.unschedulable.copy()
-        for row in rows:
-            node = self.nodes[row]
-            changed.nodes[row] = replace(node, spec=replace(node.spec, unschedulable=not schedulable))
-            changed.unschedulable[row] = not schedulable
-        if not schedulable:
-            return changed
-        for row in rows:
+        nodes = {row: self.nodes[row] for row in rows}
+        changed = self._replacing(
+            {row: replace(node, spec=replace(node.spec, unschedulable=not schedulable)) for row, node in nodes.items()}
+        )
+        for row in rows if schedulable else ():
             taints = changed.taint_sets[changed.taint_codes[row]]
             others = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
             if len(others) < len(taints):
                 changed = changed.with_taints(row, others)
+        return changed
+
+    def _replacing(self, nodes: Mapping[int, Node]) -> NodeTable:
+        """Return the table with other objects in some rows, which differ in being cordoned only."""
+        changed = copy.copy(self)
+        changed.nodes, changed.unschedulable = self.nodes.copy(), self.unschedulable.copy()
+        for row, node in nodes.items():
+            changed.nodes[row], changed.unschedulable[row] = node, bool(node.spec.unschedulable)
         return changed
 
     def grown(self, nodes: Sequence[Node]) -> NodeTable:
@@ -145,13 +148,7 @@ class NodeTable:
         older = [self.nodes[row] for row in rows if row is not None]
         if any(map(_differ_otherwise, older, new.values())):
             return NodeTable(nodes)
-        changed = copy.copy(self)
-        changed.nodes = self.nodes.copy()
-        changed.unschedulable = self.unschedulable.copy()
-        for name, node in new.items():
-            changed.nodes[self.row_of[name]] = node
-            changed.unschedulable[self.row_of[name]] = bool(node.spec.unschedulable)
-        return changed
+        return self._replacing({self.row_of[name]: node for name, node in new.items()})
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)

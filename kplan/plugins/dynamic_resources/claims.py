@@ -116,8 +116,13 @@ class ClaimTracker:
         changed = (claim for key, claim in self.claims.items() if self._first.get(key) is not claim)
         return ReservedObjects(tuple(changed), frozenset(self._unnamed))
 
-    def extended_claims(self) -> list[dra.ResourceClaim]:
-        return [self.claims[key] for key in self._for_extended_resources]
+    def extended_claim_of(self, pod: Pod) -> dra.ResourceClaim | None:
+        """Return the claim for extended resources that an earlier scheduling attempt created for the pod, or None."""
+        for key in self._for_extended_resources:
+            for owner in self.claims[key].metadata.owner_references:
+                if owner.name == pod.metadata.name and owner.controller and owner.uid == pod.metadata.uid:
+                    return self.claims[key]
+        return None
 
     def assign(
         self, pod: Pod, key: Key, allocation: dra.AllocationResult | None, group: PodGroup | None = None

@@ -51,7 +51,6 @@ from kplan.plugins.dynamic_resources.requests import (
     ClaimProblem,
     ClaimSpec,
     claim_spec,
-    existing_claim,
     extended_claim_spec,
     is_broken,
     is_reserved_for,
@@ -87,7 +86,7 @@ class DynamicResources:
         self._nodes = handle.cluster.nodes
         self._snapshot_time = handle.listers.snapshot.taken_at
         self._devices = handle.session_state(ClusterDevices, handle.cluster, handle.listers, handle.release)
-        self._tracker = self._devices.tracker
+        self._tracker, self._inventory = self._devices.tracker, self._devices.catalogue.inventory
         self._extended_classes = handle.listers.extended_resource_classes
         self._groups = handle.session_state(PodGroups, handle.cluster, handle.listers)
         self._of_groups = handle.release.is_on(CLAIMS_GATE)
@@ -99,17 +98,6 @@ class DynamicResources:
 
     def _user_claims(self, pod: Pod) -> list[dra.ResourceClaim]:
         return user_claims(pod, self._tracker.claims, self._tracker.inherited, of_groups=self._of_groups)
-
-    def _is_pending(self, claim: dra.ResourceClaim) -> bool:
-        """Whether another member of the group that is tried now was given the claim, which is usable everywhere then.
-
-        As upstream, which looks at the nodes of an allocation only once it is written.
-        """
-        return self._groups.cycle is not None and key_of(claim) in self._groups.cycle.pending_claims
-
-    @property
-    def _has_node_resources(self) -> bool:
-        return self._devices.catalogue.inventory.has_node_resources
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's namespace, and whether it may need devices: the plugin skips pods that need none."""
@@ -153,16 +141,19 @@ class DynamicResources:
                 return fwk.PreFilterResult(status=rejection)
         state.claims, state.resources = claims, resources
         state.to_allocate = tuple(claim for claim in claims if claim.status.allocation is None)
-        state.leftover = existing_claim(pod, self._tracker.extended_claims()) if resources else None
+        state.leftover = self._tracker.extended_claim_of(pod) if resources else None
         state.unavailable = tuple(self._unavailable(claims))
         return None
 
     def _unavailable(self, claims: tuple[dra.ResourceClaim, ...]) -> Iterator[tuple[dra.ResourceClaim, BoolArray]]:
         """Yield the allocated claims that some nodes cannot use, with those nodes."""
         now = time.time_ns() // 1000 if self._snapshot_time is None else to_micros(self._snapshot_time)
+        # Upstream looks at the nodes of an allocation only once it is written: a claim that another member of the group
+        # was given in this cycle is usable everywhere.
+        pending = set() if self._groups.cycle is None else self._groups.cycle.pending_claims
         for claim in claims:
             allocation = claim.status.allocation
-            if allocation is None or self._is_pending(claim):
+            if allocation is None or key_of(claim) in pending:
                 continue
             if is_broken(claim, now, (self._args.binding_timeout or 0) // 1000):
                 yield claim, np.ones(len(self._nodes), np.bool_)
@@ -279,7 +270,7 @@ class DynamicResources:
             ]
             failures.append((codes == SearchOutcome.ERROR, Reason("too many different errors", Code.ERROR)))
         last = unavailable & (codes == SearchOutcome.FOUND), Reason(REASON_NOT_AVAILABLE, unresolvable, explain_claims)
-        if self._holders is None or not state.node_outcomes or not self._has_node_resources:
+        if self._holders is None or not state.node_outcomes or not self._inventory.has_node_resources:
             return Verdicts.first_of(*failures, last)
         searched = Verdicts.first_of(*failures)
         demand = shortage(pod.pod, state, nodes, np.flatnonzero(searched.bits == 0).tolist())
@@ -363,7 +354,7 @@ class DynamicResources:
             self._tracker.assign(pod, key_of(claim), allocation, group)
         for devices in remaining:
             self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
-        if self._holders is not None and self._has_node_resources:
+        if self._holders is not None and self._inventory.has_node_resources:
             statuses = claim_statuses(pod, state, solution)
             self._holders.place(cycle.pod_id, PodInfo(with_statuses(pod, statuses)))
         return fwk.SUCCESS

@@ -166,15 +166,6 @@ def requested_resources(pod: Pod, classes: Mapping[str, dra.DeviceClass]) -> dic
     return requests if any(name in classes for name in requests) else {}
 
 
-def existing_claim(pod: Pod, claims: Iterable[dra.ResourceClaim]) -> dra.ResourceClaim | None:
-    """Return the claim for extended resources that an earlier scheduling attempt created for the pod, or None."""
-    for claim in claims:
-        for owner in claim.metadata.owner_references:
-            if owner.name == pod.metadata.name and owner.controller and owner.uid == pod.metadata.uid:
-                return claim
-    return None
-
-
 def extended_claim_spec(pod: Pod, resources: Iterable[str], classes: Mapping[str, dra.DeviceClass]) -> ClaimSpec:
     """Return the claim for the extended resources that a node does not list itself.
 

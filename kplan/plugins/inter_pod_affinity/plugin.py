@@ -132,7 +132,14 @@ class Explainer:
                     terms[term] = None
             if len(terms) >= MAX_NAMES:
                 break
-        return tuple(_existing_term(term) for term in list(terms)[:MAX_NAMES])
+        return tuple(
+            PodTerm(
+                label_selector=str(term.selector),
+                namespaces=tuple(sorted(term.namespaces)),
+                namespace_selector=UNSET if term.namespace_selector.is_nothing else str(term.namespace_selector),
+            )
+            for term in list(terms)[:MAX_NAMES]
+        )
 
     def _rejection(
         self, kind: type[A], position: int, topology_key: str, terms: tuple[PodTerm, ...], pods: list[int]
@@ -152,14 +159,6 @@ class Explainer:
 def _clause(clause: Clause) -> PodTerm:
     namespaces, selector = clause
     return PodTerm(label_selector=str(selector), namespaces="all" if namespaces is None else tuple(sorted(namespaces)))
-
-
-def _existing_term(term: AffinityTerm) -> PodTerm:
-    return PodTerm(
-        label_selector=str(term.selector),
-        namespaces=tuple(sorted(term.namespaces)),
-        namespace_selector=UNSET if term.namespace_selector.is_nothing else str(term.namespace_selector),
-    )
 
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"

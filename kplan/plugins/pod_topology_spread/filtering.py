@@ -270,16 +270,6 @@ class FilterState(msgspec.Struct, frozen=True):
 
     constraints: tuple[HardConstraint, ...]
 
-    @staticmethod
-    def of(cluster: Cluster, pod: PodInfo, constraints: tuple[Constraint, ...]) -> FilterState:
-        """Count the matching pods of each constraint on the nodes that it includes."""
-        nodes = cluster.nodes
-        labelled = nodes_with_all_keys(nodes, constraints)
-        if nodes.absent is not None:
-            labelled = ~nodes.absent if labelled is None else labelled & ~nodes.absent
-        counted = [counted_nodes(nodes, pod.pod, constraint, labelled) for constraint in constraints]
-        return FilterState(tuple(map(partial(HardConstraint, cluster, pod), constraints, counted)))
-
     def verdicts(self, nodes: NodeView) -> Verdicts:
         """Return verdicts with the first constraint that fails."""
         # From the last to the first: an earlier one replaces what a later one says, as upstream stops at the first.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -42,6 +43,7 @@ from kplan.plugins.pod_topology_spread.filtering import (
     SYSTEM_DEFAULTS,
     Constraint,
     FilterState,
+    HardConstraint,
     compile_constraint,
     counted_nodes,
     default_selector,
@@ -407,7 +409,12 @@ class PodTopologySpread:
         constraints = self._constraints(pod, DO_NOT_SCHEDULE)
         if isinstance(constraints, InvalidSelector):
             return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {constraints}")
-        return FilterState.of(self._cluster, pod, constraints)
+        nodes = self._cluster.nodes
+        labelled = nodes_with_all_keys(nodes, constraints)
+        if nodes.absent is not None:
+            labelled = ~nodes.absent if labelled is None else labelled & ~nodes.absent
+        counted = [counted_nodes(nodes, pod.pod, constraint, labelled) for constraint in constraints]
+        return FilterState(tuple(map(partial(HardConstraint, self._cluster, pod), constraints, counted)))
 
     def _score_state(self, pod: PodInfo) -> ScoreState | fwk.Status:
         constraints = self._constraints(pod, SCHEDULE_ANYWAY)
