@@ -1,18 +1,12 @@
-"""Allocatable and allocated amounts of several resources, for the plugins that score allocation.
+"""Allocatable and allocated amounts of several resources, for the two plugins that score allocation.
 
-Two plugins score allocation, and differ in what counts as allocated. Both leave out resources that the pod does not
-request (other than cpu, memory and ephemeral-storage) and resources that the node does not have.
+They differ in what counts as allocated. Both leave out resources that the pod does not request (other than cpu, memory
+and ephemeral-storage) and resources that the node does not have.
 
-Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer.
+What is allocated on all nodes is also kept as float64, up to date pod by pod: whole numbers below 2**53 are exact so,
+and arithmetic with them is several times as fast as with int64. Shapes become tables of scores by utilization.
 
-Allocated amounts of all nodes as float64, kept up to date pod by pod.
-
-Whole numbers below 2**53 are exact as float64, and arithmetic with them is several times as fast as with int64. Between
-two pods the sums of a node or two change, so the conversion costs nothing.
-
-Scores by utilization: the piecewise linear functions that configurations give as shapes.
-
-Upstream: plugins/helper/shape_score.go.
+Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer, plugins/helper/shape_score.go.
 """
 
 from __future__ import annotations

@@ -4,11 +4,8 @@ A view is a list of node rows. With a PodDelta each position of the view has its
 and all *other* nodes unchanged: "what if this node's pods were different", for many nodes at once. Preemption and
 nominated pods use it.
 
-A node view for the reprieve loop: removed pods are restored step by step, and removed again.
-
-A `NodeView` with a delta sums all changes whenever a plugin reads it. The reprieve loop filters as often as a node has
-victims, and between two steps at most one pod of each node changes. So this view stores the sums and updates them by
-that pod.
+Such a view sums all changes whenever a plugin reads it. Preemption filters as often as a node has victims, and between
+two steps at most one pod of each node changes: a `ChangingView` stores the sums and updates them by that pod.
 """
 
 from __future__ import annotations

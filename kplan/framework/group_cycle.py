@@ -69,29 +69,28 @@ def placements_of(session: Session, key: Key) -> list[Placement] | Status:
     return placements or Status.unschedulable("no feasible placements found")
 
 
-def best_placement(session: Session, key: Key, placements: Sequence[Placement], proposed: Sequence[list[int]]) -> int:
-    """Return the index of the best of several placements in which a group fits, with the members that each would place.
-
-    Upstream draws among equal ones.
-    """
-    n_scheduled = len(session.pod_groups.scheduled(key))
+def _best(session: Session, results: Sequence[GroupResult]) -> GroupResult:
+    """Return the best of several placements in which a group fits; upstream draws among equal ones."""
+    proposed = [[member.pod for member in result.members if member.row is not None] for result in results]
+    n_scheduled = len(session.pod_groups.scheduled(results[0].key))
     counts = [n_scheduled + len(pods) for pods in proposed]
     framework = session.frameworks[session.cluster.pods.infos[proposed[0][0]].pod.spec.scheduler_name]
     args, weight = framework.profile.args.get(_FIT), framework.weights.get(_FIT, 0)
     resources = args.scoring_strategy.resources if isinstance(args, NodeResourcesFitArgs) else ()
     totals = []
-    for placement, pods, count in zip(placements, proposed, counts, strict=True):
+    for result, pods, count in zip(results, proposed, counts, strict=True):
         total = MAX_NODE_SCORE * count // max(counts)
-        totals.append(total + weight * _fullness(session, placement, pods, resources))
-    best = [index for index, total in enumerate(totals) if total == max(totals)]
+        among = None if result.placement is None else result.placement.nodes
+        totals.append(total + weight * _fullness(session, among, pods, resources))
+    best = [result for result, total in zip(results, totals, strict=True) if total == max(totals)]
     return best[0] if session.random is None else session.random.choice(best)
 
 
-def _fullness(session: Session, placement: Placement, pods: Sequence[int], resources: Sequence[ResourceSpec]) -> int:
-    """Return how full a placement would be, as NodeResourcesFit scores it: the fuller the better."""
+def _fullness(session: Session, among: BoolArray | None, pods: Sequence[int], resources: Sequence[ResourceSpec]) -> int:
+    """Return how full some nodes (None: all) would be, as NodeResourcesFit scores it: the fuller the better."""
     cluster, nodes = session.cluster, session.cluster.nodes
     infos = cluster.pods.infos
-    inside = np.ones(len(cluster), np.bool_) if placement.nodes is None else placement.nodes
+    inside = np.ones(len(cluster), np.bool_) if among is None else among
     total = weight_sum = 0
     for resource in resources:
         name = resource.name
@@ -358,23 +357,19 @@ def try_group(session: Session, key: Key, pods: Sequence[int], *, looks_for_vict
     placements = placements_of(session, key)
     if isinstance(placements, Status):
         return GroupResult(key, [], placements)
-    results: list[tuple[Placement, GroupResult]] = []
+    results: list[GroupResult] = []
     for placement in placements:
         result = _try_members(session, key, pods, looks_for_victims=looks_for_victims, among=placement.nodes)
         if result.status.code is StatusCode.ERROR:
             return result
         result.placement = placement
-        results.append((placement, result))
-    successes = [(placement, result) for placement, result in results if result.status.is_success or result.waits]
+        results.append(result)
+    successes = [result for result in results if result.status.is_success or result.waits]
     if not successes:
-        first = results[0][1]
         text = f"0/{len(results)} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
-        first.status = Status.unschedulable(text)
-        return first
-    if len(successes) == 1:
-        return successes[0][1]
-    proposed = [[member.pod for member in result.members if member.row is not None] for _, result in successes]
-    return successes[best_placement(session, key, [placement for placement, _ in successes], proposed)][1]
+        results[0].status = Status.unschedulable(text)
+        return results[0]
+    return successes[0] if len(successes) == 1 else _best(session, successes)
 
 
 def _try_members(
