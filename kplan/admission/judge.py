@@ -1,15 +1,11 @@
 """An object before admission: decoded, with defaults, and validated; and what must not change in one that exists.
 
-Defaults that an API server fills into pods, workloads and claims on decoding: the functions change their argument, a
-decoded object. `complete` follows the fields of a type; the table names what is the same for all values of one, and
-functions what depends on others. Jobs get the selector and labels that are generated for them.
+Defaults are those that an API server fills into pods, workloads and claims on decoding: the functions change a decoded
+object. `complete` follows the fields of a type; the table names what is the same for all values of one, and functions
+what depends on others. Jobs get the selector and labels that are generated for them. Budgets, autoscalers and limit
+ranges may change in every field; for services see `kplan.admission.validation.services`.
 Upstream: pkg/apis/core/v1, apps/v1 and batch/v1 defaults.go and zz_generated.defaults.go, pkg/registry/batch/job
-strategy.go generateSelector.
-
-Changes of objects other than workloads. Budgets, autoscalers and limit ranges may change in every field; services are
-in `kplan.admission.validation.services`.
-Upstream: pkg/apis/{core,scheduling,storage,node,resource}/validation Validate…Update, such as
-ValidatePersistentVolumeClaimUpdate.
+strategy.go generateSelector; pkg/apis/{core,scheduling,storage,node,resource}/validation Validate…Update.
 """
 
 from __future__ import annotations

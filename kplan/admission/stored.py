@@ -1,13 +1,9 @@
 """A pod as the API server stores it: the manifest's object with all that is filled in, and by what.
 
 Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
-whole object.
-
+whole object. Here it gets its account and token, and is told what mirror pods must not use; whether the account exists
+is checked in :mod:`kplan.admission.admit`.
 Upstream: pkg/registry/core/pod strategy.go, applyAppArmorVersionSkew; plugin/pkg/admission/serviceaccount, limitranger.
-
-ServiceAccount: a pod's account and token, and what mirror pods must not use (plugin/pkg/admission/serviceaccount).
-
-Whether a pod's account exists is checked in :mod:`kplan.admission.admit`, where the snapshot holds service accounts.
 """
 
 from __future__ import annotations

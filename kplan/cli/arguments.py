@@ -95,7 +95,6 @@ def _exists(path: str) -> bool:
         return False
 
 
-_GLOB = "*?["
 ZONES = (ZONE, BETA_ZONE)  #: labels for the zone of a node
 
 
@@ -110,14 +109,9 @@ class PodChoiceFlags:
 
     def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
         """Return the chosen pods of a namespace, "" or with ``-A`` of all, in their order; raises UsageError."""
-        wanted = read_selector(self.selector) if self.selector else None
-        where = "" if self.all_namespaces else namespace
-        return [
-            pod
-            for pod in pods
-            if (not where or pod.metadata.namespace == where)
-            and (wanted is None or wanted.matches(pod.metadata.labels))
-        ]
+        wanted, where = read_selector(self.selector), "" if self.all_namespaces else namespace
+        own = (pod for pod in pods if not where or pod.metadata.namespace == where)
+        return [pod for pod in own if wanted.matches(pod.metadata.labels)]
 
     def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
         """Return the chosen pods as NAMESPACE/NAME; as `of`."""
@@ -147,8 +141,7 @@ class NodeChoiceFlags:
         chosen: list[str] = []
         unknown: list[str] = []
         for name in names:
-            is_glob = any(letter in name for letter in _GLOB) and name not in snapshot.node_by_name
-            matching = fnmatch.filter(known, name) if is_glob else [name] if name in snapshot.node_by_name else []
+            matching = [name] if name in snapshot.node_by_name else fnmatch.filter(known, name)
             chosen += matching
             unknown += [] if matching else [name]
         if unknown:

@@ -1,10 +1,7 @@
 """Messages on standard error: every problem with the next step, and what takes long; no traceback without ``--debug``.
 
-Conversion of option values without Pydantic.
-
-Typer converts them with Pydantic, which takes longer to load than a small question takes to answer. Nearly all values
-are texts, lists of texts, choices and defaults, which need little conversion. Typer converts all others, and reports
-invalid ones.
+Typer converts option values with Pydantic, which takes longer to load than a small question takes to answer. Nearly all
+are texts, lists of texts, choices and defaults, which are converted here. Typer converts all others and reports errors.
 """
 
 from __future__ import annotations

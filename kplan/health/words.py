@@ -223,9 +223,6 @@ def _of_container(health: PodHealth) -> Iterator[str]:
         yield f"{lead}: {describe}"
 
 
-# Workloads.
-
-
 def workload_name(key: str) -> str:
     """Return NAMESPACE/NAME of KIND/NAMESPACE/NAME."""
     return key.partition("/")[2]

@@ -2,12 +2,8 @@
 
 The `kubernetes` client opens the connections and knows proxies and in-cluster accounts. Files are read here, as errors
 of that client quote parts of the file. Nothing is written back to a kubeconfig, and messages contain only names and
-addresses of it.
-
-Exec plugins: programs in a kubeconfig that print credentials, run as kubectl does, with limits.
-
-A plugin has limits of time and output, and reads kplan's standard input only where the user can answer it.
-Its standard output is never shown.
+addresses of it. Exec plugins, programs that print credentials, have limits of time and output, and read standard input
+only where the user can answer; their standard output is never shown.
 Upstream: k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go, pkg/apis/clientauthentication.
 """
 

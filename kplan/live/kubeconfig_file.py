@@ -1,12 +1,8 @@
-"""Kubeconfig files as typed values: decoded, checked and merged as in kubectl.
+"""Kubeconfig files as typed values: decoded, checked and merged as in kubectl; and what of them no message may show.
 
-The content of a file is secret: messages contain only file names, paths and expected types.
+The content of a file is secret: kplan's own messages contain only file names, paths and expected types. A server or a
+plugin may repeat what it was sent, so all quoted messages pass through `Secrets`.
 Upstream: k8s.io/client-go/tools/clientcmd/api/v1/types.go, clientcmd/loader.go.
-
-Removal of secrets from messages of servers and plugins.
-
-kplan's own messages contain no credentials. A server or a plugin may repeat what it was sent, so all quoted messages
-pass through here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Reading of whole lists, page by page, while earlier pages are decoded into typed objects.
+"""Reading of whole lists, page by page, while earlier pages are decoded; and which resources the API server serves.
 
-Discovery of the resources that the API server serves, so that kplan requests no others.
-
-Two requests with the aggregated form (Kubernetes 1.27 and newer); older servers answer with a list of groups, and each
-group that kplan reads takes a further request.
+Discovery takes two requests in the aggregated form (Kubernetes 1.27 and newer); older servers answer with a list of
+groups, and each group that kplan reads takes a further request.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Requests with retries, and errors with hints.
 
-The only class that sends requests to the API server; it can send only GET.
-
-There is no argument for the verb and none for a body; everything that reads a live cluster goes through
-:meth:`Transport.get`.
-The `kubernetes` client opens the connections (addresses, TLS, proxies, credentials); its model classes are not used.
+Everything that reads a live cluster goes through :meth:`Transport.get`, which can send only GET: there is no argument
+for the verb and none for a body. The `kubernetes` client opens the connections (addresses, TLS, proxies, credentials);
+its model classes are not used.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Completion scripts for bash, zsh and fish, generated from the commands.
+"""Completion scripts for bash, zsh and fish, generated from the commands; and the completion of ``kubectl kplan``.
 
 They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
 namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
 :func:`completion_files` returns; a test compares them.
 
-``kubectl_complete-kplan``: the completion of ``kubectl kplan``.
-
-kubectl runs it with the words after the plugin's name, of which it completes the last, and reads one completion per
-line, with a description after a tab, and last a directive for the shell.
+kubectl runs ``kubectl_complete-kplan`` with the words after the plugin's name, of which it completes the last, and
+reads one completion per line, with a description after a tab, and last a directive for the shell.
 Upstream: kubectl/pkg/cmd/plugin/plugin_completion.go pluginCompletion.
 """
 

@@ -2,8 +2,7 @@
 
 A check tells what is wrong with a value at a path. The table of a struct names its fields in upstream's order, which is
 that of the errors; what concerns several fields at once stands in it as a function. Other modules read this one as
-`check`. Upstream: k8s.io/apimachinery
-pkg/api/validation objectmeta.go, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
+`check`. Upstream: k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation; core ValidateObjectMeta.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""Services, with the defaults of the API server, and how it fills in their addresses.
+"""Services, with the defaults of the API server: how it fills in their addresses, and what may change in them.
 
-What depends on the addresses and families of a cluster, such as free node ports, is not judged.
-Upstream: pkg/apis/core/validation validateService, ValidateServiceClusterIPsRelatedFields; pkg/registry/core/service
-storage initIPFamilyFields.
-
-Changes of services: what the API server fills in, what it wipes, and what it refuses.
-
-Upstream: pkg/registry/core/service/storage beginUpdate (patchAllocatedValues, normalizeClusterIPs, initIPFamilyFields),
-pkg/registry/core/service dropTypeDependentFields, pkg/apis/core/v1 SetDefaults_Service, and pkg/apis/core/validation
-ValidateServiceUpdate. Which addresses and node ports are free is not known.
+What depends on the addresses, families and free node ports of a cluster is not known, and not judged.
+Upstream: pkg/apis/core/validation validateService, ValidateServiceUpdate, ValidateServiceClusterIPsRelatedFields;
+pkg/registry/core/service dropTypeDependentFields, and its storage: initIPFamilyFields, patchAllocatedValues,
+normalizeClusterIPs; pkg/apis/core/v1 SetDefaults_Service.
 """
 
 from __future__ import annotations
