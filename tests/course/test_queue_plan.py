@@ -7,7 +7,7 @@ import pytest
 from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import HOSTNAME, affinity, device_slice, head, node, owned_by, planner_of, pod
+from tests.objects import HOSTNAME, affinity, deployment, device_slice, head, node, owned_by, planner_of, pod, running
 
 Object = dict[str, Any]
 
@@ -168,3 +168,9 @@ def test_what_is_odd_about_the_end_counts_as_a_warning_and_has_no_object_before_
     text = render(report, "table", ReportOptions(width=120))
     assert "\n  - pods that are being deleted already count as gone: default/going [BeingDeleted]\n" in text
     assert text.endswith("Verdict: failed (exit code 1): warning\n")
+
+
+def test_a_change_that_moves_nothing_takes_a_round() -> None:
+    web = running(deployment("web", 1), ["a"])
+    assert planner_of(node("a"), web).roll_out([web[0]]).report().summary.rounds == 1
+    assert planner_of(node("a"), web).plan_queue().report().summary.rounds == 0

@@ -5,11 +5,12 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from kplan.changes.values import DrainOptions
 from kplan.documents.odds import OddsReport
 from kplan.questions import Drain
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from tests.objects import node, planner_of, pod
+from tests.objects import deployment, node, planner_of, pod, running
 
 
 def document(n_nodes: int = 2, runs: int = 200) -> OddsReport:
@@ -90,3 +91,13 @@ def test_every_format_tells_of_a_drain_who_may_not_go(output: str) -> None:
     planner = planner_of(node("n0"), node("n1"), pod("alone", cpu="1", on="n0"))
     report = planner.odds(Drain(nodes=("n0",)), runs=5).report()
     assert_tells(render(report, output, ReportOptions()), output, "default/alone", "blocked")
+
+
+def test_pods_of_which_chance_decides_stand_before_those_that_end_alike_in_all_runs() -> None:
+    planner = planner_of(*map(node, ("n0", "n1", "n2")), running(deployment("web", 1), ["n0"]), pod("alone", on="n0"))
+    report = planner.odds(Drain(nodes=("n0",), options=DrainOptions(force=True)), runs=40).report()
+    rows = [
+        line.split() for line in render(report, "table", ReportOptions()).splitlines() if line.startswith("  default/")
+    ]
+    assert [row[:2] for row in rows] == [["default/web-h1-000", "placed"], ["default/alone", "not"]]
+    assert rows[1][2:] == ["replaced", "nowhere"]
