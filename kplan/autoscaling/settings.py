@@ -123,7 +123,9 @@ def autoscaler_of(
                 f"--node-groups is for the cluster-autoscaler, and {of_karpenter} for Karpenter",
                 hint="give one of them, or name the autoscaler with --autoscaler",
             )
-        name = owners.pop() if owners else _found_in(snapshot)
+        has_status = any(config.metadata.name == "cluster-autoscaler-status" for config in snapshot.config_maps)
+        present = "karpenter" if snapshot.node_pools else "cluster-autoscaler" if has_status else "none"
+        name = owners.pop() if owners else present
     else:
         name = choice
         for flag, owner in flags.items():
@@ -134,13 +136,6 @@ def autoscaler_of(
     if name == "cluster-autoscaler":
         return ClusterAutoscaler(node_groups=node_groups)
     return Karpenter(instance_types=instance_types, version=karpenter_version)
-
-
-def _found_in(snapshot: Snapshot) -> str:
-    if snapshot.node_pools:
-        return "karpenter"
-    names = (config.metadata.name for config in snapshot.config_maps)
-    return "cluster-autoscaler" if "cluster-autoscaler-status" in names else "none"
 
 
 def with_change(settings: Settings | None, snapshot: Snapshot, change: Pool) -> tuple[Settings | None, Snapshot]:

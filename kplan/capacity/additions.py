@@ -338,7 +338,6 @@ class _Search:
         return None
 
     def _singles(self, useful: Sequence[int]) -> Iterator[Mix]:
-        """Yield the least number of nodes of each shape that is enough."""
         return (mix for index in useful if (mix := self.tries.least_of([index])) is not None)
 
     def _trimmed(self, mix: Mix) -> Mix:

@@ -132,7 +132,6 @@ class _Packer(ABC):
         self.on_node.setdefault(node, []).append(pod)
 
     def result(self) -> Estimate:
-        """Return the estimate, and take back what was tried."""
         return Estimate(len(self.on_node), self.scheduled, list(self.on_node.items()))
 
 

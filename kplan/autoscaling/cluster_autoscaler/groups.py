@@ -148,11 +148,6 @@ def marked(node: Node, key: str, effect: str, now: int) -> Node:
     return replace(node, spec=replace(node.spec, taints=(*node.spec.taints, taint)))
 
 
-def unmarked(node: Node) -> Node:
-    taints = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
-    return replace(node, spec=replace(node.spec, taints=taints))
-
-
 class Utilization(msgspec.Struct, frozen=True):
     """The shares that are requested; the largest counts, or that of GPUs alone."""
 
@@ -308,7 +303,6 @@ class Quotas:
             quota.left = {name: max(sign * (limit - usage[name]), 0) for name, limit in quota.left.items()}
 
     def check(self, node: Node, group: NodeGroup, n_nodes: int) -> Allowed:
-        """Return how many of some nodes the quotas allow."""
         allowed = n_nodes
         exceeded: dict[str, tuple[str, ...]] = {}
         for quota in self._quotas:

@@ -30,7 +30,6 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     has_taint,
     is_ready,
     marked,
-    unmarked,
 )
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Budgets,
@@ -57,7 +56,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import (
     ScaleUp,
     Unhelped,
 )
-from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch, bind_all
+from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
 from kplan.autoscaling.seam import PreparedCluster, Stay
@@ -422,7 +421,8 @@ class Loops:
                 kinds.append((result.templates[name], names))
             scratch, new = scratch.grown(kinds)
             scratch.add_new([node for kind in new for node in kind])
-            if not bind_all(scratch, outcome.triggered, [node.row for kind in new for node in kind]):
+            rows = scratch.only(node.row for kind in new for node in kind)
+            if len(Placer().place(scratch, outcome.triggered, rows, all_or_none=True)) < len(outcome.triggered):
                 return
 
     def _orchestrator(self, scratch: Scratch, result: LoopResult) -> Orchestrator:
@@ -476,9 +476,11 @@ class Loops:
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue
                 left -= 1
-                changed[name] = (
-                    marked(node, DELETION_CANDIDATE, PREFER_NO_SCHEDULE, self._now) if is_unneeded else unmarked(node)
-                )
+                if is_unneeded:
+                    changed[name] = marked(node, DELETION_CANDIDATE, PREFER_NO_SCHEDULE, self._now)
+                else:
+                    others = tuple(taint for taint in node.spec.taints if taint.key != DELETION_CANDIDATE)
+                    changed[name] = replace(node, spec=replace(node.spec, taints=others))
                 (outcome.soft_tainted if is_unneeded else outcome.soft_untainted).append(name)
         self._nodes = [
             replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node

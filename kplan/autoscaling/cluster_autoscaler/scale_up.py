@@ -315,7 +315,6 @@ class Orchestrator:
         return self._quotas.check(template.node, group, n_nodes).skipped
 
     def _unsafe(self, group: NodeGroup) -> Skipped | None:
-        """Return why a group must not grow now; None if it may."""
         if not self._state.is_group_healthy(group.name):
             return _UNHEALTHY
         return _BACKED_OFF if self._state.is_backed_off(group.name) else None

@@ -338,7 +338,6 @@ Wanted = tuple[tuple[str, int], ...]
 
 
 def wanted_by(requests: Mapping[str, int]) -> Wanted:
-    """Return what a pod with these requests takes from a node."""
     return (*((name, amount) for name, amount in requests.items() if amount > 0), (PODS, 1))
 
 
@@ -472,14 +471,3 @@ class Placer:
         """Forget what was remembered before the last call."""
         self._old_hints = self._hints
         self._hints = {}
-
-
-def bind_all(scratch: Scratch, pods: Sequence[Pod], rows: Sequence[int]) -> bool:
-    """Put pods on new nodes, and return whether all fit."""
-    acceptable = scratch.only(rows)
-    for pod in pods:
-        row = scratch.find(scratch.pod_row(pod), acceptable)
-        if row is None:
-            return False
-        scratch.bind(scratch.pod_row(pod), row)
-    return True

@@ -60,7 +60,6 @@ class Template(msgspec.Struct, frozen=True):
     csi_node: CSINode | None = None
 
     def objects_of(self, name: str) -> list[ResourceSlice | CSINode]:
-        """Return what else is in the cluster once it has a node."""
         csi_nodes = () if self.csi_node is None else (self.csi_node,)
         return [
             *slices_of(name, self.slices),
@@ -227,7 +226,6 @@ class Growth(msgspec.Struct):
 
 
 def are_similar(one: Template, other: Template, options: Options) -> bool:
-    """Return whether two groups make nodes that are nearly alike."""
     labels, others = one.node.metadata.labels, other.node.metadata.labels
     if options.balancing_label:
         return all(key in labels and labels[key] == others.get(key) for key in options.balancing_label)

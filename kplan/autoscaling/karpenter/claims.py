@@ -378,7 +378,6 @@ class ExistingNodes:
         self._suiting: dict[Hashable, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
 
     def candidates(self, entrant: Entrant) -> Iterable[int]:
-        """Yield the numbers of nodes that may take a pod."""
         may = self._sound.copy()
         for name, amount in entrant.requests.items():
             if name not in self._columns:

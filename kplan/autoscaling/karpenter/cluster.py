@@ -265,7 +265,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def allocatable(self) -> Amounts:
-        """What pods can use."""
         return self._filled("allocatable")
 
     def _filled(self, field: Literal["capacity", "allocatable"]) -> Amounts:
@@ -276,7 +275,6 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def available(self) -> Amounts:
-        """What pods do not use yet."""
         return less(self.allocatable, self.usage.requests)
 
     @cached_property

@@ -69,7 +69,6 @@ class Command(msgspec.Struct, frozen=True):
         return f"{text} -> [{n_new} replacement{'' if n_new == 1 else 's'}]" if n_new else text
 
     def note(self, events: Events, event: str, words: str, why: str = "") -> None:
-        """Note about each of its nodes what becomes of the command."""
         for candidate in self.candidates:
             text = f"{words}: {self.text_for(candidate)}{why} (savings: ${self.savings:.2f})"
             events.note(candidate.state, event, text)

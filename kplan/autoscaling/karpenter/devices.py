@@ -240,7 +240,6 @@ class Devices:
         return claims
 
     def allocate(self, place: Place, pod: Pod) -> Allocation | Plain | ClaimMissing | ClaimUnusable:
-        """Look for the devices of a pod's claims on a node."""
         claims = self.claims_of(pod)
         if isinstance(claims, ClaimMissing):
             return claims
@@ -481,7 +480,6 @@ class Devices:
                 held.devices.pop(name, None)
 
     def drivers_of(self, node: str) -> tuple[str, ...]:
-        """Return the drivers whose devices pods of a new node get."""
         held = (own for own in self.held.values() if own.node == node)
         return tuple(sorted({one.device.driver for own in held for results in own.devices.values() for one in results}))
 

@@ -251,7 +251,6 @@ def _node(planned: Planned, name: str, instance_type: InstanceType | None, offer
 
 
 def _claim_of(planned: Planned, node: Node, now: int) -> NodeClaim:
-    """Return the NodeClaim of a node, once that is ready."""
     own, spec = node.metadata, planned.template.pool.spec.template.spec
     return NodeClaim(
         metadata=ObjectMeta(

@@ -182,7 +182,6 @@ class Vocabulary:
         return both_open or bool(self.within(one.key, _shared(one, other), gte, lte))
 
     def intern(self, items: Mapping[str, Requirement]) -> Requirements:
-        """Return the set of some requirements."""
         key = frozenset(items.values())
         if key not in self._interned:
             self._interned[key] = Requirements(len(self._interned), dict(items))
@@ -219,7 +218,6 @@ class Vocabulary:
         return reduce(self.join, several, self.nothing)
 
     def replace(self, requirements: Requirements, *changed: Requirement) -> Requirements:
-        """Return the set with other requirements on some labels."""
         return self.intern(requirements.every | {requirement.key: requirement for requirement in changed})
 
     def misfits(self, node: Requirements, incoming: Requirements, *, allows_well_known: bool) -> tuple[Misfit, ...]:
@@ -248,7 +246,6 @@ class Vocabulary:
         return all(self.agree(present[key], wanted) for key, wanted in other.every.items() if key in present)
 
     def hostless(self, requirements: Requirements) -> Requirements:
-        """Return the set without the requirement on the host name."""
         return requirements if requirements.hostname is None else self.intern(requirements.items)
 
     def host_misfits(self, hostname: str, incoming: Requirements) -> tuple[Misfit, ...]:

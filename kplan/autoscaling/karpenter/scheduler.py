@@ -280,7 +280,6 @@ class Scheduler:
         return self._open(entrant)
 
     def _why_unclaimed(self, entrant: Entrant) -> Plain | ClaimMissing | None:
-        """Return why devices are not even looked for; None if they are."""
         if self._options.ignore_dra_requests:
             return Plain.CLAIMS
         claims = () if self.shared.devices is None else self.shared.devices.claims_of(entrant.pod)

@@ -174,7 +174,6 @@ class Texts:
         return f"key {misfit.key}, {self.requirement(misfit.incoming)} not in {self.requirement(misfit.existing)}"
 
     def requirement(self, wanted: Requirement) -> str:
-        """Return a requirement in a few words."""
         text = f"{wanted.key} {wanted.operator}"
         if wanted.operator in {"In", "NotIn"}:
             values = self._known.texts(wanted.key, wanted.values)
@@ -187,7 +186,6 @@ class Texts:
         return text if wanted.min_values is None else f"{text} minValues {wanted.min_values}"
 
     def requirements(self, wanted: Requirements) -> str:
-        """Return requirements in a few words each."""
         return ", ".join(sorted(map(self.requirement, wanted.items.values())))
 
     def _unsatisfiable(self, refusal: Unsatisfiable) -> str:
