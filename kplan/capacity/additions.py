@@ -28,6 +28,7 @@ from kplan.cluster.base import Base
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
+from kplan.facts import grouped
 from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
 from kplan.workloads.expansion import runs_on
@@ -74,11 +75,9 @@ def additions(
 
 def _alike(shapes: Sequence[NodeShape], useful: Sequence[int]) -> list[list[int]]:
     """Return groups of useful shapes that differ in labels only, such as one pool in several zones."""
-    groups: dict[bytes, list[int]] = {}
-    for index in useful:
-        node = shapes[index].like
-        key = msgspec.json.encode((node.status.allocatable, node.spec.taints), order="deterministic")
-        groups.setdefault(key, []).append(index)
+    nodes = ((index, shapes[index].like) for index in useful)
+    keys = ((index, (node.status.allocatable, node.spec.taints)) for index, node in nodes)
+    groups = grouped((msgspec.json.encode(key, order="deterministic"), index) for index, key in keys)
     return [group for group in groups.values() if len(group) > 1][:MAX_GROUPS]
 
 

@@ -32,7 +32,7 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
@@ -74,9 +74,8 @@ def templates_of(
     combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
     objects = list(incoming.objects)
-    units: dict[object, list[IncomingPod]] = {}  # the pods of a pod group are counted together
-    for index, pod in enumerate(incoming.pods):
-        units.setdefault(_unit_of(pod.pod) or index, []).append(pod)
+    # The pods of a pod group are counted together.
+    units = grouped((_unit_of(pod.pod) or index, pod) for index, pod in enumerate(incoming.pods))
     firsts = (unit[0] for unit in units.values())
     names = [f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in firsts]
     templates = []

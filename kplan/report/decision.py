@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from kplan.api.quantity import clause, count, listing
 from kplan.changes.remedy import CorrectName, CorrectSelector
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
+from kplan.facts import grouped
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth
 from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
-from kplan.report.words import grouped, left_out, points, scored_by
+from kplan.report.words import left_out, points, scored_by
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",

@@ -11,9 +11,10 @@ from msgspec import UnsetType
 from kplan.api.quantity import count, listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
+from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, State
-from kplan.report.words import grouped, left_out, name_ranges
+from kplan.report.words import left_out, name_ranges
 from kplan.rules.nodes import short_group_name, short_group_names
 
 _EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

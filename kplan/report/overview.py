@@ -16,6 +16,7 @@ from kplan.api.names import object_name
 from kplan.api.quantity import count, listing
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
+from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.decision import (
@@ -28,7 +29,7 @@ from kplan.report.decision import (
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, State
-from kplan.report.words import grouped, left_out
+from kplan.report.words import left_out
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport

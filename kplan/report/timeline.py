@@ -18,10 +18,11 @@ from kplan.documents.change import (
     WorkloadTimeline,
 )
 from kplan.documents.plan import PlanReport
+from kplan.facts import grouped
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.view import Case
-from kplan.report.words import grouped, name_ranges, object_title, seconds_text
+from kplan.report.words import name_ranges, object_title, seconds_text
 
 _PARTS = 12
 _MOST_WAITING = 15

@@ -14,11 +14,11 @@ from msgspec import UNSET
 from kplan.api.quantity import count, listing, readable
 from kplan.documents.base import Report, Verdict
 from kplan.documents.placement import Luck
-from kplan.facts import ClusterChange
+from kplan.facts import ClusterChange, grouped
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Span, Style, failure_words, line, plain
 from kplan.report.options import ReportOptions
-from kplan.report.words import grouped, name_ranges
+from kplan.report.words import name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
 Level = Literal["error", "warning", "note"]

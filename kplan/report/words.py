@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count
 from kplan.report.blocks import Cell, Span
 from kplan.report.options import BUILT, STREAM
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _ABOUT: Mapping[str, str] = {
     "DynamicResources": "devices",
@@ -40,14 +36,6 @@ def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all
     """
     rows = count(number, f"more {noun}") if noun else f"{number} more"
     return (Span(f"and {rows}{extra}", "dim"), Span(f" ({flag} shows all)", "hint")) if number > 0 else ()
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the second of each pair under the first, both in the order in which they come."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def points(number: int) -> str:

@@ -28,7 +28,7 @@ from kplan.api.names import object_name
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.errors import Problem
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.reading.files import Step, path_of
 from kplan.reading.items import Item
 from kplan.snapshot.model import Snapshot
@@ -42,13 +42,12 @@ class Autoscalers:
     """Autoscalers by the workload that they scale; of several with the same name the last one counts."""
 
     def __init__(self, scalers: Iterable[HorizontalPodAutoscaler]) -> None:
-        self._by_target: dict[tuple[str, str, str, str], list[HorizontalPodAutoscaler]] = {}
         latest = {(scaler.metadata.namespace, scaler.metadata.name): scaler for scaler in scalers}
-        for scaler in latest.values():
-            target = scaler.spec.scale_target_ref
-            group = split_api_version(target.api_version)[0]
-            key = (group, target.kind, scaler.metadata.namespace, target.name)
-            self._by_target.setdefault(key, []).append(scaler)
+        targets = [(scaler.spec.scale_target_ref, scaler) for scaler in latest.values()]
+        self._by_target = grouped(
+            ((split_api_version(target.api_version)[0], target.kind, scaler.metadata.namespace, target.name), scaler)
+            for target, scaler in targets
+        )
 
     def of(self, api_version: str, kind: str, namespace: str, name: str) -> tuple[HorizontalPodAutoscaler, ...]:
         """Return the autoscalers of a workload, by name; if there are several, Kubernetes lets none of them act."""

@@ -37,7 +37,7 @@ from kplan.autoscaling.seam import (
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.values import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.rules.nodes import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
 
@@ -61,9 +61,7 @@ def advice_of(
     adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
     all_events = (event for result in results for event in (*result.events, *result.group_events))
     warnings = (InputWarning(reason, "cluster-autoscaler", text) for reason, text in all_events)
-    existing: dict[str, tuple[str, ...]] = {}
-    for name, node in results[0].filtered.placements.items():
-        existing[node] = (*existing.get(node, ()), name)
+    existing = grouped((node, name) for name, node in results[0].filtered.placements.items())
     removes = tuple(
         NodeRemoval(
             nodes=(known.node.metadata.name,),
@@ -86,7 +84,7 @@ def advice_of(
                 events[pod.pod.metadata.key] = event_text(pod)
     return Advice(
         adds=adds,
-        existing=existing,
+        existing={node: tuple(names) for node, names in existing.items()},
         unhelped=unhelped,
         events=events,
         removes=removes,
@@ -267,9 +265,7 @@ class ClusterAutoscalerEngine:
         return self._setup.prices_of(cluster.snapshot.nodes)
 
     def grown(self, adds: Sequence[NewNode]) -> Self:
-        names: dict[str, list[str]] = {}
-        for new in adds:
-            names.setdefault(new.group, []).append(new.node.metadata.name)
+        names = grouped((new.group, new.node.metadata.name) for new in adds)
         return self._with_groups(
             replace(group, target=group.target + len(added), nodes=(*group.nodes, *added))
             for group in self._setup.groups

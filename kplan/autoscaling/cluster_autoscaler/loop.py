@@ -41,7 +41,6 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     is_mirror,
     owners_of,
     placed_pods,
-    pods_by_node,
     pods_by_state,
     without_tpus,
 )
@@ -60,6 +59,7 @@ from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
 from kplan.autoscaling.seam import PreparedCluster, Stay
+from kplan.facts import grouped
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 
@@ -307,7 +307,8 @@ class Loops:
             return result
         by_state = pods_by_state(self._pods, options)
         placed = placed_pods(nodes, by_state, options)
-        result.templates = self._templates.templates(nodes, pods_by_node(placed), self.groups, self._group_of, now)
+        pods_on = grouped((name, pod) for pod, name in placed)
+        result.templates = self._templates.templates(nodes, pods_on, self.groups, self._group_of, now)
         self._state.update(nodes, self._group_of, result.templates, now)
         self._state.remove_long_unregistered()
         is_healthy = self._state.is_healthy(len(nodes))

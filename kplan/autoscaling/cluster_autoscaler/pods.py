@@ -74,13 +74,6 @@ def placed_pods(nodes: Iterable[Node], by_state: PodsByState, options: Options) 
     ]
 
 
-def pods_by_node(placed: Iterable[tuple[Pod, str]]) -> dict[str, list[Pod]]:
-    pods_on: dict[str, list[Pod]] = {}
-    for pod, name in placed:
-        pods_on.setdefault(name, []).append(pod)
-    return pods_on
-
-
 def is_expendable(pod: Pod, options: Options) -> bool:
     """Return whether a pod is so unimportant that no node is added or kept for it."""
     return pod.spec.priority is not None and pod.spec.priority < options.expendable_pods_priority_cutoff

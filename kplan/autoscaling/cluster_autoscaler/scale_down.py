@@ -28,6 +28,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, Pod
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.autoscaling.seam import Stay
 from kplan.engine.arrays import BoolArray
+from kplan.facts import grouped
 
 RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
 NOT_UNDERUTILIZED = "NotUnderutilized"
@@ -69,8 +70,8 @@ class Planner:
     def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
-        grouped = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
-        candidates = [node for node, group in grouped if group is not None and group.target > group.least]
+        own = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
+        candidates = [node for node, group in own if group is not None and group.target > group.least]
 
         def rank(node: Node) -> tuple[bool, bool, bool]:
             row = scratch.cluster.nodes.row_of.get(node.metadata.name)
@@ -288,10 +289,7 @@ def _is_disabled(node: Node) -> bool:
 
 
 def _by_group(nodes: Iterable[Removable], group_of: Mapping[str, NodeGroup]) -> dict[str, list[Removable]]:
-    groups: dict[str, list[Removable]] = {}
-    for removable in nodes:
-        groups.setdefault(group_of[removable.node.metadata.name].name, []).append(removable)
-    return groups
+    return grouped((group_of[removable.node.metadata.name].name, removable) for removable in nodes)
 
 
 def _is_whole(group: NodeGroup, n_nodes: int, present: frozenset[str]) -> bool:

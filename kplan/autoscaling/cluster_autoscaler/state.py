@@ -14,12 +14,12 @@ from kplan.api.core import Node
 from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import (
     TO_BE_DELETED,
-    Instance,
     NodeGroup,
     has_taint,
     is_ready,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.facts import grouped
 
 _FOREVER = 2**62
 
@@ -184,11 +184,9 @@ class ClusterState:
         """Back groups off whose machines cannot be made; handleInstanceCreationErrors."""
         failed: set[str] = set()
         for group in self._groups:
-            by_code: dict[tuple[str, str], list[Instance]] = {}
-            for instance in group.instances:
-                if instance.error_code:
-                    by_code.setdefault((instance.error_class, instance.error_code), []).append(instance)
-                    failed.add(instance.id)
+            broken = [instance for instance in group.instances if instance.error_code]
+            failed.update(instance.id for instance in broken)
+            by_code = grouped(((one.error_class, one.error_code), one) for one in broken)
             for (kind, code), instances in by_code.items():
                 new = [instance for instance in instances if instance.id not in self._failed]
                 if new and group.name in self.requests and self._n_upcoming(group.name) > 0:

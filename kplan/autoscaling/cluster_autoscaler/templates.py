@@ -35,10 +35,10 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     is_daemon,
     is_mirror,
     placed_pods,
-    pods_by_node,
     pods_by_state,
 )
 from kplan.autoscaling.seam import slices_of
+from kplan.facts import grouped
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot
@@ -162,7 +162,7 @@ def templates_seen(snapshot: Snapshot, groups: Sequence[NodeGroup], options: Opt
     maker = TemplateMaker(options, snapshot.daemon_sets)
     nodes, _ = as_listed(list(snapshot.nodes), options)
     placed = placed_pods(nodes, pods_by_state(snapshot.pods, options), options)
-    maker.templates(nodes, pods_by_node(placed), groups, groups_by_node(groups), now)
+    maker.templates(nodes, grouped((name, pod) for pod, name in placed), groups, groups_by_node(groups), now)
     return maker.remembered
 
 

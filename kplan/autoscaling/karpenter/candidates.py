@@ -43,6 +43,7 @@ from kplan.autoscaling.karpenter.pods import (
     move_cost,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.facts import grouped
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"
@@ -74,10 +75,7 @@ class Events:
         self.add(Event(target, reason, message, pod, particulars))
 
     def by_target(self) -> dict[str, list[str]]:
-        texts: dict[str, list[str]] = {}
-        for event in self.list:
-            texts.setdefault(event.target, []).append(f"{event.reason}: {event.message}")
-        return texts
+        return grouped((event.target, f"{event.reason}: {event.message}") for event in self.list)
 
     def about(self, node: str) -> Sequence[Event]:
         return [event for event in self.list if event.target == f"node/{node}"]

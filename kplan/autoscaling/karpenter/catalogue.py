@@ -45,6 +45,7 @@ from kplan.autoscaling.karpenter.amounts import (
 )
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.errors import InputError, Problem
+from kplan.facts import grouped
 from kplan.reading.documents import EntryReader, read_contents, read_documents
 from kplan.reading.files import Limits
 from kplan.rules.resources import CPU, MEMORY
@@ -214,11 +215,8 @@ class _Machine(msgspec.Struct, frozen=True):
 
 
 def learned_catalogue(snapshot: Snapshot) -> list[InstanceTypeEntry]:
-    machines: dict[str, list[_Machine]] = {}
-    for machine in _machines(snapshot):
-        name = machine.labels.get(INSTANCE_TYPE)
-        if name and machine.capacity:
-            machines.setdefault(name, []).append(machine)
+    named = ((machine.labels.get(INSTANCE_TYPE), machine) for machine in _machines(snapshot))
+    machines = grouped((name, machine) for name, machine in named if name and machine.capacity)
     zones = sorted({zone for own in machines.values() for one in own if (zone := one.labels.get(ZONE))})
     return [_learned(name, machines[name], zones) for name in sorted(machines)]
 

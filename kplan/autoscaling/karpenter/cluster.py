@@ -40,6 +40,7 @@ from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.facts import grouped
 from kplan.snapshot.model import Snapshot
 
 _CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})
@@ -304,10 +305,7 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
 
 def cluster_state(snapshot: Snapshot, facts: PodFacts, options: Options) -> ClusterState:
     """Join nodes with their claims by the machine that both name."""
-    pods: dict[str, list[Pod]] = {}
-    for pod in snapshot.pods:
-        if pod.spec.node_name:
-            pods.setdefault(pod.spec.node_name, []).append(pod)
+    pods = grouped((pod.spec.node_name, pod) for pod in snapshot.pods)
     limits = {
         entry.metadata.name: {one.name: one.allocatable.count or 0 for one in entry.spec.drivers if one.allocatable}
         for entry in snapshot.csi_nodes
@@ -326,7 +324,7 @@ def cluster_state(snapshot: Snapshot, facts: PodFacts, options: Options) -> Clus
     for known, claim in by_machine.values():
         names = {entry.metadata.name for entry in (known, claim) if entry is not None}
         name = "" if known is None else known.metadata.name
-        own = tuple(pods.get(name, ()))
+        own = tuple(pods.get(name, ()) if name else ())
         states.append(
             StateNode(
                 node=known,

@@ -48,6 +48,7 @@ from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
+from kplan.facts import grouped
 from kplan.preemption.go_sort import go_sorted
 
 _MOST_TOGETHER = 100
@@ -230,10 +231,7 @@ def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Ca
 
 
 def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
-    pools: dict[str, list[Candidate]] = {}
-    for candidate in candidates:
-        pools.setdefault(candidate.pool_name, []).append(candidate)
-    return pools
+    return grouped((candidate.pool_name, candidate) for candidate in candidates)
 
 
 def _why_invalid(cluster: Question, command: Command) -> str:

@@ -18,13 +18,14 @@ from typing import NamedTuple
 from kplan.api import affinity as api
 from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
-from kplan.api.labels import HOSTNAME, Selector, valid_selector
+from kplan.api.labels import HOSTNAME, valid_selector
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.facts import grouped
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
 from kplan.snapshot.model import Snapshot
@@ -211,10 +212,8 @@ class Budgets:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], now: int) -> None:
         self._now = now
-        self._of_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        for budget in sorted(budgets, key=lambda budget: budget.metadata.key):
-            own = self._of_namespace.setdefault(budget.metadata.namespace, [])
-            own.append((budget, valid_selector(budget.spec.selector)))
+        own = ((one, valid_selector(one.spec.selector)) for one in sorted(budgets, key=lambda one: one.metadata.key))
+        self._of_namespace = grouped((budget.metadata.namespace, (budget, selector)) for budget, selector in own)
 
     def blocking(self, pod: Pod, *, for_ever: bool = False) -> tuple[str, ...]:
         """Return the budgets, NAMESPACE/NAME, that keep a pod from being evicted: now, or with `for_ever` at any time.

@@ -89,8 +89,6 @@ class Prepared:
     @cached_property
     def _provided(self) -> dict[str, tuple[InstanceType, ...]]:
         """Pool -> the instance types that its node class has."""
-        if not any(entry.node_classes for entry in self._entries):
-            return dict.fromkeys(self.pools, self._types)
         classes = {name: pool.spec.template.spec.node_class_ref.name for name, pool in self.pools.items()}
         have_it = {own: [own in (entry.node_classes or (own,)) for entry in self._entries] for own in classes.values()}
         return {name: tuple(compress(self._types, have_it[own])) for name, own in classes.items()}

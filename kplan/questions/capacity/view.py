@@ -18,6 +18,7 @@ from kplan.documents.capacity import (
     WorkloadHeadroom,
 )
 from kplan.documents.placement import PodPlacement
+from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
@@ -27,7 +28,7 @@ from kplan.report.overview import group_text
 from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, Metric, View, state_of
-from kplan.report.words import grouped, left_out, name_ranges
+from kplan.report.words import left_out, name_ranges
 
 _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20

@@ -7,11 +7,11 @@ from typing import get_args
 
 from kplan.api.quantity import count, listing
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
+from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, Metric, State, View
-from kplan.report.words import grouped
 
 _MOST_SHOWN = 5
 _NOUNS: Mapping[Level, str] = {

@@ -30,10 +30,9 @@ from kplan.documents.diff import (
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.framework.results import Outcome
 from kplan.questions.diff.facts import ComparedAnswer, costs_of, fact_differences, fits_of, map_of_both, rule_of
-from kplan.report.words import grouped
 
 
 class Tally(msgspec.Struct):

@@ -8,10 +8,11 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import count, listing
 from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
-from kplan.report.words import grouped, left_out, name_ranges, object_title, seconds_text
+from kplan.report.words import left_out, name_ranges, object_title, seconds_text
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5

@@ -11,12 +11,13 @@ from kplan.api.quantity import count, listing
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import AddedNode, RemovedNodes
 from kplan.documents.nodes_report import NodesReport
+from kplan.facts import grouped
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import end_line, step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View, state_of
-from kplan.report.words import grouped, name_ranges, seconds_text
+from kplan.report.words import name_ranges, seconds_text
 from kplan.rules.nodes import short_group_name
 
 _MOST_ROWS = 20

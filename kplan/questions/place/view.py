@@ -19,6 +19,7 @@ from kplan.documents.placement import (
     PodPlacement,
     PodRef,
 )
+from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
@@ -48,7 +49,7 @@ from kplan.report.overview import (
     workload_name,
 )
 from kplan.report.view import Case, Metric, State, View
-from kplan.report.words import grouped, left_out, name_ranges
+from kplan.report.words import left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _OF_ALL: Mapping[Outcome, tuple[str, str]] = {

@@ -21,6 +21,7 @@ from kplan.documents.plan import (
     Usage,
     Utilisation,
 )
+from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.health.words import (
     node_text,
@@ -62,7 +63,7 @@ from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, reasons_of, state_of
-from kplan.report.words import grouped, left_out
+from kplan.report.words import left_out
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
+from kplan.facts import grouped
 from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction, why_nowhere
@@ -20,7 +21,7 @@ from kplan.report.overview import STATES, behind_groups, group_blocks, group_cas
 from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import age_text, grouped, left_out, moment_text
+from kplan.report.words import age_text, left_out, moment_text
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"

@@ -22,7 +22,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command
@@ -31,7 +31,6 @@ from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
 from kplan.remedies.diagnosis import Diagnosis, diagnose
-from kplan.report.words import grouped
 
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
