@@ -219,21 +219,21 @@ def not_judged(items: Sequence[Item]) -> Iterator[InputWarning]:
     """
     if not items:
         return
-    kinds = Counter(item.kind for item in items)
+    numbers = Counter(item.kind for item in items)
+    kinds = {kind: kind if number == 1 else f"{kind} ({number})" for kind, number in numbers.items()}
     known = {item.kind for item in items if kind_named(item.api_version, item.kind) is not None}
     parts = (
         (
-            [kind for kind in kinds if kind in known],
+            [text for kind, text in kinds.items() if kind in known],
             "only the names and types of fields are checked, so the API server may still refuse it",
         ),
-        ([kind for kind in kinds if kind not in known], "the kind is not known, so nothing of it is checked"),
+        (
+            [text for kind, text in kinds.items() if kind not in known],
+            "the kind is not known, so nothing of it is checked",
+        ),
     )
-    texts = [f"{_counted(which, kinds)}: {words}" for which, words in parts if which]
+    texts = [f"{', '.join(which)}: {words}" for which, words in parts if which]
     yield InputWarning("NotJudged", name_in(items[0].kind, items[0].value()), "; ".join(texts))
-
-
-def _counted(kinds: Iterable[str], numbers: Mapping[str, int]) -> str:
-    return ", ".join(kind if numbers[kind] == 1 else f"{kind} ({numbers[kind]})" for kind in kinds)
 
 
 def written_twice(first: Item, second: Item, name: str) -> InputWarning:

@@ -342,7 +342,10 @@ class PodFacts:
             own = None if claim is None else self._of_claim(claim)
             if own is None:
                 return None
-            joined = self._merged(joined, own) if joined and own else joined or own
+            pairs = [(one, other) for one in joined for other in own]
+            # Those that exclude each other count only where all others do, too.
+            pairs = [pair for pair in pairs if self._vocabulary.overlap(*pair)] or pairs
+            joined = [self._vocabulary.join(*pair) for pair in pairs] or joined or own
         return tuple(joined)
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> list[Requirements] | None:
@@ -367,14 +370,6 @@ class PodFacts:
         return [
             self._vocabulary.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME))
             for term in terms
-        ]
-
-    def _merged(self, known: list[Requirements], own: list[Requirements]) -> list[Requirements]:
-        """Combine alternatives of two volumes; those that exclude each other only where all others do, too."""
-        join, overlap = self._vocabulary.join, self._vocabulary.overlap
-        pairs = [(one, other) for one in known for other in own]
-        return [join(one, other) for one, other in pairs if overlap(one, other)] or [
-            join(one, other) for one, other in pairs
         ]
 
     def volumes(self, pod: Pod) -> Volumes:
