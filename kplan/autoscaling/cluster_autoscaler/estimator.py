@@ -42,13 +42,6 @@ class Estimate(msgspec.Struct):
     placement: list[tuple[str, list[Pod]]]  #: node by node; an existing node counts as a new one
 
 
-def node_limit(*limits: int) -> int | None:
-    """Return the smallest of some limits, of which 0 is none, and a negative one forbids all; getMinLimit."""
-    if any(limit < 0 for limit in limits):
-        return 0
-    return min((limit for limit in limits if limit), default=None)
-
-
 def estimate(
     scratch: Scratch, group: str, template: Template, pod_groups: Sequence[PodGroup], most: int | None, *, fast: bool
 ) -> Estimate:

@@ -188,23 +188,9 @@ def sizes_by_flag(values: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 
 _IMAGE = "cluster-autoscaler"
-_LISTS = frozenset(
-    {
-        "nodes",
-        "gpu-total",
-        "node-group-auto-discovery",
-        "balancing-ignore-label",
-        "balancing-label",
-        "startup-taint",
-        "status-taint",
-        "ignore-taint",
-        "startup-taint-prefix",
-        "bypassed-scheduler-names",
-        "allowed-scheduler-names",
-    }
-)
-"""Flags that may be given several times."""
-
+_TUPLES = {field.replace("_", "-") for field, kind in Options.__annotations__.items() if kind.startswith("tuple")}
+#: Flags that may be given several times.
+_LISTS = _TUPLES - {"expander"} | {"nodes", "node-group-auto-discovery"}
 _MOST_FLAGS = 1_000
 
 
@@ -328,11 +314,7 @@ def _template(scalable: Scalable, name: str, warnings: list[InputWarning]) -> No
     held = scalable.metadata.annotations
     if not (held.cpu and held.memory):
         return None
-    amounts: dict[str, str | int | float] = {
-        "cpu": held.cpu,
-        "memory": held.memory,
-        "pods": held.max_pods or "110",
-    }
+    amounts: dict[str, str | int | float] = {"cpu": held.cpu, "memory": held.memory, "pods": held.max_pods or "110"}
     if held.ephemeral_disk:
         amounts["ephemeral-storage"] = held.ephemeral_disk
     if held.gpu_count:

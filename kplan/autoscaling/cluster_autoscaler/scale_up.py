@@ -17,7 +17,7 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.quantity import count, milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate, node_limit
+from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
 from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
@@ -352,11 +352,13 @@ class Orchestrator:
                 continue
             similar = self._similar(group, fitting)
             most = self._options.max_nodes_total
-            limit = node_limit(
+            # Of these limits 0 is none, and a negative one forbids all; getMinLimit.
+            limits = (
                 self._options.max_nodes_per_scaleup,
                 sum(other.room for other in (group, *similar)) or -1,
                 (max(most - len(self._scratch.order), 0) or -1) if most else 0,
             )
+            limit = 0 if min(limits) < 0 else min(filter(None, limits), default=None)
             template, fast = self._templates[group.name], self._options.fastpath_binpacking_enabled
             result = estimate(self._scratch, group.name, template, fitting[group.name], limit, fast=fast)
             outcome.estimates[group.name] = result

@@ -30,13 +30,7 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
     readiness,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import (
-    bound,
-    is_daemon,
-    is_mirror,
-    placed_pods,
-    pods_by_state,
-)
+from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_pods, pods_by_state
 from kplan.autoscaling.seam import slices_of
 from kplan.facts import grouped
 from kplan.rules.pod_info import PodInfo
@@ -177,15 +171,7 @@ def _is_good_example(node: Node, now: int) -> bool:
 
 
 _BASIC = frozenset(
-    {
-        HOSTNAME,
-        ZONE,
-        REGION,
-        BETA_ZONE,
-        BETA_REGION,
-        "beta.kubernetes.io/fluentd-ds-ready",
-        "kops.k8s.io/instancegroup",
-    }
+    {HOSTNAME, ZONE, REGION, BETA_ZONE, BETA_REGION, "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
 )
 _BY_CLOUD: Mapping[str, frozenset[str]] = {
     "aws": frozenset(

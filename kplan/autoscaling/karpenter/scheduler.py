@@ -20,15 +20,7 @@ from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import NODES, ONE, Amounts, total_of
-from kplan.autoscaling.karpenter.claims import (
-    Basis,
-    DaemonGroup,
-    ExistingNodes,
-    Fit,
-    NewClaim,
-    Pass,
-    Reservations,
-)
+from kplan.autoscaling.karpenter.claims import Basis, DaemonGroup, ExistingNodes, Fit, NewClaim, Pass, Reservations
 from kplan.autoscaling.karpenter.cluster import StateNode, Template
 from kplan.autoscaling.karpenter.devices import Devices
 from kplan.autoscaling.karpenter.options import Options, Release
