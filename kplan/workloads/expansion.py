@@ -94,30 +94,20 @@ def generated_claims(pod: Pod, snapshot: Snapshot) -> tuple[Pod, list[msgspec.St
             )
             claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
             objects.append(with_default_class(claim, snapshot.storage_classes))
-    pod, claims = _device_claims(pod, owner, snapshot)
-    return pod, [*objects, *claims]
-
-
-def _device_claims(pod: Pod, owner: OwnerReference, snapshot: Snapshot) -> tuple[Pod, list[ResourceClaim]]:
-    templates = {
-        (template.metadata.namespace, template.metadata.name): template
-        for template in snapshot.resource_claim_templates
-    }
+    known = {(one.metadata.namespace, one.metadata.name): one.spec for one in snapshot.resource_claim_templates}
     statuses = {status.name: status for status in pod.status.resource_claim_statuses}
-    claims: list[ResourceClaim] = []
     for entry in pod.spec.resource_claims:
-        template = templates.get((pod.metadata.namespace, entry.resource_claim_template_name or ""))
-        if template is None or entry.name in statuses:
-            continue
-        name = f"{pod.metadata.name}-{entry.name}"
-        metadata = replace(
-            template.spec.metadata, name=name, namespace=pod.metadata.namespace, uid=name, owner_references=(owner,)
-        )
-        claims.append(ResourceClaim(metadata=metadata, spec=template.spec.spec))
-        statuses[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
-    if not claims:
-        return pod, []
-    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses.values()))), claims
+        spec = known.get((pod.metadata.namespace, entry.resource_claim_template_name or ""))
+        if spec is not None and entry.name not in statuses:
+            name = f"{pod.metadata.name}-{entry.name}"
+            metadata = replace(
+                spec.metadata, name=name, namespace=pod.metadata.namespace, uid=name, owner_references=(owner,)
+            )
+            objects.append(ResourceClaim(metadata=metadata, spec=spec.spec))
+            statuses[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=name)
+    if pod.spec.resource_claims:
+        pod = replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses.values())))
+    return pod, objects
 
 
 _EXISTS = "Exists"
