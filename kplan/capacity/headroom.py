@@ -236,9 +236,7 @@ def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | In
         origin = Origin(base.snapshot.source, kind=ref.kind, name=ref.name)
         for index in range(number if replicas else 0):
             pod = _numbered(replicas[index % len(replicas)], index, number)
-            refused = template.refused
-            if not refused and ref.namespace in with_quota:
-                refused = maker.make_bare(pod)[1]
+            refused = template.refused or (maker.make_bare(pod)[1] if ref.namespace in with_quota else "")
             pods.append(IncomingPod(pod, origin, refused) if refused else pod)
     return base, pods
 

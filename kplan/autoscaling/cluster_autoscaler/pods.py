@@ -129,9 +129,7 @@ def without_tpus(pod: Pod) -> Pod:
 def likeness(pod: Pod) -> tuple[str, bytes] | None:
     """Return a key that pods of one controller share if they have equal labels and specs; None without controller."""
     owner = controller_of(pod.metadata)
-    if owner is None:
-        return None
-    return owner.uid, _encoder.encode((pod.metadata.labels, pod.spec))
+    return None if owner is None else (owner.uid, _encoder.encode((pod.metadata.labels, pod.spec)))
 
 
 class Infos:

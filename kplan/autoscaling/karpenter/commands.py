@@ -55,9 +55,8 @@ class Command(msgspec.Struct, frozen=True):
         for node in self.replacements:
             if node.types:
                 columns, first = node.template.columns, node.types[0]
-                offerings = columns.offerings_of(first, available=False)
-                if self.saves_by_requirements:
-                    offerings = columns.offerings_of(first, node.requirements)
+                wanted = node.requirements if self.saves_by_requirements else None
+                offerings = columns.offerings_of(first, wanted, available=wanted is not None)
                 price -= min((columns.offerings[number].price for number in offerings), default=0.0)
         return price
 

@@ -267,9 +267,7 @@ class Scheduler:
             if isinstance(fit, Fit):
                 claim.take(entrant, fit)
                 return None
-        if not self._templates:
-            return (PoolRefusal("", Plain.NO_TEMPLATE),)
-        return self._open(entrant)
+        return self._open(entrant) if self._templates else (PoolRefusal("", Plain.NO_TEMPLATE),)
 
     def _why_unclaimed(self, entrant: Entrant) -> Plain | ClaimMissing | None:
         if self._options.ignore_dra_requests:
