@@ -256,8 +256,8 @@ def groups(file: FileArgument = "", *, output: RoleFormat = _ROLE_FORMAT, cluste
     from kplan.autoscaling.cluster_autoscaler.setup import found_list
 
     check_template(output)
-    known = found_list(cluster.open(file))
-    warn_of(known.warnings, quiet=cluster.quiet)
-    if not cluster.quiet and not known.content["nodeGroups"]:
+    content, warnings = found_list(cluster.open(file))
+    warn_of(warnings, quiet=cluster.quiet)
+    if not cluster.quiet and not content["nodeGroups"]:
         say("no node groups were found; write a list by hand: nodeGroups: [{name: …, minSize: 0, maxSize: 10}]")
-    write_out(as_data(known.content, output))
+    write_out(as_data(content, output))

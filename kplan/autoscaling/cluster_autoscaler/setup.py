@@ -266,21 +266,13 @@ def _checked(prices: Mapping[str, Any]) -> Mapping[str, Any]:
     return prices
 
 
-class FoundList(msgspec.Struct, frozen=True):
-    """The groups of a cluster, as a file holds them."""
-
-    content: dict[str, Any]  #: nodeGroups, and options if there are any
-    source: str  #: where they were found
-    warnings: tuple[InputWarning, ...]
-
-
-def found_list(snapshot: Snapshot) -> FoundList:
-    """Return the groups that are found in a cluster, and the flags of its cluster-autoscaler."""
+def found_list(snapshot: Snapshot) -> tuple[dict[str, Any], tuple[InputWarning, ...]]:
+    """Return the groups of a cluster and the flags of its cluster-autoscaler, as a file holds them, and warnings."""
     setup = setup_of(ClusterAutoscaler(), snapshot)
     content: dict[str, Any] = {"nodeGroups": [dict(_fields(group)) for group in setup.groups]}
     if setup.flags:
         content["options"] = dict(setup.flags)
-    return FoundList(content, setup.source, setup.warnings)
+    return content, setup.warnings
 
 
 def _fields(group: NodeGroup) -> Iterator[tuple[str, Any]]:
