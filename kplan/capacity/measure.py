@@ -50,7 +50,7 @@ from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import ParameterError, UsageError
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.framework.listers import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
@@ -102,14 +102,12 @@ class Capacity(Answer):
     def per_zone(self) -> dict[str, ZoneFit]:
         """Return zone -> number of replicas and of nodes that have any; nodes without a zone are under ``""``."""
         zones = self.session.cluster.nodes.label(ZONE)
-        replicas: Counter[str] = Counter()
-        rows: dict[str, set[int]] = {}
-        for (_, row), number in self.fit.placed.items():
-            code = int(zones.codes[row])
-            zone = zones.values[code] if code >= 0 else ""
-            replicas[zone] += number
-            rows.setdefault(zone, set()).add(row)
-        return {zone: ZoneFit(replicas=replicas[zone], nodes=len(rows[zone])) for zone in sorted(replicas)}
+        placed = ((int(zones.codes[row]), row, number) for (_, row), number in self.fit.placed.items())
+        by_zone = grouped((zones.values[code] if code >= 0 else "", (row, number)) for code, row, number in placed)
+        return {
+            zone: ZoneFit(replicas=sum(number for _, number in own), nodes=len({row for row, _ in own}))
+            for zone, own in sorted(by_zone.items())
+        }
 
     @cached_property
     def context(self) -> Context:

@@ -26,7 +26,7 @@ from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
 from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
-from kplan.facts import InputWarning
+from kplan.facts import InputWarning, grouped
 from kplan.snapshot.model import Snapshot
 
 CONFIG_MAP = "cluster-autoscaler-status"
@@ -287,13 +287,9 @@ def _nodes_by_owner(snapshot: Snapshot) -> Mapping[tuple[str, str, str], list[st
     by_node = {
         machine.status.node_ref.name: machine for machine in snapshot.machines if machine.status.node_ref is not None
     }
-    nodes: dict[tuple[str, str, str], list[str]] = {}
-    for node in snapshot.nodes:
-        annotated = node.metadata.annotations.machine
-        machine = by_name.get(annotated) or by_node.get(node.metadata.name)
-        for owner in _owners(machine, sets) if machine is not None else ():
-            nodes.setdefault(owner, []).append(node.metadata.name)
-    return nodes
+    named = ((node.metadata.name, node.metadata.annotations.machine) for node in snapshot.nodes)
+    machines = ((name, by_name.get(annotated) or by_node.get(name)) for name, annotated in named)
+    return grouped((owner, name) for name, one in machines if one is not None for owner in _owners(one, sets))
 
 
 def _owners(machine: Machine, sets: Mapping[tuple[str, str], MachineSet]) -> Iterator[tuple[str, str, str]]:

@@ -104,7 +104,6 @@ class LoopResult(msgspec.Struct):
     templates: dict[str, Template] = {}
 
 
-_DIGITS = 12
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -241,7 +240,7 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
 
 
 def _rounded(share: float) -> float:
-    rounded = float(f"{share:.{_DIGITS}g}")
+    rounded = float(f"{share:.12g}")
     return int(rounded) if rounded.is_integer() else rounded
 
 

@@ -256,8 +256,6 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
     return "", ""
 
 
-_HOUR = 3600 * 10**6
-
 CONSOLIDATABLE = "Consolidatable"
 DRIFTED = "Drifted"
 
@@ -318,7 +316,7 @@ def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     labels = known.of_labels(claim.metadata.labels)
     if known.misfits(labels, pool_requirements(pool, known), allows_well_known=False):
         return "RequirementsDrifted"
-    if prepared.now - to_micros(claim.metadata.creation_timestamp or EPOCH) <= _HOUR:
+    if prepared.now - to_micros(claim.metadata.creation_timestamp or EPOCH) <= 3600 * 10**6:
         return ""
     columns, own = prepared.columns[pool.metadata.name], claim.metadata.labels
     index = columns.numbers.get(own.get(INSTANCE_TYPE))

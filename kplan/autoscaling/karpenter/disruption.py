@@ -114,16 +114,13 @@ class MethodResult(msgspec.Struct, frozen=True):
     events: Events
 
 
-Compute = Callable[[Question, dict[str, int], list[Candidate]], list[Command]]
-
-
 class Method(msgspec.Struct, frozen=True):
     """A way of disrupting nodes."""
 
     name: str
     reason: str
     concerns: Filter
-    compute: Compute
+    compute: Callable[[Question, dict[str, int], list[Candidate]], list[Command]]
     is_eventual: bool = False
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> MethodResult:
