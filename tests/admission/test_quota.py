@@ -202,3 +202,17 @@ def test_claims_that_stand_are_measured_within_the_scope() -> None:
     quotas.charge(convert(_claim("d", "silver"), PersistentVolumeClaim))
     with pytest.raises(Rejection, match="used: count/persistentvolumeclaims=1"):
         quotas.charge(convert(_claim("d", "gold"), PersistentVolumeClaim))
+
+
+def test_a_quota_without_status_measures_pods_and_objects_of_other_kinds_once_each() -> None:
+    hard = {"pods": "1", "count/deployments.apps": "1"}
+    quota = head("ResourceQuota", name="q", namespace="a") | {"spec": {"hard": hard}}
+    there = [
+        head("Pod", name="p", namespace="a") | {"spec": {"containers": [{"name": "c", "image": "x"}]}},
+        *(head("Deployment", name="d", namespace=namespace) | {"spec": {"selector": {}}} for namespace in "ab"),
+    ]
+    quotas = QuotaLedger(load_snapshot([quota, *there]))
+    new = convert(there[0], Pod)
+    assert refusal(quotas, new) == "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    with pytest.raises(Rejection, match=r"used: count/deployments\.apps=1, limited"):
+        quotas.charge_object("a", "apps", "deployments")

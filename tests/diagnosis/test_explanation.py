@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from kplan.diagnosis.explanation import Shown, closest_rows, explain
+from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.diagnosis import FilterOutcome
+from kplan.framework.diagnosis import FilterOutcome, absent_status
 from tests.scenarios import planner, scenarios
 
 AREAS = ("resources", "taints", "nodeaffinity", "spread", "podaffinity", "nominated", "mixed")
@@ -75,3 +76,10 @@ def test_what_counts_all_nodes_does_so_however_few_are_shown() -> None:
         assert [(count.reason, count.nodes) for count in part.rejection_summary] == [
             (count.reason, count.nodes) for count in whole.rejection_summary
         ]
+
+
+def test_nodes_that_pre_filter_left_out_follow_under_a_reason_of_their_own() -> None:
+    rejected = [("P", Verdicts.where(np.asarray([True]), Reason("one", Code.UNSCHEDULABLE)))]
+    left_out = absent_status(frozenset({"A"}))
+    outcome = FilterOutcome(4, np.zeros(4, np.bool_), rows=np.asarray([2]), verdicts=rejected, absent=left_out)
+    assert closest_rows(outcome, 2) == {("P", "one"): [2], ("", left_out.texts[0]): [0, 1]}

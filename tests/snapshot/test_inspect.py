@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from kplan.snapshot import load_snapshot
-from kplan.snapshot.inspect import check_snapshot, overview_of_pods
+from kplan.snapshot.inspect import check_snapshot, overview_of_nodes, overview_of_pods
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
@@ -143,3 +143,13 @@ def test_pods_are_counted_once_each() -> None:
     assert (overview.nominated, overview.pending, overview.terminated) == (1, 1, 1)
     assert overview.total == 6
     assert overview.schedulers == {"default-scheduler": 6}
+
+
+def test_nodes_are_counted_by_what_they_are() -> None:
+    leading = node("n2", labels={"node-role.kubernetes.io/control-plane": ""}, spec={"unschedulable": True})
+    worn = node(
+        "n3", spec={"taints": [{"key": "a", "effect": "NoExecute"}, {"key": "b", "effect": "PreferNoSchedule"}]}
+    )
+    late = node("n4", status={"conditions": [{"type": "Ready", "status": "Unknown"}]})
+    nodes = overview_of_nodes(load_snapshot([node(), leading, worn, late]))
+    assert (nodes.total, nodes.ready, nodes.unschedulable, nodes.tainted, nodes.control_plane) == (4, 3, 1, 1, 1)

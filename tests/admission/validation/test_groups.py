@@ -56,6 +56,13 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
                 'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
             ],
         ),
+        (
+            "LimitRange", "v1",
+            {"spec": {"limits": [{"type": "Container", "min": {"cpu": "1"}, "max": {"cpu": "2"},
+                                  "maxLimitRequestRatio": {"cpu": "3"}}]}},
+            [('spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "3":'
+              " ratio 3 is greater than max/min = 2.000000")],
+        ),
         ("RuntimeClass", "node.k8s.io/v1", {"handler": "runsc", "overhead": {"podFixed": {"cpu": "1"}}}, []),
         ("RuntimeClass", "node.k8s.io/v1", {}, ["handler: Required value"]),
         (

@@ -157,3 +157,11 @@ def test_other_answers_of_aws_are_refused(content: object, message: str, tmp_pat
     with pytest.raises(kplan.InputError) as refused:
         convert_ec2([file])
     assert message in str(refused.value)
+
+
+def test_without_any_price_the_size_of_the_machine_stands_in(tmp_path: Path) -> None:
+    odd = (HERE / "instance-types.json").read_text().replace('"SizeInMiB": 8192', '"SizeInMiB": 8199')
+    (tmp_path / "types.json").write_text(odd)
+    catalogue = convert_ec2([tmp_path / "types.json"])
+    assert 5.001 in prices(entry(catalogue, "c7g.xlarge")).values()
+    assert "some prices are unknown: the size of the machine is written, which is no price" in catalogue.guesses
