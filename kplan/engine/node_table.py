@@ -225,9 +225,6 @@ def zone_key(labels: Mapping[str, str]) -> str:
     return "" if not zone and not region else f"{region}:\x00:{zone}"
 
 
-_NO_ROWS: RowArray = np.zeros(0, np.intp)
-
-
 class ImageIndex:
     """Images by the names under which nodes list them.
 
@@ -241,11 +238,8 @@ class ImageIndex:
         for row, node in enumerate(nodes.nodes):
             for image in node.status.images:
                 for name in image.names:
-                    rows = self._rows.get(name)
-                    if rows is None:
-                        rows = self._rows[name] = {}
-                        self._sizes[name] = image.size_bytes
-                    rows[row] = None
+                    self._sizes.setdefault(name, image.size_bytes)
+                    self._rows.setdefault(name, {})[row] = None
 
     @staticmethod
     def of(nodes: NodeTable) -> ImageIndex:
@@ -255,5 +249,5 @@ class ImageIndex:
         return self._sizes[name]
 
     def rows(self, name: str) -> RowArray:
-        rows = self._rows.get(name)
-        return _NO_ROWS if rows is None else np.fromiter(rows, np.intp, len(rows))
+        rows = self._rows.get(name, {})
+        return np.fromiter(rows, np.intp, len(rows))

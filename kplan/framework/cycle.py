@@ -27,9 +27,6 @@ EXTENDER_SCALE = 10  #: extenders score 0 to 10, the scheduler 0 to 100
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
 
-_NO_ROWS: RowArray = np.zeros(0, np.intp)
-_NO_ROWS.setflags(write=False)
-
 
 class CycleResult(msgspec.Struct, eq=False):
     """A decision with all that led to it.
@@ -41,7 +38,8 @@ class CycleResult(msgspec.Struct, eq=False):
     outcome: Outcome
     message: str = ""
     row: int | None = None  #: the chosen node row, or None
-    ties: RowArray = msgspec.field(default_factory=lambda: _NO_ROWS)  #: node rows with the best total score, ascending
+    #: node rows with the best total score, ascending
+    ties: RowArray = msgspec.field(default_factory=lambda: np.zeros(0, np.intp))
     filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
     post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run

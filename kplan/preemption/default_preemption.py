@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 import numpy as np
@@ -33,8 +33,6 @@ from kplan.rules.pod_info import PodInfo
 if TYPE_CHECKING:  # loaded when a pod fits nowhere
     from kplan.preemption.dry_run import Budgets, DryRun
     from kplan.preemption.result import Candidates, PreemptionResult
-
-NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 
 
 class Unit(msgspec.Struct):
@@ -83,7 +81,7 @@ def victims_of_group(
     """
     units = [unit for unit in units_of(cluster, groups) if unit.priority < priority]
     if not units:
-        return fwk.Status.unresolvable(NO_VICTIMS), fwk.GroupVictims()
+        return fwk.Status.unresolvable("No preemption victims found for incoming preemptor"), fwk.GroupVictims()
     row_of = {pod: cluster.node_of[pod] for unit in units for pod in unit.pods}
     order = {row: cluster.pods_on[row].copy() for row in row_of.values()}
     _leave(cluster, row_of)
@@ -131,7 +129,6 @@ _INELIGIBLE: Mapping[Ineligible, str] = {
     "group-has-constraints": "not eligible due to placement-based pod group scheduling limitation",
     "group-preempts-as-a-whole": "not eligible due to workload aware preemption enabled",
 }
-MESSAGE_NO_CANDIDATE = "no candidate node for preemption"
 
 
 class DefaultPreemption:
@@ -205,7 +202,7 @@ class DefaultPreemption:
             return replace(blank, message=message, why_not="no-node-helps", dry_run=run)
         candidates = self._ask_extenders(cycle, run, candidates)
         if len(candidates) == 0:
-            message = f"preemption: {MESSAGE_NO_CANDIDATE}"
+            message = "preemption: no candidate node for preemption"
             return replace(blank, message=message, why_not="extenders-refuse", dry_run=run)
         choice = choose(candidates, self._handle.random)
         cleared = self._cleared(cycle, choice.row, candidates.victims(choice.chosen))

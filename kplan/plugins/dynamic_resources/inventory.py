@@ -73,8 +73,8 @@ class DeviceInfo:
         self.slice = slice_
         #: position among all devices of the inventory, the key of everything that is cached per device
         self.index = index
-        self.id = DeviceId(slice_.driver, slice_.pool_id.pool, device.name)
-        self.driver = slice_.driver
+        self.id = DeviceId(slice_.pool_id.driver, slice_.pool_id.pool, device.name)
+        self.driver = slice_.pool_id.driver
         self.allows_multiple = bool(device.allow_multiple_allocations)
         self.capacity: Mapping[str, dra.DeviceCapacity] = device.capacity  #: name -> capacity as published
         #: whether requests for some capacity are rounded or limited
@@ -159,7 +159,6 @@ class SliceInfo:
         self.slice = published
         self.lists = lists
         self.name = published.metadata.name
-        self.driver = spec.driver
         self.pool_id = PoolId(spec.driver, spec.pool.name)
         self.generation = spec.pool.generation
         self.node_name = spec.node_name or ""
