@@ -45,24 +45,18 @@ class OtherQuestions:
         "--delete-emptydir-data", "With --shrink: also evict pods with emptyDir volumes.", panel=MORE
     )
 
-    @property
-    def option(self) -> str:
-        """The option of the question; empty for the plain count."""
-        chosen = [f"--{name}" for name in _INCOMPATIBLE if getattr(self, name)]
-        if len(chosen) > 1:
-            raise UsageError(f"{chosen[0]} and {chosen[1]} are two questions", hint="ask them one at a time")
-        return chosen[0] if chosen else ""
-
     def refuse(self, arguments: Mapping[str, bool]) -> None:
-        """Raise UsageError for options that the question does not use."""
-        option = self.option
+        """Raise UsageError for two questions, and for options that the question does not use."""
+        chosen = [name for name in _INCOMPATIBLE if getattr(self, name)]
+        if len(chosen) > 1:
+            raise UsageError(f"--{chosen[0]} and --{chosen[1]} are two questions", hint="ask them one at a time")
         for name, of in _PARTS.items():
             if getattr(self, name) and not getattr(self, of):
                 hint = f"add --{of}, or leave it out"
                 raise UsageError(f"--{name.replace('_', '-')} is for --{of}", hint=hint)
         for name, is_set in arguments.items():
-            if option and is_set and name in _INCOMPATIBLE[option.removeprefix("--")]:
-                raise UsageError(f"{name} does not go with {option}", hint="leave one of them out")
+            if is_set and chosen and name in _INCOMPATIBLE[chosen[0]]:
+                raise UsageError(f"{name} does not go with --{chosen[0]}", hint="leave one of them out")
 
     def question(self, replicas: int | None, settings: Fields) -> Capacity | Shapes | Headroom | Shrink:
         """Return the question; raises ParameterError for options that do not go together."""

@@ -221,13 +221,9 @@ def _error(response: Response, path: str, attempts: int) -> ApiError:
     if code == 410:
         return ExpiredListError(message, continue_token=status.metadata.continue_token)
     if attempts:
-        message, hint = f"{message} ({code}, asked {attempts} times)", _UNWELL_HINT
-    else:
-        message, hint = f"{message} ({code})", NO_SERVER_HINT
-    return ApiError(f"{path}: {message}", status=code, hint=hint)
-
-
-_UNWELL_HINT = "the API server is overloaded or unwell; try again later"
+        hint = "the API server is overloaded or unwell; try again later"
+        return ApiError(f"{path}: {message} ({code}, asked {attempts} times)", status=code, hint=hint)
+    return ApiError(f"{path}: {message} ({code})", status=code, hint=NO_SERVER_HINT)
 
 
 def _read_status(response: Response) -> _Status:

@@ -39,10 +39,16 @@ _SEVERAL = "may not have more than one field specified at a time"
 def field_selector(*fields: str) -> Check:
     def errors_of(source: Object, path: str) -> Errors:
         version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
-        subscripted = re.fullmatch(_SUBSCRIPT, label)
+        subscripted, problem = re.fullmatch(_SUBSCRIPT, label), ""
+        if version != "v1":
+            problem = f"unsupported pod version: {version}"
+        elif subscripted and subscripted[1] not in _SUBSCRIPTED:
+            problem = f"field label does not support subscript: {label}"
+        elif not subscripted and label not in _CONVERTIBLE:
+            problem = f"field label not supported: {label}"
         if not version or not label:
             yield required(f"{path}.{'fieldPath' if version else 'apiVersion'}")
-        elif problem := _conversion_problem(version, label, subscripted[1] if subscripted else None):
+        elif problem:
             yield invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")
         elif subscripted:
             yield from check.KEY(subscripted[2].lower() if subscripted[1] == _SUBSCRIPTED[0] else subscripted[2], path)
@@ -50,14 +56,6 @@ def field_selector(*fields: str) -> Check:
             yield not_supported(f"{path}.fieldPath", label, fields)
 
     return errors_of
-
-
-def _conversion_problem(version: str, label: str, subscripted: str | None) -> str:
-    if version != "v1":
-        return f"unsupported pod version: {version}"
-    if subscripted is not None:
-        return "" if subscripted in _SUBSCRIPTED else f"field label does not support subscript: {label}"
-    return "" if label in _CONVERTIBLE else f"field label not supported: {label}"
 
 
 def resource_selector_errors(source: Object, path: str, *, in_volume: bool = True) -> Errors:

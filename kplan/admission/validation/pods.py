@@ -217,10 +217,6 @@ def _dns_config_errors(spec: Object, path: str) -> Errors:
         yield required(at, "must provide `dnsConfig` when `dnsPolicy` is None")
 
 
-def _search_errors(search: str, path: str) -> Errors:
-    return _domain("a" if search == "." else search.removesuffix("."), path)
-
-
 def _at_most(most: int, what: str) -> Check:
     return check.must(lambda listed: len(listed) <= most, f"must not have more than {most} {what}")
 
@@ -237,7 +233,7 @@ _dns_config = check.rules(
             lambda searches: len(" ".join(searches).encode()) <= _MOST_CHARACTERS,
             f"must not have more than {_MOST_CHARACTERS} characters (including spaces) in the search list",
         ),
-        check.in_list(_search_errors),
+        check.in_list(lambda search, path: _domain("a" if search == "." else search.removesuffix("."), path)),
     ),
     check.items("options", lambda option, path: () if option.get("name") else [required(path, "must not be empty")]),
 )
