@@ -137,7 +137,6 @@ _GO = {
     "o": "runtime.RawExtension",
 }
 
-
 _VERSION = r"V\d+(?:(?:alpha|beta)\d+)?"
 
 
@@ -400,7 +399,6 @@ FIELDS: Final[Mapping[str, tuple[GatedField, ...]]] = MappingProxyType(
     }
 )
 
-
 SIDECAR_PORTS: Final[GatedField] = (pod.Container, "ports")
 """Ports of restartable init containers, which schedulers before 1.33.6 ignore; ports of other containers stay."""
 
@@ -465,7 +463,6 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[
 
 
 _SEARCHED = object()
-
 
 NEWEST = 36  #: the newest minor whose gates are known
 

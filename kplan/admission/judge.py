@@ -35,7 +35,6 @@ _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-
 _NAME = rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*"
 _IMAGE = rf"{_NAME}(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@[A-Za-z][\w.+-]*:[0-9a-fA-F]{{32,}})?"
 
-
 _HISTORY: Object = {"revisionHistoryLimit": 10}
 _FILES: Object = {"defaultMode": 0o644}
 _CONTAINER: Object = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
@@ -372,7 +371,6 @@ _CHECKS = {
 
 Of the other kinds only the fields are known, not what they may hold.
 """
-
 
 _IMMUTABLE = "field is immutable"
 _NEVER = "Never"

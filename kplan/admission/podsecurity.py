@@ -297,7 +297,6 @@ RESTRICTED = (
 )
 """The revisions of each check, oldest first."""
 
-
 _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kplan.report.options import Repository
     from kplan.report.view import CaseReport
 
-
 _MOST_ON_PAGE = 200  #: a page explains so many nodes of each kind for a pod, folded where there are many
 
 _OUTLINE_FORMATS = frozenset({"table", "wide", "short", "markdown", "name"})

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kplan.live.options import LiveOptions
     from kplan.snapshot.model import Snapshot
 
-
 SnapshotOption = Annotated[
     str, option("--snapshot -s PATH", "Cluster from a file, a directory or -; or demo, an example.", envvar=SNAPSHOT)
 ]

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.facts import InputWarning
 
-
 _TEXTS = list[str]
 _MOST_SHOWN = 60
 

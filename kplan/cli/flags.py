@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.snapshot.model import Snapshot
 
-
 _MANIFESTS_PANEL = "Manifests"
 DEFAULT_TOP = 5
 _LARGEST = 2**31
@@ -254,7 +253,6 @@ def _parameter(name: str, hint: Any, default: Any) -> inspect.Parameter:
 
 Fields = dict[str, Any]
 """Fields of a question that options set, by name: a command takes them as ``Annotated[Fields, Drain]``."""
-
 
 SPELLED: dict[str, str] = {}  #: field -> its option, where that has another name
 

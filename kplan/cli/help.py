@@ -22,7 +22,6 @@ from kplan.errors import UsageError
 
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
-
 OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 _GOES_ON = " \\"
@@ -43,7 +42,6 @@ _GAP = 4  #: blanks before and behind the names of options
 _HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this message and exit.")]
 _LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Autoscaler", "Many questions", "Output", "Messages")
 """Groups of shared options, in their order in the whole help."""
-
 
 _Record = tuple[str, str]
 _Groups = dict[str, list[_Record]]

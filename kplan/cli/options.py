@@ -10,7 +10,6 @@ import typer
 SNAPSHOT = "KPLAN_SNAPSHOT"  #: the variable of the environment that names the cluster
 DECLARED = "declared"  #: where the metadata of a field has its option or argument
 
-
 T = TypeVar("T")
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _DATA = ("json", "yaml")
 _FORMATS_OF_SEVERAL = frozenset({"table", "wide", "short", "markdown", "name", *_DATA})
 
-
 EXAMPLES = """
 kplan ask question.yaml  # the question that a file holds
 kplan ask questions.yaml -o json  # several questions, as a list

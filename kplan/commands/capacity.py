@@ -89,7 +89,6 @@ _INCOMPATIBLE: Mapping[str, tuple[str, ...]] = {
 }
 """Question -> options that it does not use."""
 
-
 EXAMPLES = """
 kplan capacity web.yaml --replicas 50  # whether 50 fit, and which nodes to add
 kplan capacity --headroom  # how many more replicas of each workload fit

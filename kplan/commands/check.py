@@ -12,7 +12,6 @@ from kplan.questions.check import Checks, read_checks
 
 _CONDITIONS = ("check", "none")
 
-
 EXAMPLES = """
 kplan check  # the standard checks
 kplan check checks.yaml --report junit=checks.xml  # your own, for a pipeline

@@ -13,7 +13,6 @@ from kplan.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-
 EXAMPLES = """
 kplan explain ml/llm-eval  # why a pod is pending
 kplan explain batch/report-daily-knqdn --explain  # why a running one is where it is, on every node

@@ -23,13 +23,11 @@ from kplan.errors import KplanError
 if TYPE_CHECKING:
     from kplan.snapshot.model import Snapshot
 
-
 #: Contexts that are offered; a kubeconfig allows any name. To no shell is one of these characters special.
 _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 
 #: What the value of a label may be: to no shell is one of these characters special.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-
 
 NameKind = StrEnum(
     "NameKind",
@@ -44,7 +42,6 @@ NameKind = StrEnum(
     },
 )
 """Kinds of names for completion."""
-
 
 #: Words before the last one in a name: the namespace, and before it the kind.
 _WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}

@@ -19,7 +19,6 @@ _NO_AUTOSCALER = (
     "name node groups with --node-groups FILE (kplan snapshot groups prints one), or choose an --autoscaler"
 )
 
-
 EXAMPLES = """
 kplan nodes --node-groups groups.yaml  # what the autoscaler adds, removes and keeps
 kplan nodes web.yaml --node-groups groups.yaml --fail-on new-nodes  # exit code 1 if these pods need new nodes

@@ -36,7 +36,6 @@ _NAME = "requested"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FOLLOWING = "following what the manifests change"
 
-
 EXAMPLES = """
 kplan place web.yaml  # where the pods of a manifest would go
 kplan place --requests cpu=2,memory=4Gi --replicas 16  # whether so many fit, without a manifest

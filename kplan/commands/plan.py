@@ -20,7 +20,6 @@ from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 EXAMPLES = """
 kplan plan  # all pending pods
 kplan plan web.yaml --save plan.json  # also those of a manifest; save the report

@@ -77,7 +77,6 @@ RESOURCES: tuple[Resource, ...] = tuple(
     for kind in sorted(KINDS, key=lambda kind: _FIRST.index(kind.resource) if kind.resource in _FIRST else len(_FIRST))
 )
 
-
 VERBS = ("get", "list")  #: the verbs that GET requests need; a test checks that the transport sends no others
 
 

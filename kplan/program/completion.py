@@ -480,9 +480,7 @@ def _value(names: Sequence[str], before: Sequence[str]) -> str:
 
 Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})  #: shells with a completion script
 
-
 _FILES = {Shell.BASH: "kplan.bash", Shell.ZSH: "_kplan", Shell.FISH: "kplan.fish"}
-
 
 EXAMPLES = """
 kplan completion bash  # for one shell: source <(kplan completion bash)

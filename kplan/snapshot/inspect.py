@@ -105,7 +105,6 @@ def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
 _Reference = tuple[str, str, str]
 """Kind, namespace and name of an object to which another one refers; an empty name refers to none."""
 
-
 #: Kind -> the consequence of a reference to an object that does not exist.
 _CONSEQUENCES = {
     "Namespace": "namespace selectors do not see it",

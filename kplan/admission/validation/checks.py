@@ -508,7 +508,6 @@ _finalizer = must(
     "name is neither a standard finalizer name nor is it fully qualified",
 )
 
-
 _COMMON = (
     field("labels", label_errors),
     field("annotations", annotation_errors),

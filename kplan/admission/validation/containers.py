@@ -109,7 +109,6 @@ def _source_errors(variable: Object, path: str) -> Errors:
 
 env_errors = check.in_list(check.needed("name", check.ENV_NAME), _source_errors)
 
-
 _source_name = check.needed("name", check.formed(lambda name: check.dns_subdomain(as_prefix(name))))
 _whole_source = check.rules(check.filled("prefix", check.ENV_NAME), check.field("configMapRef secretRef", _source_name))
 

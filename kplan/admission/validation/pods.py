@@ -222,8 +222,6 @@ def _at_most(most: int, what: str) -> Check:
 
 
 _domain = check.formed(check.subdomain_with_underscore)
-
-
 _dns_config = check.rules(
     check.field("nameservers", _at_most(_MOST_SERVERS, "nameservers"), check.in_list(check.ip_errors)),
     check.field(
@@ -293,9 +291,7 @@ _CHECKS = check.rules(
 )
 """Checks of a pod spec in upstream's order, which is that of the errors."""
 
-
 _UNMATCHED = "`selector` does not match template `labels`"
-
 
 FIRST_WITH_RECREATE = 37
 """The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""

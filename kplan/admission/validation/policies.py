@@ -121,7 +121,6 @@ runtime_class_errors = check.rules(
     ),
 )
 
-
 _NAMES = ("cpu", "memory", "ephemeral-storage")
 _POD_COMPUTE = frozenset({*_NAMES, *(f"{side}.{name}" for side in ("requests", "limits") for name in _NAMES)})
 _CLAIMS = frozenset({"persistentvolumeclaims", "requests.storage"})
@@ -440,7 +439,6 @@ _CHECKS = {
     "resource": check.rules(_resource, _raw),
     "containerResource": check.rules(_resource, check.needed("container", words="must specify a container"), _raw),
 }
-
 
 _policy = check.rules(
     check.field("type", check.one_of("Percent", "Pods"), absent=""),

@@ -70,7 +70,6 @@ claim_errors = check.rules(
 )
 """The check of a PersistentVolumeClaim."""
 
-
 _LEAST_EXPIRATION, _MOST_EXPIRATION = 600, 1 << 32
 _path = check.field("path", check.unreserved, absent="")
 _mode = check.field("mode", check.file_mode)
