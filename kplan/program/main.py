@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import typer.main
@@ -26,19 +26,18 @@ class Entry(NamedTuple):
     short_help: str  #: its line in the program's help; empty for a hidden command
 
 
-def command(name: str, home: str, short_help: str = "") -> Entry:
-    """Return the entry of the command that ``module:function`` is; without a short help it is hidden.
+def command(name: str, short_help: str = "", home: str = "kplan.commands") -> Entry:
+    """Return the entry of the command that a module in `home` is, by its name; without a short help it is hidden.
 
     `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and its purpose.
     """
 
     def load() -> Any:
-        module, _, function = home.partition(":")
-        place = import_module(module)
-        examples = getattr(place, "EXAMPLES", None)
+        module = import_module(f"{home}.{name}")
+        examples = getattr(module, "EXAMPLES", None)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=not short_help)(
-            getattr(place, function)
+            getattr(module, name)
         )
         return typer.main.get_command(alone)
 
@@ -50,14 +49,24 @@ def group(module: str, short_help: str) -> Entry:
     return Entry(lambda: typer.main.get_command(import_module(module).app), short_help)
 
 
-class Program(KplanGroup):
-    """A group whose commands are loaded when they are looked up."""
+_COMMANDS = {home.name: command(home.name, home.short_help) for home in HOMES if home.short_help} | {
+    "ask": command("ask", "Answer questions that are written as documents."),
+    "show": command("show", "Print a saved report of any command in any format."),
+    "snapshot": group("kplan.commands.snapshot", "Save a cluster to a file, show what is in it, or check it."),
+    "config": group("kplan.commands.config", "Show the effective KubeSchedulerConfiguration, or check one."),
+    "mcp": command("mcp", "Serve the questions as tools for agents (MCP)."),
+    "schema": command("schema", "Print the JSON Schema of a document, or list the kinds."),
+    "completion": command("completion", "Print a completion script for bash, zsh or fish.", "kplan.program"),
+    "names": command("names"),
+}
 
-    entries: ClassVar[Mapping[str, Entry]]
+
+class Program(KplanGroup):
+    """All of kplan's commands, each loaded when it is looked up."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _OnDemand(self.entries)  # type: ignore[assignment] # nobody adds commands
+        self.commands = _OnDemand(_COMMANDS)  # type: ignore[assignment] # nobody adds commands
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as Typer calls it
         return list(self.commands)
@@ -71,13 +80,11 @@ class Program(KplanGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
         """Write one line for each command, the commonest first, without loading any."""
-        shown = {name: entry.short_help for name, entry in self.entries.items() if entry.short_help}
-        first = [name for name in _FIRST if name in shown]
+        shown = {name: entry.short_help for name, entry in _COMMANDS.items() if entry.short_help}
         width = max(map(len, shown))
-        for heading, names in (("Commands", first), ("More", [name for name in shown if name not in first])):
-            if names:
-                with formatter.section(heading if first else "Commands"):
-                    formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
+        for heading, names in (("Commands", _FIRST), ("More", [name for name in shown if name not in _FIRST])):
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
 
 
 class _OnDemand(Mapping[str, Any]):
@@ -96,18 +103,9 @@ class _OnDemand(Mapping[str, Any]):
         return len(self._loaders)
 
 
-_COMMANDS: dict[str, Entry] = {}
-
-
-class _Kplan(Program):
-    """All of kplan's commands."""
-
-    entries = _COMMANDS
-
-
 app = typer.Typer(
     name="kplan",
-    cls=_Kplan,
+    cls=Program,
     help="""terraform plan for the Kubernetes scheduler: where pods land, and why. It changes nothing.
     Without --snapshot it reads the cluster of your kubeconfig; --snapshot demo is an example.""",
     epilog="""Exit codes: 0 nothing in --fail-on happened; 1 something in --fail-on happened; 2 no answer. Try:
@@ -136,20 +134,3 @@ def main(
     debug: Annotated[bool, option("--debug", "Show a traceback if something fails.")] = False,
 ) -> None:
     """Options of all commands."""
-
-
-def _add(name: str, home: str, short_help: str) -> None:
-    _COMMANDS[name] = command(name, home, short_help)
-
-
-for _home in HOMES:
-    if _home.short_help:
-        _add(_home.name, f"kplan.commands.{_home.name}:{_home.name}", _home.short_help)
-_add("ask", "kplan.commands.ask:ask", "Answer questions that are written as documents.")
-_add("show", "kplan.commands.show:show", "Print a saved report of any command in any format.")
-_COMMANDS["snapshot"] = group("kplan.commands.snapshot", "Save a cluster to a file, show what is in it, or check it.")
-_COMMANDS["config"] = group("kplan.commands.config", "Show the effective KubeSchedulerConfiguration, or check one.")
-_add("mcp", "kplan.commands.mcp:mcp", "Serve the questions as tools for agents (MCP).")
-_add("schema", "kplan.commands.schema:schema", "Print the JSON Schema of a document, or list the kinds.")
-_add("completion", "kplan.program.completion:completion", "Print a completion script for bash, zsh or fish.")
-_COMMANDS["names"] = command("names", "kplan.commands.names:names")
