@@ -2,11 +2,12 @@
 
 import pytest
 
+from kplan.course.snapshots import has_its_pod
 from kplan.planner.planner import Planner
 from kplan.snapshot import Snapshot
 from tests.course.simulation.test_device_claims import DEVICES, trained
 from tests.objects import node as device_node
-from tests.objects import planner_of, running
+from tests.objects import owned_by, planner_of, running
 from tests.objects import pod as plain_pod
 from tests.planner.test_plan_volumes import claim, node, pod, storage_class, volume
 
@@ -93,3 +94,12 @@ def test_a_pod_that_the_scheduler_never_tried_is_tried() -> None:
     assert [(entry.metadata.name, entry.spec.node_name) for entry in preempting.pods] == [("high", "n0")]
     [condition] = waiting.pod_by_key["default/low-too"].status.conditions
     assert condition.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_claims_of_pods_that_are_gone_go_and_others_stay() -> None:
+    owners = {"of-it": "Pod/first", "of-another": "Pod/gone", "of-a-set": "StatefulSet/db", "of-nobody": ""}
+    claims = [claim(name) for name in owners]
+    for one, owner in zip(claims, owners.values(), strict=True):
+        one["metadata"]["ownerReferences"] = owned_by(owner) if owner else []
+    held = planner_of(*claims).snapshot.persistent_volume_claims
+    assert [one.metadata.name for one in held if has_its_pod(one, {"first"})] == ["of-it", "of-a-set", "of-nobody"]

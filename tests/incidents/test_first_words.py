@@ -40,6 +40,7 @@ BUSY = pod("busy", "large", cpu="7")
 HELD = pod("x", "large", leaving=True)
 HELD["metadata"]["finalizers"] = ["example.com/hold"]
 VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", priority=9, priorityClassName="vip")]
+TOO = pod("vip-too", cpu="6", priority=9, priorityClassName="vip")
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,9 @@ VIP = [head("PriorityClass", name="vip") | {"value": 9}, pod("vip", cpu="3", pri
         pytest.param([LARGE, BUSY, *VIP], Remedy(pods=("default/vip",)),
                      "1 of 1 pod runs: default/vip gets in by evicting default/busy",
                      id="a pod that gets in by itself is told with whom it evicts"),
+        pytest.param([LARGE, BUSY, node("wide", "8"), pod("full", "wide", cpu="7"), *VIP, TOO], Remedy(),
+                     ("2 of 2 pods run: default/vip gets in by evicting default/busy, and 1 more pod by evicting "
+                      "others"), id="of several pods that get in by themselves the first is told"),
         pytest.param([LARGE, BUSY, *VIP], Preempt(pods=("default/vip",)), "default/vip evicts default/busy on large",
                      id="a preemption begins with who evicts whom"),
         pytest.param([SMALL, LARGE, *web("False", **CRASHING), budget("web", minAvailable=1)], Drain(nodes=("large",)),

@@ -29,6 +29,8 @@ from kplan.questions.check import (
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
+from kplan.report.options import ReportOptions
+from kplan.report.registry import render
 from tests import objects
 from tests.cli.commands import invoke, refused, written
 from tests.objects import budget, deployment, head, planner_of, quota, running
@@ -168,6 +170,13 @@ def test_the_questions_of_promises_have_documents_that_match_their_schemas() -> 
     for question in (Surge(), AtMaximum(), AtMaximum(how="together"), Budgets(), PoolRoom(), Checks()):
         document = planner.ask(question).to_dict()
         assert_keeps_to_its_schema(document)
+
+
+@pytest.mark.parametrize(("n", "ends"), [(5, "n4: default/w4"), (6, "and 1 more"), (7, "and 2 more")])
+def test_five_reasons_of_a_broken_promise_are_told_and_the_others_counted(n: int, ends: str) -> None:
+    parts = [(node(f"n{i}"), *workload(f"w{i}", [f"n{i}"]), budget(f"w{i}", maxUnavailable=0)) for i in range(n)]
+    text = render(planner_of(*parts).ask(Checks((standard("node drains"),))), "table", ReportOptions())
+    assert [line for line in text.splitlines() if line.startswith("  - ")][-1].startswith(f"  - {ends}")
 
 
 def test_expectations_bound_what_an_answer_may_say() -> None:

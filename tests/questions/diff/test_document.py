@@ -16,9 +16,10 @@ from kplan.documents.diff import Difference, DiffReport
 from kplan.documents.schemas import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
+from kplan.questions.capacity import Capacity
 from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, diff_report
-from kplan.questions.diff.facts import ComparedAnswer
+from kplan.questions.diff.facts import ComparedAnswer, _both, _of_capacity
 from kplan.questions.place.view import clusters_report
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
@@ -275,6 +276,22 @@ def nodes_of(*, labels: dict[str, str] | None = None, without: Sequence[str] = (
     (pool,) = (obj for obj in yaml.safe_load_all((fixtures / "cluster.yaml").read_text()) if obj["kind"] == "NodePool")
     pool["spec"]["template"]["metadata"] = {"labels": labels or {}}
     return ComparedAnswer("one", planner.changed(with_=[pool] if labels else [], without=without).nodes())
+
+
+def test_so_many_whole_sets_of_a_mix_are_a_fact_of_a_capacity_and_nothing_is_where_none_was_asked_for() -> None:
+    planner, manifests = planner_of(node("n1")), (deployment("a", 1, cpu="1"), deployment("b", 1, cpu="1"))
+    mixed, single = (Capacity(manifests=manifests[:n], mix=(1,) * n).answer(planner) for n in (2, 1))
+    assert [*_of_capacity(mixed)] == [(("default/a, default/b", "sets"), 2)]
+    assert [*_of_capacity(single)] == []
+
+
+def test_a_node_at_the_end_of_two_answers_has_what_the_second_brings_besides() -> None:
+    planner = planner_of(node("n1"))
+    first, second = (
+        planner.plan(pods).report(with_map=True).cluster.nodes[0] for pods in ([pod("x")], [pod("x"), pod("y")])
+    )
+    assert (_both(first, second).arriving, _both(second, first).leaving) == (("default/y",), ("default/y",))
+    assert _both(first, first).arriving == _both(first, first).leaving == ()
 
 
 def test_nodes_that_drift_because_of_a_changed_pool_are_told() -> None:

@@ -115,4 +115,4 @@ def test_a_workload_whose_decision_is_not_held_has_the_schedulers_words_before_w
         why=(cause,),
         message="0/1 nodes are available: 1 Insufficient cpu.",
     )
-    assert _message(row).splitlines()[1:] == [row.message]
+    assert _message(row).splitlines() == ["pending now: 1 of 2 pods, before 0 of 2", row.message]

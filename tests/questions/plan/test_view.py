@@ -87,6 +87,7 @@ def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() ->
     assert "  n0           1   0% -> 75% (3 of 4)" in wide
     assert "  pool a       4" in wide
     assert "pools: label pool" in wide
+    assert "pools: label pool" not in render(report, "markdown", ReportOptions())
 
 
 def test_cases_carry_what_counts() -> None:
