@@ -1,13 +1,16 @@
-"""Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' rounding, and as people read them."""
+"""Quantities such as ``100m``, ``1.5Gi`` and ``2e3``, with Kubernetes' rounding; how people read amounts and lists."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from kplan.api.meta import QuantityLike
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
@@ -252,3 +255,11 @@ def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
     """Return the first few names, joined by commas, and how many more there are: those left out, and `and_more`."""
     left_out = max(len(names) - most, 0) + and_more
     return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second of each pair under the first, both in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

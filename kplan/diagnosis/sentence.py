@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, listing, readable
+from kplan.api.quantity import clause, grouped, listing, readable
 from kplan.changes.remedy_words import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
@@ -31,12 +31,9 @@ def sentence(causes: c.Causes) -> str:
 
 def _unusable(nodes: Sequence[tuple[str, UnusableResource]]) -> list[str]:
     """Write which nodes have what the pod requests, and can give none of it."""
-    groups: dict[UnusableResource, list[str]] = {}
-    for name, devices in nodes:
-        groups.setdefault(devices, []).append(name)
     return [
         f"{listing(names)} {'reports' if len(names) == 1 else 'report'} {devices.text}: look at the device plugin."
-        for devices, names in groups.items()
+        for devices, names in grouped((devices, name) for name, devices in nodes).items()
     ]
 
 

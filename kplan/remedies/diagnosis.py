@@ -7,6 +7,7 @@ from functools import cached_property
 
 import msgspec
 
+from kplan.api.quantity import grouped
 from kplan.changes.remedy import Remedy
 from kplan.cluster.workload_pods import QuestionPods, Replay
 from kplan.documents.placement import Origin
@@ -98,10 +99,7 @@ class Diagnosing:
 
     @cached_property
     def _by_origin(self) -> dict[Origin | None, list[int]]:
-        rows: dict[Origin | None, list[int]] = {}
-        for row, origin in self._pods.origins.items():
-            rows.setdefault(origin, []).append(row)
-        return rows
+        return grouped((origin, row) for row, origin in self._pods.origins.items())
 
 
 def _equal_end(session: Session, result: CycleResult) -> Hashable:

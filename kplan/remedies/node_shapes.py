@@ -12,6 +12,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
+from kplan.api.quantity import grouped
 from kplan.documents import capacity as documents
 from kplan.snapshot.model import Snapshot
 
@@ -40,11 +41,11 @@ class NodeShape(msgspec.Struct, frozen=True):
 
 def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
     """List the shapes of the nodes that accept new pods, the most common first, then by name."""
-    by_shape: dict[bytes, list[Node]] = {}
-    for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):
-        if node.spec.unschedulable or any(taint.key.startswith(_PASSING_TAINTS) for taint in node.spec.taints):
-            continue
-        by_shape.setdefault(_shape(node), []).append(node)
+    by_shape = grouped(
+        (_shape(node), node)
+        for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name)
+        if not (node.spec.unschedulable or any(taint.key.startswith(_PASSING_TAINTS) for taint in node.spec.taints))
+    )
     shapes = [NodeShape(nodes[0], len(nodes)) for nodes in by_shape.values()]
     return sorted(shapes, key=lambda shape: (-shape.count, shape.like.metadata.name))
 

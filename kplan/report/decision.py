@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kplan.api.quantity import clause, count, listing
+from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes.remedy import CorrectName, CorrectSelector
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.facts import grouped

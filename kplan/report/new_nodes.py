@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 from msgspec import UnsetType
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.facts import grouped

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import object_name
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.facts import grouped

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.api.time import seconds
 from kplan.facts import grouped
 from kplan.report.view import Case, CaseReport, Level, Metric, alike, brief_lines

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.change import (
     PodDurations,
     QueueTimeline,

@@ -11,7 +11,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.base import Report, Verdict
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange, grouped

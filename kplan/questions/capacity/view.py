@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.capacity import (
     CapacityReport,
     HeadroomReport,

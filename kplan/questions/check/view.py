@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
 from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line

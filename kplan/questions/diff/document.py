@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.quantity import grouped
 from kplan.course.answers.verdict import counted_warnings
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.change import PodAtRest, WorkloadChange

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
+from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
@@ -49,12 +50,8 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
     """Return groups of nodes by label value, without nodes that lack the label; each node alone if `label` is None."""
     if label is None:
         return {name: [name] for name in nodes}
-    groups: dict[str, list[str]] = {}
-    for name in nodes:
-        value = base.objects.node_by_name[name].metadata.labels.get(label)
-        if value is not None:
-            groups.setdefault(value, []).append(name)
-    return dict(sorted(groups.items()))
+    labels = ((base.objects.node_by_name[name].metadata.labels, name) for name in nodes)
+    return dict(sorted(grouped((own[label], name) for own, name in labels if label in own).items()))
 
 
 def drains_report(

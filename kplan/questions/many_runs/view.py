@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line

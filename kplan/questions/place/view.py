@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import (
     ClusterAnswer,

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
@@ -75,13 +75,14 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
 
 def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
     """Return the pods in groups: new pods of a workload, and others by how they end."""
-    groups: dict[tuple[str, ...], list[PodChange]] = {}
-    for change in changes:
-        fate: tuple[str, ...] = (change.caused_by,)
-        if change.from_node is not None or change.by is not None:
-            fate = (change.caused_by, change.action, str(change.by), change.outcome, change.reason, change.because)
-        groups.setdefault((workload_of(change), *fate), []).append(change)
-    return list(groups.values())
+
+    def kind(change: PodChange) -> tuple[str, ...]:
+        of = (workload_of(change), change.caused_by)
+        if change.from_node is None and change.by is None:
+            return of
+        return (*of, change.action, str(change.by), change.outcome, change.reason, change.because)
+
+    return list(grouped((kind(change), change) for change in changes).values())
 
 
 def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.change import Change
 from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import (
@@ -319,12 +319,16 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
 def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why pods stay pending: once for all that share a reason, and once for the pods of a DaemonSet."""
     in_full = set(attempts_in_full(document.changes))
-    groups: dict[tuple[str, ...], list[PodChange]] = {}
-    for change in document.changes:
-        if change.action is Action.PENDING:
-            end = (change.outcome, change.reason, change.held_back_by or "")
-            key = (workload_of(change), change.outcome) if is_daemon(change) else end
-            groups.setdefault(key, []).append(change)
+    groups = grouped(
+        (
+            (workload_of(change), change.outcome)
+            if is_daemon(change)
+            else (change.outcome, change.reason, change.held_back_by or ""),
+            change,
+        )
+        for change in document.changes
+        if change.action is Action.PENDING
+    )
     for members in groups.values():
         first = members[0]
         if is_daemon(first) and any(member.attempt is not None for member in members):

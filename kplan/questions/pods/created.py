@@ -12,6 +12,7 @@ from kplan.admission.admit import Admission
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
+from kplan.api.quantity import grouped
 from kplan.cluster.field_lines import placed_warnings
 from kplan.cluster.incoming import Admitting, accepted_objects, with_objects, with_uid
 from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
@@ -51,9 +52,7 @@ def stored_pods(
     admitting, objects = accepted_objects(manifests.objects, snapshot, minor)
     combined = with_objects(snapshot, objects)
     warnings = list(manifests.warnings)
-    pods: dict[int, list[ManifestPod]] = {}
-    for pod in manifests.pods:
-        pods.setdefault(id(pod.workload), []).append(pod)
+    pods = grouped((id(pod.workload), pod) for pod in manifests.pods)
     stored: list[StoredPod] = []
     problems: list[Problem] = []
     for workload in manifests.workloads:

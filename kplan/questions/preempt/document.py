@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
@@ -91,12 +92,13 @@ def _with_costs(placement: Placement, document: PodPlacement, *, explain: bool) 
 
 def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpful, ...]:
     """Group the nodes where no eviction helps by reason, those first on which a dry run fails."""
-    groups: dict[tuple[bool, str, str], list[str]] = {}
     rejections: dict[str, Rejection | NotHelped] = {**placement.rejections, **preemption.rejected}
-    for name, rejection in rejections.items():
-        if name not in preemption.candidates:
-            for reason in rejection.reasons:
-                groups.setdefault((name in preemption.rejected, rejection.plugin or "", reason), []).append(name)
+    groups = grouped(
+        ((name in preemption.rejected, rejection.plugin or "", reason), name)
+        for name, rejection in rejections.items()
+        if name not in preemption.candidates
+        for reason in rejection.reasons
+    )
     ordered = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1]), item[0][1:]))
     return tuple(
         NotHelpful(

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, count, listing, readable
+from kplan.api.quantity import clause, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.facts import grouped
 from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim

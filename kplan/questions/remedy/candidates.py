@@ -16,6 +16,7 @@ from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.names import WorkloadRef
+from kplan.api.quantity import grouped
 from kplan.changes import remedy as r
 from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
@@ -32,7 +33,6 @@ from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.listers import Key
 from kplan.health.nodes import coming_nodes
 from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
 from kplan.remedies.node_shapes import NodeShape, node_shapes
@@ -270,11 +270,8 @@ class Candidates:
         """Yield what the pods of a group that waits need together; each set of actions lets the whole group run."""
         simulation = self._simulation
         wanted = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
-        waiting: dict[Key, list[int]] = {}
-        for row, pod in simulation.pods.items():
-            key = None if pod.node else simulation.groups.key_of(row)
-            if key is not None:
-                waiting.setdefault(key, []).append(row)
+        members = ((simulation.groups.key_of(row), row) for row, pod in simulation.pods.items() if not pod.node)
+        waiting = grouped((key, row) for key, row in members if key is not None)
         for key, rows in waiting.items():
             if any(simulation.pods[row].key in wanted for row in rows):
                 for offer in offers_for_group(simulation.session, key, rows, share_of(len(waiting))):

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.names import WorkloadRef
+from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves

@@ -14,6 +14,7 @@ from itertools import zip_longest
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.quantity import grouped
 from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, is_relaxed, kinds_of, new_nodes
 from kplan.changes.values import AddNodes
 from kplan.questions.remedy.candidates import Candidates
@@ -204,9 +205,7 @@ class Search:
 
 def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:
     """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
-    of_kind: dict[Kind, list[Changes]] = {}
-    for group in groups:
-        of_kind.setdefault(kinds_of(group[0])[0], []).append(group)
+    of_kind = grouped((kinds_of(group[0])[0], group) for group in groups)
     for turn in zip_longest(*of_kind.values(), fillvalue=()):
         yield from filter(None, turn)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from kplan.api.quantity import clause, count, listing
+from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
