@@ -209,6 +209,11 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     #: why kube-scheduler never sees it: the API server refuses it, or another scheduler decides; else absent
     undecided: Undecided | UnsetType = UNSET
 
+    @property
+    def eviction(self) -> Preemption | None:
+        """The preemption that makes room for the pod; None where none does."""
+        return self.preemption if self.preemption and self.preemption.nominated_node else None
+
 
 class Unlisted(Document, frozen=True, kw_only=True):
     """Pods that are not listed one by one, being too many: of one workload, with one end."""

@@ -1,11 +1,15 @@
-"""The decision about one pod: the node and why it wins, or why every node is rejected."""
+"""The decision about one pod: the node and why it wins, or why every node is rejected and what would help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import UnsetType
+from msgspec.structs import replace
+
 from kplan.api.quantity import clause, count, grouped, listing
-from kplan.changes.remedy import CorrectName, CorrectSelector
+from kplan.changes import remedy as r
+from kplan.changes.remedy_words import of_members, remedy_words, untried
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.facts import grouped
 from kplan.framework.results import Outcome, Preemption, WhyNot
@@ -14,7 +18,8 @@ from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
-from kplan.report.words import left_out, points, scored_by
+from kplan.report.view import Case
+from kplan.report.words import as_argument, left_out, points, scored_by
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",
@@ -52,36 +57,25 @@ _MOST_REASONS = 3
 _LONGEST_WHY = 240  #: a longer diagnosis stands below the answer, which only counts nodes by reason
 _LONGEST_REASONS = 240
 _MOST_DETAIL_LINES = 2
+_MOST_REMEDIES = 3
 
 
 def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Heading:
     """Return the line that says where a pod goes; with level 0 it is the answer, and says why, too."""
-    if level:
-        return Heading(_decision(name, placement), level, placement.pod.key)
-    why = why_nowhere(placement)
-    spans = (f": {why}",) if why else () if placement.current or placement.new_node else (_how_good(placement),)
-    return Heading((*_decision(name, placement), *spans), level, placement.pod.key)
-
-
-def _how_good(placement: PodPlacement) -> str:
-    """Return how the node of a pod compares with others, to stand behind it."""
-    feasible = placement.feasible_count
-    if placement.node is None or not feasible:
-        return ""
-    if feasible == 1:
-        return ", the only node that can take it"
-    others = [tie for tie in placement.ties if tie != placement.node]
-    if others:
-        return f", as good as {listing(others)}"
-    return f", the best of {feasible} nodes that can take it"
+    spans = _decision(name, placement)
+    if not level and (why := why_nowhere(placement)):
+        spans += (f": {why}",)
+    elif not level and placement.node is not None and not (placement.current or placement.new_node):
+        feasible, others = placement.feasible_count, [tie for tie in placement.ties if tie != placement.node]
+        best = f"as good as {listing(others)}" if others else f"the best of {feasible} nodes that can take it"
+        spans += (f", {'the only node that can take it' if feasible == 1 else best}",) if feasible else ()
+    return Heading(spans, level, placement.pod.key)
 
 
 def why_nowhere(placement: PodPlacement) -> str:
     """Return why a pod has no node, to stand behind a colon; empty where nothing tells."""
-    preemption = placement.preemption
-    if preemption is not None and preemption.nominated_node is not None:
-        names = listing([victim.key for victim in preemption.victims], most=2)
-        return f"{names} on {preemption.nominated_node}"
+    if eviction := placement.eviction:
+        return f"{listing([victim.key for victim in eviction.victims], most=2)} on {eviction.nominated_node}"
     if placement.node is not None or not isinstance(placement.diagnosis, str):
         return ""
     if len(placement.diagnosis) > _LONGEST_WHY and placement.rejection_summary:
@@ -110,7 +104,7 @@ def _short_reasons(placement: PodPlacement) -> str:
         left -= group.nodes
     of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
     first = placement.remedies[0] if placement.remedies else None
-    meant = f" (did you mean {first.change.to}?)" if isinstance(first, CorrectName | CorrectSelector) else ""
+    meant = f" (did you mean {first.change.to}?)" if isinstance(first, r.CorrectName | r.CorrectSelector) else ""
     return f"{of}{', '.join(texts)}{meant}"
 
 
@@ -120,10 +114,7 @@ def outcome_text(placement: PodPlacement) -> str:
         return "waits for its group"
     if placement.undecided:
         return UNDECIDED_WORDS[placement.undecided]
-    preemption = placement.preemption
-    if preemption is not None and preemption.nominated_node:
-        return "fits only by evicting other pods"
-    return OUTCOME_WORDS[placement.outcome]
+    return "fits only by evicting other pods" if placement.eviction else OUTCOME_WORDS[placement.outcome]
 
 
 def of_several(text: str, number: int) -> str:
@@ -138,13 +129,13 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     if placement.current and health:
         style = "good" if health.is_well else "warn" if health.state == "starting" else "bad"
         return (Span(pod_text(health), style),)
-    if placement.node is not None:
-        if placement.new_node:
-            from kplan.report.new_nodes import new_node_text
-
-            return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
+    if placement.node is None:
+        return (f"{name} ", Span(outcome_text(placement), style))
+    if not placement.new_node:
         return (f"{name} -> ", Span(placement.node, style))
-    return (f"{name} ", Span(outcome_text(placement), style))
+    from kplan.report.new_nodes import new_node_text
+
+    return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
 
 
 def decision_blocks(
@@ -163,7 +154,7 @@ def decision_blocks(
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis or ""
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from _diagnosis(placement, options, has_reason=has_reason)
+    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
         if not diagnosis or not is_in_diagnosis:
@@ -179,13 +170,6 @@ def decision_blocks(
         yield from _rejected(placement, n_nodes, options)
     if placement.message and options.in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
-
-
-def _diagnosis(placement: PodPlacement, options: ReportOptions, *, has_reason: bool) -> Iterator[Block]:
-    if placement.diagnosis:
-        from kplan.report.remedies import diagnosis_blocks
-
-        yield from diagnosis_blocks(placement, options, has_reason=has_reason)
 
 
 def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:
@@ -234,17 +218,20 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
         note = ", so nothing is scored" if feasible == 1 and not placement.not_evaluated_count else ""
         yield line(f"{sentence}{note}.")
         return
-    ranked = _ranked(placement)
+    scores = placement.scores
+    # The chosen one comes first, then by total, then by name.
+    ranked = sorted(scores, key=lambda node: (node != placement.node, -scores[node].total, node))
     yield line(f"{of_all}. ", *_margin(placement, ranked, options.ties))
     shown = ranked if options.top is None else ranked[: options.top]
     yield _score_table(placement, ranked[0], shown, options)
-    yield from _score_details(placement, shown)
-
-
-def _ranked(placement: PodPlacement) -> list[str]:
-    """Return the nodes with a score: the chosen one, then by total, then by name."""
-    scores = placement.scores
-    return sorted(scores, key=lambda node: (node != placement.node, -scores[node].total, node))
+    rows: list[tuple[Cell, ...]] = []
+    for node in shown:
+        name = node
+        for plugin, lines in placement.score_details.get(node, {}).items():
+            rows.append((name, plugin, str(scores[node].plugins.get(plugin, 0)), "; ".join(lines)))
+            name = ""
+    if rows:
+        yield Table(("NODE", "PLUGIN", "SCORE", "DETAILS"), tuple(rows), "<<><")
 
 
 def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[Cell]:
@@ -252,10 +239,9 @@ def _margin(placement: PodPlacement, ranked: Sequence[str], rule: str) -> list[C
     total = scores[node].total
     if len(ties) > 1:
         others = listing([tie for tie in ties if tie != node])
-        same = "the same score" if len(ties) == 2 else "the same best score"
-        verb = "has" if len(ties) == 2 else "have"
+        same = "has the same score" if len(ties) == 2 else "have the same best score"
         chance = f"kube-scheduler may choose any of them; {_RULES.get(rule, _RULES['name'])}."
-        return [Span("A tie", "warn"), f": {others} {verb} {same}, {total} points. {chance}"]
+        return [Span("A tie", "warn"), f": {others} {same}, {total} points. {chance}"]
     if len(ranked) < 2:
         return [f"{node} scores best with {total} points."]
     runner_up = ranked[1]
@@ -278,49 +264,32 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
     scores = placement.scores
     best = scores[chosen]
     note = left_out(placement.feasible_count - len(nodes), "node")
-    if options.explain or options.is_wide:
-        plugins = list(best.plugins)
-        rows = [
-            (_marked(node, chosen), str(scores[node].total), *(str(scores[node].plugins.get(p, 0)) for p in plugins))
-            for node in nodes
-        ]
-        return Table(("NODE", "SCORE", *plugins), tuple(rows), "<" + ">" * (len(plugins) + 1), note=note)
-    rows = []
-    for node in nodes:
-        score = scores[node]
-        parts = _differences(best.plugins, score.plugins)
-        differences = ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts)
-        behind = "tie" if score.total == best.total else points(score.total - best.total)
-        rows.append((_marked(node, chosen), str(score.total), "" if node == chosen else behind, differences))
-    return Table(("NODE", "SCORE", "VS BEST", "DIFFERENCES"), tuple(rows), "<>><", note=note)
-
-
-def _marked(node: str, chosen: str) -> Cell:
-    return Span(node, "good") if node == chosen else node
-
-
-def _score_details(placement: PodPlacement, nodes: Sequence[str]) -> Iterator[Block]:
+    has_columns = options.explain or options.is_wide
     rows: list[tuple[Cell, ...]] = []
     for node in nodes:
-        name = node
-        for plugin, lines in placement.score_details.get(node, {}).items():
-            score = placement.scores[node].plugins.get(plugin, 0)
-            rows.append((name, plugin, str(score), "; ".join(lines)))
-            name = ""
-    if rows:
-        yield Table(("NODE", "PLUGIN", "SCORE", "DETAILS"), tuple(rows), "<<><")
+        score = scores[node]
+        more = [str(score.plugins.get(plugin, 0)) for plugin in best.plugins]
+        if not has_columns:
+            parts = _differences(best.plugins, score.plugins)
+            behind = "tie" if score.total == best.total else points(score.total - best.total)
+            more = [
+                "" if node == chosen else behind,
+                ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts),
+            ]
+        rows.append((Span(node, "good") if node == chosen else node, str(score.total), *more))
+    columns = best.plugins if has_columns else ("VS BEST", "DIFFERENCES")
+    align = ">" * len(columns) if has_columns else "><"
+    return Table(("NODE", "SCORE", *columns), tuple(rows), f"<>{align}", note=note)
 
 
 def _passed_over(placement: PodPlacement) -> Iterator[Block]:
-    number = placement.not_evaluated_count
-    if not number:
-        return
     why = "kube-scheduler stops when it has found enough"
     if placement.among:
         why = f"this is how its group ends where {placement.among.key} is {placement.among.value}"
     elif placement.feasible_count == 1 and not placement.rejection_summary:
         why = "its nominated node is tried first, and fits"
-    yield line(f"{count(number, 'node')} {'was' if number == 1 else 'were'} not evaluated: {why}.")
+    if number := placement.not_evaluated_count:
+        yield line(f"{count(number, 'node was', 'nodes were')} not evaluated: {why}.")
 
 
 def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> Iterator[Block]:
@@ -332,7 +301,9 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
         yield Heading(("Why nodes reject it",), 2)
-    ordered = sorted(summary, key=lambda group: _is_hopeless(placement, group))
+    # Groups where nothing that happens on the closest node can help come last.
+    hopeless = [name for name, one in placement.rejections.items() if one.code == "UnschedulableAndUnresolvable"]
+    ordered = sorted(summary, key=lambda group: bool(group.closest) and group.closest[0] in hopeless)
     if not (options.in_full or options.is_wide) and options.top == DEFAULT_TOP:
         yield from _reasons_that_matter(placement, ordered)
         return
@@ -356,31 +327,20 @@ def _reasons_that_matter(placement: PodPlacement, groups: Sequence[ReasonCount])
         why = f"{which}: {'; '.join(lines)}" if lines else f"{group.reason} ({group.plugin or _NO_PLUGIN})"
         yield Line((Span(count(group.nodes, "node"), "strong"), f", {why}"), 2, is_item=True)
     left = len(groups) - _MOST_REASONS
-    more = (
-        f"{count(left, 'more reason')}; --explain has them all, node by node"
-        if left > 0
-        else "--explain tells it node by node"
-    )
-    yield line(Span(more, "hint"), indent=2)
-
-
-def _is_hopeless(placement: PodPlacement, group: ReasonCount) -> bool:
-    """Return whether nothing that happens on the closest node can help; such groups come last."""
-    rejection = placement.rejections.get(group.closest[0]) if group.closest else None
-    return rejection is not None and rejection.code == "UnschedulableAndUnresolvable"
+    more = f"{count(left, 'more reason')}; --explain has them all," if left > 0 else "--explain tells it"
+    yield line(Span(f"{more} node by node", "hint"), indent=2)
 
 
 def _closest_of_all(placement: PodPlacement) -> str:
     """Return the node with the fewest reasons against it, nodes where evictions can help first; empty for none."""
-    heads = [group.closest[0] for group in placement.rejection_summary if group.closest]
-    known = [(node, placement.rejections[node]) for node in heads if node in placement.rejections]
-    return min(
-        known, key=lambda item: (item[1].code != "Unschedulable", _reasons_against(item[1])), default=("", None)
-    )[0]
 
+    def rank(node: str) -> tuple[bool, int]:
+        one = placement.rejections[node]
+        others = sum(len(other.reasons) for other in one.also_failing.values())
+        return one.code != "Unschedulable", len(one.reasons) + others
 
-def _reasons_against(rejection: Rejection) -> int:
-    return len(rejection.reasons) + sum(len(other.reasons) for other in rejection.also_failing.values())
+    heads = (group.closest[0] for group in placement.rejection_summary if group.closest)
+    return min((node for node in heads if node in placement.rejections), key=rank, default="")
 
 
 def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions, best: str) -> Iterator[Block]:
@@ -412,11 +372,9 @@ def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> l
 
 def _about(rejection: Rejection, reason: str) -> str:
     """Return what a node lacks for one reason, and which other plugins reject it too."""
-    lines = failure_lines(rejection, reason)
-    text = "; ".join(lines)
+    text = "; ".join(failure_lines(rejection, reason))
     others = [other for other in rejection.also_failing if other]
-    more = [other_reason for other_reason in rejection.reasons if other_reason != reason]
-    also = [*more, *others]
+    also = [*(other for other in rejection.reasons if other != reason), *others]
     if not text and others and rejection.plugin is None:
         # PreFilter left the node out for plugins that can tell why.
         text = "; ".join(failure_lines(rejection.also_failing[others[0]])[:_MOST_DETAIL_LINES])
@@ -429,10 +387,9 @@ def _node_by_node(placement: PodPlacement, options: ReportOptions) -> Iterator[B
     shown = {node for group in placement.rejection_summary for node in _nodes_of(placement, group, options.top)}
     rows: list[tuple[Cell, ...]] = []
     for node in sorted(shown):
-        name = node
-        rejection = rejections[node]
+        name, rejection = node, rejections[node]
         failures: dict[str, Failure | Rejection] = {rejection.plugin or _NO_PLUGIN: rejection}
-        for plugin, failure in (*failures.items(), *rejection.also_failing.items()):
+        for plugin, failure in (failures | rejection.also_failing).items():
             label = plugin
             for text in failure_lines(failure):
                 rows.append((name, label, text))
@@ -481,3 +438,61 @@ def why_no_eviction(preemption: Preemption) -> str:
     if preemption.why_not is None or preemption.why_not == "failed":
         return f"kube-scheduler writes: {preemption.message.rstrip('.')}"
     return _WHY_NOT[preemption.why_not]
+
+
+def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_reason: bool = False) -> Iterator[Block]:
+    """Yield why a pod has no node, unless that is said, and what would help; with --explain every remedy."""
+    if isinstance(placement.diagnosis, str):
+        if not has_reason:
+            yield line(Span(placement.diagnosis, "strong"))
+        most = None if options.explain else _MOST_REMEDIES if placement.current is None else 1
+        yield from remedy_blocks(placement.remedies or (), most=most)
+
+
+def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> Iterator[Block]:
+    """Yield what would help: all remedies, or the first ones."""
+    shown = remedies[:most]
+    left_out = len(remedies) - len(shown)
+    more = Span(f" ({left_out} more with --explain)" if left_out else "", "hint")
+    if len(shown) == 1:
+        yield line(Span("What would help", "strong"), f": {remedy_text(shown[0])}.", more)
+    elif shown:
+        yield line(Span("What would help", "strong"), ", any one of:", more)
+        yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)
+
+
+def remedy_text(remedy: r.Remedy) -> str:
+    """Return a remedy and its effect as a sentence without a full stop."""
+    helps = _helps(remedy.helps)
+    if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
+        return f"{'for ' + helps + ': ' if helps else ''}{of_members(remedy)}{remedy_words(remedy)}"
+    change = f"{of_members(remedy)}{remedy_words(remedy)}"
+    if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
+        return f"{change} ({helps}, the first on {remedy.then})"
+    then = f" -> {remedy.then}" if remedy.then is not None else ""
+    return f"{change}{then}{f' ({helps})' if helps else ''}{untried(remedy)}"
+
+
+def _helps(helps: r.Helped | UnsetType) -> str:
+    if not helps:
+        return ""
+    if helps.pods < helps.of:
+        return f"{helps.pods} of {helps.of} pods"
+    return "both pods" if helps.of == 2 else f"all {helps.of} pods"
+
+
+def located(case: Case, placement: PodPlacement) -> Case:
+    """Return a case with the place of its manifest, what would help, and the command that shows more."""
+    would_help = remedy_text(placement.remedies[0]) if placement.remedies else ""
+    origin = placement.pod.origin
+    if not origin:
+        return replace(case, would_help=would_help, more=f"kplan explain {placement.pod.key}")
+    return replace(
+        case,
+        file=origin.file,
+        document=origin.document,
+        line=(placement.at_fault.line if placement.at_fault else None) or origin.line or None,
+        workload=f"{origin.kind} {placement.pod.namespace}/{origin.name}",
+        would_help=would_help,
+        more=f"kplan place {as_argument(origin.file)} --explain",
+    )

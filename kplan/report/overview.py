@@ -24,7 +24,10 @@ from kplan.report.decision import (
     UNDECIDED_WORDS,
     decision_blocks,
     decision_heading,
+    located,
     outcome_text,
+    remedy_blocks,
+    remedy_text,
 )
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
@@ -240,8 +243,6 @@ def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
-    from kplan.report.remedies import located
-
     placements = {placement.pod.key: placement for placement in document.placements}
     daemons = grouped(
         (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
@@ -320,8 +321,6 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
             text = f": {group.because}" if group.because and group.state != "Preempts" else ""
             yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
         if group.remedies:
-            from kplan.report.remedies import remedy_blocks
-
             yield from remedy_blocks(group.remedies)
         if group.message:
             yield Preformatted("kube-scheduler writes into its condition", group.message)
@@ -330,8 +329,6 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
 
 
 def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
-    from kplan.report.remedies import remedy_text
-
     for group in groups:
         name = object_name("PodGroup", group.namespace, group.name)
         counted = verdict.counted_of(name)

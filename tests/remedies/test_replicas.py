@@ -5,7 +5,7 @@ from typing import Any
 import kplan
 from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
-from kplan.report.remedies import remedy_text
+from kplan.report.decision import remedy_text
 from kplan.workloads import load_manifests
 from tests.objects import affinity, node, pod
 from tests.remedies.everyday import ZONE, claim, taint

@@ -22,10 +22,9 @@ from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.decision import decision_blocks
+from kplan.report.decision import decision_blocks, located, remedy_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import group_text
-from kplan.report.remedies import located, remedy_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, Metric, View, state_of
 from kplan.report.words import left_out, name_ranges

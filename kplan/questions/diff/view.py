@@ -27,9 +27,9 @@ from kplan.documents.diff import (
 )
 from kplan.questions.diff.facts import ADDED, NODE, PRICE
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, failure_words, line
+from kplan.report.decision import located, remedy_text
 from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import located, remedy_text
 from kplan.report.view import Case, View, change_text
 from kplan.report.words import left_out
 

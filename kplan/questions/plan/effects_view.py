@@ -15,10 +15,9 @@ from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadC
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.decision import UNDECIDED_WORDS, why_nowhere
+from kplan.report.decision import UNDECIDED_WORDS, remedy_text, why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, own_node, suffix_line, where_text
-from kplan.report.remedies import remedy_text
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, State, state_of

@@ -47,7 +47,7 @@ from kplan.questions.plan.effects_view import (
     workloads_blocks,
 )
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.decision import OUTCOME_WORDS, UNDECIDED_WORDS, decision_blocks, decision_heading, of_several
+from kplan.report.decision import OUTCOME_WORDS, UNDECIDED_WORDS, decision_blocks, decision_heading, located, of_several
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import (
@@ -59,7 +59,6 @@ from kplan.report.overview import (
     unlisted_cases,
     unlisted_names,
 )
-from kplan.report.remedies import located
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, reasons_of, state_of

@@ -14,11 +14,10 @@ from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.facts import grouped
 from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
-from kplan.report.decision import decision_blocks, decision_heading, why_no_eviction, why_nowhere
+from kplan.report.decision import decision_blocks, decision_heading, diagnosis_blocks, why_no_eviction, why_nowhere
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import STATES, behind_groups, group_blocks, group_cases, placement_cases
-from kplan.report.remedies import diagnosis_blocks
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
 from kplan.report.words import age_text, left_out, moment_text

@@ -16,9 +16,9 @@ from kplan.documents.nodes import AddedNode
 from kplan.facts import grouped
 from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
+from kplan.report.decision import remedy_text
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.remedies import remedy_text
 from kplan.report.view import Case, View, state_of
 
 _MOST_NAMED = 5

@@ -3,7 +3,7 @@
 import pytest
 
 from kplan.changes import remedy as r
-from kplan.report.remedies import remedy_text
+from kplan.report.decision import remedy_text
 
 
 @pytest.mark.parametrize(
