@@ -95,27 +95,25 @@ def noted(table: Table) -> tuple[Cell, ...]:
 
 def without_hints(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield blocks for who reads them where no command can be typed; lines that are hints alone are left out."""
+
+    def without(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+        return tuple(cell for cell in cells if not isinstance(cell, Span) or cell.style != "hint")
+
     for block in blocks:
         match block:
             case Line(spans, _, _) | Heading(spans):
-                rest = _without(spans)
-                if rest or not spans:
+                if (rest := without(spans)) or not spans:
                     yield replace(block, spans=rest)
             case Table():
-                yield replace(block, note=_without(noted(block)) if block.note else "")
+                yield replace(block, note=without(noted(block)) if block.note else "")
             case _:
                 yield block
-
-
-def _without(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    return tuple(cell for cell in cells if not isinstance(cell, Span) or cell.style != "hint")
 
 
 _LEAST_SAID_ELSEWHERE = 2
 """A section of fewer blocks is repeated; a longer one only refers to the place where it stands already."""
 
 _NOTHING = frozenset({"", "-"})
-_MOST_OBJECTS = 3
 _MOST_LINES = 5
 
 
@@ -124,9 +122,8 @@ def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[
 
     `is_wide`: tables keep all of their columns.
     """
-    sections = list(_sections_once(list(blocks)))
-    shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
-    return [*shown, verdict]
+    sections = _sections_once(list(blocks))
+    return [*(sections if is_wide else (part for block in sections for part in _columns_once(block))), verdict]
 
 
 def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) -> str:
@@ -135,7 +132,7 @@ def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) ->
     `objects`: what happens -> the names of the objects; one that is empty for what happens to no object.
     """
     left_out = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    named = (f"{text}: {listing(names, most=_MOST_OBJECTS)}" if any(names) else text for text, names in objects.items())
+    named = (f"{text}: {listing(names)}" if any(names) else text for text, names in objects.items())
     return "; ".join([*lines[:_MOST_LINES], *named]) + left_out
 
 
@@ -143,40 +140,32 @@ def _sections_once(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield the blocks; a section that equals the section of another pod only refers to it."""
     first_about: dict[tuple[Block, ...], str] = {}
     about = ""
-    index = 0
-    while index < len(blocks):
-        block = blocks[index]
+    end = 0
+    for index, block in enumerate(blocks):
+        if index < end:  # in a section that was told
+            continue
+        yield block
         if not isinstance(block, Heading) or block.level == 0:
-            yield block
-            index += 1
             continue
         about = (block.about or plain(block.spans)) if block.level == 1 else about
-        end = end_of_section(blocks, index)
-        body = tuple(blocks[index + 1 : end])
+        end_of_own = end_of_section(blocks, index)
+        body = tuple(blocks[index + 1 : end_of_own])
         if len(body) < _LEAST_SAID_ELSEWHERE:
-            yield block
-            index += 1
             continue
         key = body if block.level == 1 else (block, *body)
         if key in first_about:
-            yield block
             yield line(Span(f"same as for {first_about[key]}", "dim"), indent=block.level)
-            index = end
-            continue
-        first_about[key] = about
-        yield block
-        index += 1
+            end = end_of_own
+        else:
+            first_about[key] = about
 
 
 def end_of_section(blocks: Sequence[Block], start: int) -> int:
     """Return the index at which the section of a heading ends."""
     head = blocks[start]
     level = head.level if isinstance(head, Heading) else 0
-    for index in range(start + 1, len(blocks)):
-        block = blocks[index]
-        if isinstance(block, Heading) and block.level <= level:
-            return index
-    return len(blocks)
+    others = enumerate(blocks[start + 1 :], start + 1)
+    return next((n for n, other in others if isinstance(other, Heading) and other.level <= level), len(blocks))
 
 
 def _columns_once(block: Block) -> Iterator[Block]:
@@ -187,8 +176,7 @@ def _columns_once(block: Block) -> Iterator[Block]:
     if not isinstance(block, Table) or not block.rows:
         yield block
         return
-    columns = list(zip(*block.rows, strict=True))
-    texts = [{plain(cell) for cell in column} for column in columns]
+    texts = [{plain(cell) for cell in column} for column in zip(*block.rows, strict=True)]
     is_single_row = len(block.rows) == 1
     remaining = [
         number
@@ -198,11 +186,8 @@ def _columns_once(block: Block) -> Iterator[Block]:
     if len(remaining) == 1:
         yield block
         return
-    dropped = {
-        block.header[number]: plain(column[0]) for number, column in enumerate(columns) if number not in remaining
-    }
-    facts = [f"{name} {text}" for name, text in dropped.items() if text not in _NOTHING]
-    if facts:
+    dropped = ((block.header[number], *text) for number, text in enumerate(texts) if number not in remaining)
+    if facts := [f"{name} {text}" for name, text in dropped if text not in _NOTHING]:
         yield Line((Span(f"In every row: {', '.join(facts)}", "dim"),), block.indent)
     yield replace(
         block,

@@ -10,45 +10,33 @@ from msgspec.structs import replace
 from kplan.api.quantity import count
 from kplan.documents.base import now
 from kplan.documents.files import SnapshotCheck
-from kplan.documents.pods import PodsMade, PodsReport
+from kplan.documents.pods import PodsReport
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.markdown import escape_markdown
 from kplan.report.options import Repository
-from kplan.report.view import Case, CaseReport
+from kplan.report.view import Case, CaseReport, State
 from kplan.visible import shown, visible
 
 
 def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
     """Return a case for each object: the API server accepts its pods, or refuses them."""
     report = shown(document)
-    n_refused = sum(1 for pods in report.pods if pods.refusal)
+    cases = []
+    for pods in report.pods:
+        source, message = pods.source, pods.refusal or f"makes {count(pods.count, 'pod')}"
+        name, at = f"{source.kind} {source.namespace}/{source.name}", where.file(source.file)
+        state: State = "failed" if pods.refusal else "passed"
+        rule = "Refused" if pods.refusal else "Taken"
+        cases.append(Case(name, state, rule, message, message, at, source.document, source.line))
+    n_refused = sum(case.state == "failed" for case in cases)
     return CaseReport(
         kind=report.kind,
         title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
         generated_at=report.generated_at,
         source=where.file(report.cluster),
-        cases=[
-            *(_pods_case(pods, where) for pods in report.pods),
-            *(_warning(warning, where) for warning in report.warnings),
-        ],
+        cases=[*cases, *(_warning(warning, where) for warning in report.warnings)],
         exit_code=1 if report.summary.refused or n_refused else 0,
-    )
-
-
-def _pods_case(pods: PodsMade, where: Repository) -> Case:
-    source = pods.source
-    name = f"{source.kind} {source.namespace}/{source.name}"
-    message = pods.refusal or f"makes {count(pods.count, 'pod')}"
-    return Case(
-        name,
-        "failed" if pods.refusal else "passed",
-        "Refused" if pods.refusal else "Taken",
-        message,
-        message,
-        where.file(source.file),
-        source.document,
-        source.line,
     )
 
 
@@ -57,9 +45,11 @@ def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
     report = shown(document)
     source = report.snapshot.source
     file = "" if source == "demo" else where.file(source)
+    states: tuple[tuple[State, Sequence[InputWarning]], ...] = (("failed", report.findings), ("skipped", report.notes))
     cases = [
-        *(_finding(finding, file) for finding in report.findings),
-        *(replace(_finding(note, file), state="skipped") for note in report.notes),
+        Case(finding.object or "snapshot", state, finding.code, finding.message, finding.message, file)
+        for state, findings in states
+        for finding in findings
     ]
     if report.valid:
         cases.append(Case(source, "passed", "Valid", "everything fits together", "everything fits together", file))
@@ -74,29 +64,20 @@ def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
     )
 
 
-def _finding(finding: InputWarning, file: str) -> Case:
-    return Case(finding.object or "snapshot", "failed", finding.code, finding.message, finding.message, file)
-
-
 def configuration_cases(
     source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
 ) -> CaseReport:
     name = visible(source)
+    kind, title = "SchedulerConfigCheck", f"kplan config check: {name}"
     if problems:
-        return replace(
-            refused(problems, where),
-            kind="SchedulerConfigCheck",
-            title=f"kplan config check: {name}: {count(len(problems), 'problem')}",
-        )
+        return replace(refused(problems, where), kind=kind, title=f"{title}: {count(len(problems), 'problem')}")
+    valid = Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name))
     return CaseReport(
-        kind="SchedulerConfigCheck",
-        title=f"kplan config check: {name}: ok",
+        kind=kind,
+        title=f"{title}: ok",
         generated_at=now(),
         source=where.file(name) or name,
-        cases=[
-            Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", where.file(name)),
-            *(_warning(shown(warning), where) for warning in warnings),
-        ],
+        cases=[valid, *(_warning(shown(warning), where) for warning in warnings)],
     )
 
 
@@ -107,8 +88,6 @@ def _warning(warning: InputWarning, where: Repository) -> Case:
 
 _MOST_PROBLEMS = 50  #: so many problems are reported at most; GitHub shows no more annotations of a step than that
 
-_FAILED = 2
-
 
 def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
     """Return a case for each problem, with its file and line."""
@@ -118,27 +97,30 @@ def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
         generated_at=now(),
         source=next(filter(None, files), "kplan"),
-        cases=[_case(problem, file) for problem, file in zip(problems[:_MOST_PROBLEMS], files, strict=False)],
-        exit_code=_FAILED,
-    )
-
-
-def _case(problem: Problem, file: str) -> Case:
-    return Case(
-        name=visible(problem.json_path or problem.path) or "input",
-        state="failed",
-        rule="Invalid",
-        message=visible(problem.message),
-        detail=visible(str(problem)),
-        file=file,
-        document=problem.document,
-        line=problem.line,
-        hint=visible(problem.hint),
+        cases=[
+            Case(
+                name=visible(problem.json_path or problem.path) or "input",
+                state="failed",
+                rule="Invalid",
+                message=visible(problem.message),
+                detail=visible(str(problem)),
+                file=file,
+                document=problem.document,
+                line=problem.line,
+                hint=visible(problem.hint),
+            )
+            for problem, file in zip(problems[:_MOST_PROBLEMS], files, strict=False)
+        ],
+        exit_code=2,
     )
 
 
 def refused_in_markdown(report: CaseReport) -> str:
-    items = [f"- **{escape_markdown(_place(case))}** {escape_markdown(case.message)}" for case in report.cases]
+    places = [f"{case.place} {case.name}" if case.place not in ("", case.name) else case.name for case in report.cases]
+    items = [
+        f"- **{escape_markdown(place)}** {escape_markdown(case.message)}"
+        for place, case in zip(places, report.cases, strict=True)
+    ]
     return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])
 
 
@@ -147,8 +129,3 @@ def refused_in_html(report: CaseReport) -> str:
     title = escape(report.title)
     head = f'<meta charset="utf-8"><title>{title}</title>'
     return f'<!doctype html><html lang="en">{head}<h1>{title}</h1><ul>{items}</ul>\n'
-
-
-def _place(case: Case) -> str:
-    place = f"{case.file}:{case.line}" if case.file and case.line is not None else case.file
-    return f"{place} {case.name}" if place and place != case.name else case.name

@@ -19,7 +19,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.view import Case
-from kplan.report.words import as_argument, left_out, points, scored_by
+from kplan.report.words import as_argument, left_out, scored_by
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",
@@ -257,7 +257,7 @@ def _differences(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[tup
 
 
 def _sources(mine: Mapping[str, int], theirs: Mapping[str, int]) -> str:
-    return ", ".join(f"{scored_by(plugin)} {points(delta)}" for plugin, delta in _differences(mine, theirs))
+    return ", ".join(f"{scored_by(plugin)} {delta:+d}" for plugin, delta in _differences(mine, theirs))
 
 
 def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], options: ReportOptions) -> Table:
@@ -271,10 +271,10 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
         more = [str(score.plugins.get(plugin, 0)) for plugin in best.plugins]
         if not has_columns:
             parts = _differences(best.plugins, score.plugins)
-            behind = "tie" if score.total == best.total else points(score.total - best.total)
+            behind = "tie" if score.total == best.total else f"{score.total - best.total:+d}"
             more = [
                 "" if node == chosen else behind,
-                ", ".join(f"{plugin} {points(-delta)}" for plugin, delta in parts),
+                ", ".join(f"{plugin} {-delta:+d}" for plugin, delta in parts),
             ]
         rows.append((Span(node, "good") if node == chosen else node, str(score.total), *more))
     columns = best.plugins if has_columns else ("VS BEST", "DIFFERENCES")

@@ -13,7 +13,7 @@ from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
-from kplan.report.view import Case, State
+from kplan.report.view import Case, state_of
 from kplan.report.words import left_out, name_ranges
 from kplan.rules.nodes import short_group_name, short_group_names
 
@@ -26,79 +26,68 @@ class StayReason(msgspec.Struct, frozen=True):
     """What a reason means."""
 
     words: str
-    remedy: str = ""  #: empty where there is nothing to do
+    remedy: str  #: empty where there is nothing to do
 
 
-_REASONS: Mapping[str, StayReason] = {
-    "NotReplicated": StayReason(
-        "a pod has no controller that would make it again",
-        f'run the pod from a workload, or annotate it with {_EVICT}: "true"',
-    ),
-    "NotEnoughPdb": StayReason(
-        "a disruption budget does not allow the eviction of a pod",
-        "add replicas, or let the budget allow one disruption",
-    ),
-    "LocalStorageRequested": StayReason(
-        "a pod has a volume on the node's disk",
-        f"name the volume in the pod's annotation {_VOLUMES}, or set --skip-nodes-with-local-storage=false",
-    ),
-    "UnmovableKubeSystemPod": StayReason(
-        "a pod of kube-system has no disruption budget",
-        "give the pod a PodDisruptionBudget, or set --skip-nodes-with-system-pods=false",
-    ),
-    "NotSafeToEvictAnnotation": StayReason(
-        'a pod is annotated with safe-to-evict: "false"', f"remove the annotation {_EVICT} from the pod"
-    ),
-    "ControllerNotFound": StayReason(
-        "the controller of a pod no longer exists", "delete the pod, as nothing would make it again"
-    ),
-    "MinReplicasReached": StayReason(
-        "the controller of a pod has too few replicas", "add replicas, or lower --min-replica-count"
-    ),
-    "BlockedByOnCompletionPod": StayReason("a pod is to be waited for until it ends"),
-    "ScaleDownDisabledAnnotation": StayReason(
-        "the node is annotated so that it is not removed", f"kubectl annotate node NODE {_DISABLED}-"
-    ),
-    "NotUnderutilized": StayReason(
-        "the node is used too much", "raise --scale-down-utilization-threshold, if its pods should move closer together"
-    ),
-    "NoPlaceToMovePods": StayReason(
-        "its pods fit on no other node", "kplan drain NODE shows which pods, and what would help"
-    ),
-    "NodeGroupMinSizeReached": StayReason("its group has its minimum size", "lower the minimum size of the group"),
-    "MinimalResourceLimitExceeded": StayReason(
-        "the cluster would fall below a limit", "lower --min-nodes-total, --cores-total or --memory-total"
-    ),
-    "NotAutoscaled": StayReason("it belongs to no node group"),
-    "NotUnneededLongEnough": StayReason(
-        "it has not been unneeded for long enough", "wait, or lower --scale-down-unneeded-time"
-    ),
-    "NotUnreadyLongEnough": StayReason(
-        "it has not been unready for long enough", "wait, or lower --scale-down-unready-time"
-    ),
-    "ScaleDownUnreadyDisabled": StayReason("unready nodes are not removed", "set --scale-down-unready-enabled"),
-    "AtomicScaleDownFailed": StayReason(
-        "its group is removed as a whole or not at all, and another node stays", "free the other nodes of the group"
-    ),
-    "CurrentlyBeingDeleted": StayReason("it is being deleted already"),
-    "ScaleDownInCooldown": StayReason(
-        "nodes were added, removed or failed to go shortly before", "wait, or lower --scale-down-delay-after-add"
-    ),
-    "RecentlyUnremovable": StayReason("it was found shortly before that it has to stay", "wait five minutes"),
-    "NotUnneededOtherReason": StayReason("it was not looked at"),
-    "UnexpectedError": StayReason("its utilisation cannot be told"),
+_MEANINGS: Mapping[str, str] = {
+    "NotReplicated": "a pod has no controller that would make it again",
+    "NotEnoughPdb": "a disruption budget does not allow the eviction of a pod",
+    "LocalStorageRequested": "a pod has a volume on the node's disk",
+    "UnmovableKubeSystemPod": "a pod of kube-system has no disruption budget",
+    "NotSafeToEvictAnnotation": 'a pod is annotated with safe-to-evict: "false"',
+    "ControllerNotFound": "the controller of a pod no longer exists",
+    "MinReplicasReached": "the controller of a pod has too few replicas",
+    "BlockedByOnCompletionPod": "a pod is to be waited for until it ends",
+    "ScaleDownDisabledAnnotation": "the node is annotated so that it is not removed",
+    "NotUnderutilized": "the node is used too much",
+    "NoPlaceToMovePods": "its pods fit on no other node",
+    "NodeGroupMinSizeReached": "its group has its minimum size",
+    "MinimalResourceLimitExceeded": "the cluster would fall below a limit",
+    "NotAutoscaled": "it belongs to no node group",
+    "NotUnneededLongEnough": "it has not been unneeded for long enough",
+    "NotUnreadyLongEnough": "it has not been unready for long enough",
+    "ScaleDownUnreadyDisabled": "unready nodes are not removed",
+    "AtomicScaleDownFailed": "its group is removed as a whole or not at all, and another node stays",
+    "CurrentlyBeingDeleted": "it is being deleted already",
+    "ScaleDownInCooldown": "nodes were added, removed or failed to go shortly before",
+    "RecentlyUnremovable": "it was found shortly before that it has to stay",
+    "NotUnneededOtherReason": "it was not looked at",
+    "UnexpectedError": "its utilisation cannot be told",
 }
+"""What the reasons of the cluster-autoscaler mean."""
 
-
-_MESSAGES: Mapping[str, StayReason] = {
-    "Node isn't managed by karpenter": StayReason("it is not one of Karpenter's nodes"),
+_WAYS_OUT: Mapping[str, str] = {
+    "NotReplicated": f'run the pod from a workload, or annotate it with {_EVICT}: "true"',
+    "NotEnoughPdb": "add replicas, or let the budget allow one disruption",
+    "LocalStorageRequested": (
+        f"name the volume in the pod's annotation {_VOLUMES}, or set --skip-nodes-with-local-storage=false"
+    ),
+    "UnmovableKubeSystemPod": "give the pod a PodDisruptionBudget, or set --skip-nodes-with-system-pods=false",
+    "NotSafeToEvictAnnotation": f"remove the annotation {_EVICT} from the pod",
+    "ControllerNotFound": "delete the pod, as nothing would make it again",
+    "MinReplicasReached": "add replicas, or lower --min-replica-count",
+    "ScaleDownDisabledAnnotation": f"kubectl annotate node NODE {_DISABLED}-",
+    "NotUnderutilized": "raise --scale-down-utilization-threshold, if its pods should move closer together",
+    "NoPlaceToMovePods": "kplan drain NODE shows which pods, and what would help",
+    "NodeGroupMinSizeReached": "lower the minimum size of the group",
+    "MinimalResourceLimitExceeded": "lower --min-nodes-total, --cores-total or --memory-total",
+    "NotUnneededLongEnough": "wait, or lower --scale-down-unneeded-time",
+    "NotUnreadyLongEnough": "wait, or lower --scale-down-unready-time",
+    "ScaleDownUnreadyDisabled": "set --scale-down-unready-enabled",
+    "AtomicScaleDownFailed": "free the other nodes of the group",
+    "ScaleDownInCooldown": "wait, or lower --scale-down-delay-after-add",
+    "RecentlyUnremovable": "wait five minutes",
 }
+"""What there is to do about them."""
+
+_MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "it is not one of Karpenter's nodes"}
 """Messages of Karpenter, in plain words; most of its others name the pod or the numbers, and stay as they are."""
 
 
 def stay_reason(stay: KeptNode) -> StayReason:
     """Return why a node stays: what the reason or the message means, else the message, or the reason itself."""
-    return _REASONS.get(stay.reason) or _MESSAGES.get(stay.message) or StayReason(stay.message or stay.reason)
+    words = _MEANINGS.get(stay.reason) or _MESSAGES.get(stay.message) or stay.message or stay.reason
+    return StayReason(words, _WAYS_OUT.get(stay.reason, ""))
 
 
 def stay_words(stay: KeptNode) -> str:
@@ -116,15 +105,16 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
     """Yield what an autoscaler adds in the course of an answer."""
     if not (changes.added or changes.unhelped or changes.existing):
         return
+    most = None if is_whole else _MOST_NAMES
     yield from added_blocks(changes.added, changes.autoscaler, is_whole=is_whole)
     yield from unhelped_blocks(changes.unhelped, is_whole=is_whole)
     yield followed_line(changes.autoscaler)
     for node, pods in changes.existing.items():
-        names = name_ranges(pods, most=None if is_whole else _MOST_NAMES)
+        names = name_ranges(pods, most)
         yield line(f"It adds no node for {names}: it finds room on {node}, where kube-scheduler puts no pod of these.")
     if changes.elsewhere:
         destinations = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
-        names = listing(destinations, most=len(destinations) if is_whole else _MOST_NAMES)
+        names = listing(destinations, most=most or len(destinations))
         yield line(f"kube-scheduler has the last word: it puts {names}.")
     if changes.added:
         yield from price_blocks(changes.price, changes.autoscaler)
@@ -132,15 +122,14 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
 
 def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
     for new in adds:
-        where = " ".join(text for text in (home_of(new), new.instance_type, new.zone, new.capacity_type) if text)
-        message = f"added: {where}, for {count(len(new.pods), 'pod')}"
-        state: State = "failed" if verdict.counted_of(new.name) else "passed"
+        where = " ".join(filter(None, (home_of(new), new.instance_type, new.zone, new.capacity_type)))
+        message, state = f"added: {where}, for {count(len(new.pods), 'pod')}", state_of(verdict, new.name, is_well=True)
         yield Case(new.name, state, "NewNode", message, "\n".join(new.pods), kind="node")
 
 
 def new_node_text(node: NewNodeRef | AddedNode) -> str:
     home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
-    return ", ".join(text for text in (home, node.instance_type, node.zone) if text)
+    return ", ".join(filter(None, (home, node.instance_type, node.zone)))
 
 
 def added_text(changes: NodeChanges | UnsetType) -> str:
@@ -167,9 +156,8 @@ def right_sizing_blocks(right_sizing: RightSizing | UnsetType) -> Iterator[Block
     """Yield which nodes are not needed any more with recommended requests, and what that saves."""
     if not right_sizing:
         return
-    freed = right_sizing.freed
+    freed, nodes = right_sizing.freed, count(right_sizing.nodes, "node")
     names = f": {name_ranges(freed, most=_MOST_NAMES)}; kplan capacity --shrink shows how" if freed else ""
-    nodes = count(right_sizing.nodes, "node")
     yield line(f"With the recommended requests {len(freed) or 'none'} of {nodes} can go{names}.")
     if right_sizing.autoscaler:
         yield from price_blocks(right_sizing.price, right_sizing.autoscaler)
@@ -191,40 +179,28 @@ def home_of(node: AddedNode) -> str:
     return node.pool or short_group_name(node.group or "") or _NONE
 
 
-def _kind(node: AddedNode) -> tuple[str, ...]:
-    return (home_of(node), node.instance_type, node.zone, node.capacity_type, price_text(node.price), *node.options)
-
-
 def added_blocks(adds: Sequence[AddedNode], ref: AutoscalerRef, *, is_whole: bool) -> Iterator[Block]:
     """Yield a table of new nodes, and what they may become instead."""
     if not adds:
         return
-    home = "POOL" if ref.name == "karpenter" else "GROUP"
+    most, home = None if is_whole else _MOST_NAMES, "POOL" if ref.name == "karpenter" else "GROUP"
     groups = short_group_names(name for new in adds if new.group for name in (new.group, *new.options))
+
+    def columns(node: AddedNode) -> tuple[str, ...]:
+        facts = (groups.get(node.group or "", home_of(node)), node.instance_type, node.zone, node.capacity_type)
+        return (*(fact or _NONE for fact in facts), price_text(node.price))
+
     yield Heading((f"{count(len(adds), 'node')} added",))
     rows: list[tuple[Cell, ...]] = []
-    for _, alike in groupby(adds, key=lambda node: (node.name,) if is_whole else _kind(node)):
+    for _, alike in groupby(adds, key=lambda node: (node.name,) if is_whole else (*columns(node), *node.options)):
         nodes = list(alike)
-        first, names = nodes[0], name_ranges([node.name for node in nodes])
-        pods = [pod for node in nodes for pod in node.pods]
-        rows.append(
-            (
-                Span(names, "good"),
-                groups.get(first.group or "", home_of(first)),
-                first.instance_type or _NONE,
-                first.zone or _NONE,
-                first.capacity_type or _NONE,
-                price_text(first.price),
-                name_ranges(pods, most=None if is_whole else _MOST_NAMES) or _NONE,
-            )
-        )
-    header = ["NEW NODE", home, "TYPE", "ZONE", "CAPACITY", "PRICE", "FOR PODS"]
-    yield node_table(header, rows, is_whole=is_whole)
-    for home_name, alike in groupby(adds, key=lambda node: groups.get(node.group or "", home_of(node))):
+        pods = name_ranges([pod for node in nodes for pod in node.pods], most) or _NONE
+        rows.append((Span(name_ranges([node.name for node in nodes]), "good"), *columns(nodes[0]), pods))
+    yield node_table(["NEW NODE", home, "TYPE", "ZONE", "CAPACITY", "PRICE", "FOR PODS"], rows, is_whole=is_whole)
+    for home_name, alike in groupby(adds, key=lambda node: columns(node)[0]):
         first = next(alike)
-        others = [name for name in first.options if name != first.instance_type]
-        others = [groups.get(name, name) for name in others]
-        names = name_ranges(others, most=None if is_whole else _MOST_NAMES)
+        others = [groups.get(name, name) for name in first.options if name != first.instance_type]
+        names = name_ranges(others, most)
         if others and ref.name == "karpenter":
             choice = f"{home_name}: the cheapest type is shown; the cloud may choose {names} instead."
             yield line(choice, is_item=True)
@@ -238,23 +214,19 @@ def unhelped_blocks(unhelped: Mapping[str, Mapping[str, tuple[str, ...]]], *, is
     if not unhelped:
         return
     yield Heading((Span(f"{count(len(unhelped), 'pending pod')} not helped", "bad"),))
-    together = grouped((tuple(reasons.items()), pod) for pod, reasons in unhelped.items())
     names_of = short_group_names(home for reasons in unhelped.values() for home in reasons)
-    shown = list(together.items())
+    shown = list(grouped((tuple(reasons.items()), pod) for pod, reasons in unhelped.items()).items())
     limit = len(shown) if is_whole else _MOST_ROWS
     for reasons_of, pods in shown[:limit]:
         yield line(Span(name_ranges(pods, most=_MOST_NAMES), "strong"), is_item=True)
-        by_reason = grouped((why, names_of[home]) for home, why in reasons_of)
-        for why, homes in by_reason.items():
+        for why, homes in grouped((why, names_of[home]) for home, why in reasons_of).items():
             names = name_ranges(homes, most=None if is_whole else _MOST_NAMES)
             yield Line((f"{names}: {', '.join(why)}" if names else ", ".join(why),), 2, is_item=True)
-    note = left_out(sum(len(pods) for _, pods in shown[limit:]), "pod")
-    if note:
+    if note := left_out(sum(len(pods) for _, pods in shown[limit:]), "pod"):
         yield line(*note)
 
 
 def node_table(header: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, is_whole: bool) -> Table:
     """Return a table of nodes, shortened unless it is whole."""
-    columns = tuple(header)
-    shown = rows if is_whole else rows[:_MOST_ROWS]
+    columns, shown = tuple(header), rows if is_whole else rows[:_MOST_ROWS]
     return Table(columns, tuple(shown), "<" * len(columns), note=left_out(len(rows) - len(shown)))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import object_name
 from kplan.api.quantity import count, grouped, listing
+from kplan.changes.remedy_words import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.facts import grouped
@@ -31,19 +32,19 @@ from kplan.report.decision import (
 )
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, State
+from kplan.report.text import detail_of, natural_width
+from kplan.report.view import Case, state_of
 from kplan.report.words import left_out
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
 _MOST_DAEMON_ROWS = 20
-_MOST_NAMES = 3
 
 
 def is_daemon_set(members: Sequence[PodPlacement]) -> bool:
     """Return whether pods of one workload are those of a DaemonSet."""
-    origin = members[0].pod.origin or None
-    return origin is not None and origin.kind == DAEMON_SET
+    origin = members[0].pod.origin
+    return bool(origin and origin.kind == DAEMON_SET)
 
 
 def nodes_text(members: Sequence[PodPlacement]) -> str:
@@ -57,13 +58,9 @@ def daemon_blocks(members: Sequence[PodPlacement], options: ReportOptions) -> It
     pending = [member for member in members if member.outcome is not Outcome.SCHEDULED]
     if not pending:
         return
-    nodes = grouped(((_why(member), _help(member)), _where(member)) for member in pending)
-    shown = list(nodes.items())
-    if options.top is not None and not options.is_wide:
-        shown = shown[:_MOST_DAEMON_ROWS]
-    rows: list[tuple[Cell, ...]] = [
-        (Span(listing(names, most=_MOST_NAMES), "bad"), why, would_help) for (why, would_help), names in shown
-    ]
+    nodes = grouped(((_why(member), _help(member)), own_node(member) or member.pod.name) for member in pending)
+    shown = list(nodes.items())[: None if options.shows_all else _MOST_DAEMON_ROWS]
+    rows: list[tuple[Cell, ...]] = [(Span(listing(names), "bad"), *why) for why, names in shown]
     note = left_out(sum(map(len, nodes.values())) - sum(len(names) for _, names in shown), "node")
     yield Table(("NODE", "WHY NOT", "WHAT WOULD HELP"), tuple(rows), "<<<", note=note)
     if message := pending[0].message:
@@ -79,26 +76,16 @@ def own_node(placement: PodPlacement) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _where(placement: PodPlacement) -> str:
-    return own_node(placement) or placement.pod.name
-
-
 def _why(placement: PodPlacement) -> str:
-    rejection = placement.rejections.get(own_node(placement))
-    if rejection is not None:
+    if rejection := placement.rejections.get(own_node(placement)):
         return "; ".join(failure_lines(rejection))
     return placement.diagnosis or placement.message or outcome_text(placement)
 
 
 def _help(placement: PodPlacement) -> str:
-    preemption = placement.preemption
-    if preemption is not None and preemption.nominated_node:
-        return f"evicting {listing([victim.key for victim in preemption.victims])}"
-    if not placement.remedies:
-        return "-"
-    from kplan.changes.remedy_words import remedy_change
-
-    return remedy_change(placement.remedies[0])
+    if eviction := placement.eviction:
+        return f"evicting {listing([victim.key for victim in eviction.victims])}"
+    return remedy_change(placement.remedies[0]) if placement.remedies else "-"
 
 
 _MOST_ROWS = 50  #: at most so many workloads are listed, unless more than that need attention
@@ -141,7 +128,9 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
 
     `more` and `n_more`: nodes of those that are not listed one by one, and how many these are.
     """
-    ends = _ends(members)
+    alike = grouped(((member.outcome, member.message), member) for member in members)
+    # Once for all that end alike; a pod that evicts others counts first.
+    ends = dict.fromkeys(_end(first, 1 + len(others)) for first, *others in alike.values())
     worst = min((member.outcome for member in members), key=_WORST_FIRST.index)
     nodes = Counter(member.node for member in members if member.node is not None)
     nodes.update(more)
@@ -161,16 +150,9 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
     )
 
 
-def _ends(members: Sequence[PodPlacement]) -> list[str]:
-    """Return how the pods of a workload end, once for all that end alike; a pod that evicts others counts first."""
-    alike = grouped(((member.outcome, member.message), member) for member in members)
-    return list(dict.fromkeys(_end(members[0], len(members)) for members in alike.values()))
-
-
 def _end(member: PodPlacement, n_alike: int) -> str:
-    preemption = member.preemption
-    if member.outcome is Outcome.UNSCHEDULABLE and preemption is not None and preemption.nominated_node:
-        fits = f"fits by evicting {count(len(preemption.victims), 'pod')}"
+    if member.outcome is Outcome.UNSCHEDULABLE and member.eviction:
+        fits = f"fits by evicting {count(len(member.eviction.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
     if member.undecided:
         return UNDECIDED_WORDS[member.undecided].removeprefix("is ")
@@ -179,19 +161,14 @@ def _end(member: PodPlacement, n_alike: int) -> str:
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of the workloads, those that need attention first."""
-    from kplan.report.text import natural_width
-
     ordered = sorted(rows, key=lambda row: not row.needs_attention)
     n_first = sum(row.needs_attention for row in rows)
-    shows_all = options.is_wide or options.top is None
-    shown = ordered if shows_all else ordered[: max(n_first, _MOST_ROWS)]
+    shown = ordered if options.shows_all else ordered[: max(n_first, _MOST_ROWS)]
     suffix = "" if options.is_wide else common_suffix({node for row in shown for node in row.nodes})
-    tables = (_table(shown, suffix, most) for most in (None if options.is_wide else 3, 2, 1))
-    table = next(
-        (candidate for candidate in tables if options.is_wide or natural_width(candidate) <= options.width), None
-    )
     more = left_out(len(ordered) - len(shown), "workload", ", all scheduled", flag="-o wide")
-    table = table or _table(shown, suffix, 1)
+    roomy = (_table(shown, suffix, most) for most in ((None,) if options.is_wide else (3, 2)))
+    fits = (table for table in roomy if options.is_wide or natural_width(table) <= options.width)
+    table = next(fits, None) or _table(shown, suffix, 1)
     if options.is_comment and any(row.why for row in shown):
         cells = tuple((*cells, row.why) for cells, row in zip(table.rows, shown, strict=True))
         table = replace(table, header=(*table.header, "WHY"), rows=cells, align=f"{table.align}<")
@@ -212,14 +189,9 @@ def common_suffix(names: Iterable[str]) -> str:
     known = list(names)
     if len(known) < 2 or not all("." in name for name in known):
         return ""
-    first, *others = ([*reversed(name.split(".")[1:])] for name in known)
-    shared = len(first)
-    for other in others:
-        same = 0
-        while same < min(shared, len(other)) and other[same] == first[same]:
-            same += 1
-        shared = same
-    suffix = "." + ".".join(reversed(first[:shared])) if shared else ""
+    parts = zip(*(reversed(name.split(".")[1:]) for name in known), strict=False)
+    shared = [part for part, *_ in itertools.takewhile(lambda alike: len(set(alike)) == 1, parts)]
+    suffix = "".join(f".{part}" for part in reversed(shared))
     return suffix if len(suffix) >= _LEAST_SUFFIX else ""
 
 
@@ -259,18 +231,16 @@ def _case(
     key = placement.pod.key
     counted = document.verdict.counted_of(key)
     is_scheduled = placement.outcome is Outcome.SCHEDULED
-    state: State = "failed" if counted else "passed" if is_scheduled else "skipped"
+    state = state_of(document.verdict, key, is_well=is_scheduled)
     message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
     members = daemons.get(workload_name(placement))
     if members and not is_scheduled:
-        message = f"{nodes_text(members)}; {_where(placement)}: {_why(placement)}"
+        message = f"{nodes_text(members)}; {own_node(placement) or placement.pod.name}: {_why(placement)}"
     if counted and is_scheduled:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     explained = decision_blocks(placement, document.snapshot.nodes, options)
     blocks = itertools.chain([decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
-    from kplan.report.text import detail_of
-
     return Case(key, state, rule, message, detail_of(blocks, options))
 
 
@@ -307,8 +277,7 @@ def behind_groups(groups: Sequence[GroupPlan] | UnsetType, answer: str | Heading
     """Return an answer about pods behind what becomes of all groups, in a few words."""
     if not groups:
         return answer
-    n_whole = sum(group.state == "Scheduled" for group in groups)
-    text = f"{n_whole} of {count(len(groups), 'group')} whole; "
+    text = f"{sum(group.state == 'Scheduled' for group in groups)} of {count(len(groups), 'group')} whole; "
     if len(groups) == 1:
         text = f"PodGroup {groups[0].key}: {group_text(groups[0])}; "
     return text + answer if isinstance(answer, str) else replace(answer, spans=(text, *answer.spans))
@@ -330,13 +299,11 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
 
 def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
     for group in groups:
-        name = object_name("PodGroup", group.namespace, group.name)
-        counted = verdict.counted_of(name)
-        whole = group.state == "Scheduled"
-        message = group_text(group)
+        name, message = object_name("PodGroup", group.namespace, group.name), group_text(group)
+        is_whole, counted = group.state == "Scheduled", verdict.counted_of(name)
+        state = state_of(verdict, name, is_well=is_whole)
         detail = "\n".join(text for text in (message, group.message, group.because) if text)
-        rule = counted[0].rule if counted else "Placed" if whole else "Pending"
-        state: State = "failed" if counted else "passed" if whole else "skipped"
+        rule = counted[0].rule if counted else "Placed" if is_whole else "Pending"
         would_help = remedy_text(group.remedies[0]) if group.remedies else ""
         yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
 
@@ -359,21 +326,20 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
     yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))
     yield line(Span("--max-listed N lists the first N", "dim"))
     for group in groups:
-        yield line(
-            f"{group.pods:,} more of {group.workload}: {_ending(group)}{_where_to(group, options)}", is_item=True
-        )
+        ordered = sorted(group.nodes.items(), key=lambda item: (-item[1], item[0]))
+        shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
+        names = ", ".join(f"{node} ({n})" for node, n in shown)
+        more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
+        where = f" on {names}{more}" if names else ""
+        yield line(f"{group.pods:,} more of {group.workload}: {_ending(group)}{where}", is_item=True)
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
 
 def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
     """Return a line for each workload and node: the workload, the node or ``-``, the number of pods."""
-    lines = []
-    for group in groups:
-        lines += [f"{group.workload} {node} {n}" for node, n in group.nodes.items()]
-        if n := group.pods - sum(group.nodes.values()):
-            lines.append(f"{group.workload} - {n}")
-    return lines
+    numbers = ((group, {**group.nodes, "-": group.pods - sum(group.nodes.values())}) for group in groups)
+    return [f"{group.workload} {node} {n}" for group, nodes in numbers for node, n in nodes.items() if n]
 
 
 def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
@@ -392,13 +358,3 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
 
 def _ending(group: Unlisted) -> str:
     return "not tried" if group.outcome is None else group.outcome.lower()
-
-
-def _where_to(group: Unlisted, options: ReportOptions) -> str:
-    if not group.nodes:
-        return ""
-    ordered = sorted(group.nodes.items(), key=lambda item: (-item[1], item[0]))
-    shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
-    names = ", ".join(f"{node} ({n})" for node, n in shown)
-    left_out = len(ordered) - len(shown)
-    return f" on {names}" + (f" and {count(left_out, 'more node')}" if left_out else "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -32,12 +32,11 @@ class Rule(msgspec.Struct, frozen=True):
 
     what: str  #: in one sentence
     help: str  #: what to do about it
-    is_failure: bool = True  #: it fails a job by default
 
 
 _STUCK = "The message says how many nodes reject it and why, and the smallest change with which it fits."
 _MOVES = "kplan diff shows the nodes before and after, and the reason."
-_RULES: Mapping[str, Rule] = {
+_FAILURES: dict[str, Rule] = {
     "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
     "Pending": Rule("A pod that stays pending.", _STUCK),
     "Gated": Rule(
@@ -86,102 +85,84 @@ _RULES: Mapping[str, Rule] = {
         "The message is that of the API server. Correct the field that it names.",
     ),
     "CheckFailed": Rule("A promise that does not hold.", "The message names what breaks it."),
-    "CheckPassed": Rule("A promise that holds.", "Nothing is to be done.", is_failure=False),
-    "CheckNotAsked": Rule(
-        "A promise that could not be held against the cluster.", "The message says why.", is_failure=False
-    ),
-    "Budget": Rule("A disruption budget.", "kplan explains what it allows.", is_failure=False),
     "JobFailed": Rule(
         "A job that fails because of the change.",
         "Wait until it is done, or have its podFailurePolicy ignore the condition DisruptionTarget.",
     ),
     "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
-    "Evicted": Rule(
-        "A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why.", is_failure=False
-    ),
-    "Drained": Rule(
-        "A node without which pods stay pending.", "kplan drain NODE shows which pods and why.", is_failure=False
-    ),
-    "Stays": Rule(
-        "A node that cannot be given up.",
-        "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
-        is_failure=False,
-    ),
-    "NewNode": Rule(
-        "A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs.", is_failure=False
-    ),
-    "Removed": Rule("A node that the autoscaler removes.", "kplan nodes shows where its pods go.", is_failure=False),
-    "Kept": Rule(
-        "A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it.", is_failure=False
-    ),
-    "Chance": Rule(
-        "A pod that is placed in some runs and not in others.",
-        "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
-        is_failure=False,
-    ),
     "Incomplete": Rule(
         "A workload that is incomplete at the end of some runs.",
         "The message is the reason in the first of these runs.",
-    ),
-    "NotLookedAt": Rule(
-        "Replicas that were not tried one by one.", "Ask for fewer replicas at a time.", is_failure=False
     ),
     "NoRoom": Rule("A workload without room for one more replica.", "The message says what stops the next one."),
     "NewlyPending": Rule("A pod that had a node before the change and is pending after it.", _MOVES),
     "NewVictim": Rule("A pod that only the change evicts.", _MOVES),
     "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),
-    "Moved": Rule("A pod that goes to another node.", _MOVES, is_failure=False),
-    "NewlyPlaced": Rule("A pod that was pending before the change and has a node after it.", _MOVES, is_failure=False),
-    "StillPending": Rule("A pod that stays pending for another reason.", _MOVES, is_failure=False),
-    "Appeared": Rule("A pod that exists only after the change.", _MOVES, is_failure=False),
-    "Disappeared": Rule("A pod that exists only before the change.", _MOVES, is_failure=False),
-    "Scaled": Rule("A workload that wants another number of pods.", _MOVES, is_failure=False),
+}
+"""Rules that fail a job by default."""
+
+_NOTES: dict[str, Rule] = {
+    "CheckPassed": Rule("A promise that holds.", "Nothing is to be done."),
+    "CheckNotAsked": Rule("A promise that could not be held against the cluster.", "The message says why."),
+    "Budget": Rule("A disruption budget.", "kplan explains what it allows."),
+    "Evicted": Rule("A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why."),
+    "Drained": Rule("A node without which pods stay pending.", "kplan drain NODE shows which pods and why."),
+    "Stays": Rule(
+        "A node that cannot be given up.",
+        "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
+    ),
+    "NewNode": Rule("A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs."),
+    "Removed": Rule("A node that the autoscaler removes.", "kplan nodes shows where its pods go."),
+    "Kept": Rule("A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it."),
+    "Chance": Rule(
+        "A pod that is placed in some runs and not in others.",
+        "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
+    ),
+    "NotLookedAt": Rule("Replicas that were not tried one by one.", "Ask for fewer replicas at a time."),
+    "Moved": Rule("A pod that goes to another node.", _MOVES),
+    "NewlyPlaced": Rule("A pod that was pending before the change and has a node after it.", _MOVES),
+    "StillPending": Rule("A pod that stays pending for another reason.", _MOVES),
+    "Appeared": Rule("A pod that exists only after the change.", _MOVES),
+    "Disappeared": Rule("A pod that exists only before the change.", _MOVES),
+    "Scaled": Rule("A workload that wants another number of pods.", _MOVES),
     "MissingKind": Rule(
         "A kind of object that could not be read, so that the answer may be wrong.",
         "kplan snapshot rbac prints the rights that reading needs.",
-        is_failure=False,
     ),
 }
+"""Other rules."""
+
 _OTHER = Rule(
     "Something that may make the answer differ from the cluster's.",
     "The message names the object and what kplan does not know or model about it.",
-    is_failure=False,
 )
 
 
-def rule_of(name: str) -> Rule:
-    return _RULES.get(name, _OTHER)
+def is_failure(rule: str) -> bool:
+    """Tell whether a rule fails a job by default."""
+    return rule in _FAILURES
 
 
 def render_junit(report: CaseReport) -> str:
     """Return JUnit XML with a suite for each manifest, and one for objects of the cluster."""
     name = f"kplan {report.kind}"
     tests = [case for case in report.cases if case.state != "warning"]
-    files = list(dict.fromkeys(case.file for case in tests)) or [""]
-    warnings = [
-        f"warning: {case.name}: {case.message} [{case.rule}]" for case in report.cases if case.state == "warning"
-    ]
+    warned = (case for case in report.cases if case.state == "warning")
+    warnings = "\n".join(f"warning: {case.name}: {case.message} [{case.rule}]" for case in warned)
+    suites = grouped((case.file, case) for case in tests) or {"": []}
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={_attribute(name)} {_counts(tests)}>"]
-    for file in files:
-        lines += _suite(report, file or name, [case for case in tests if case.file == file])
-        if file == files[-1] and warnings:
-            lines.append(f"    <system-err>{escape(chr(10).join(warnings), quote=False)}</system-err>")
+    for file, cases in suites.items():
+        at = f" file={_attribute(file)}" if file else ""
+        skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
+        when = f"timestamp={_attribute(report.generated_at)}"
+        lines += [f"  <testsuite name={_attribute(file or name)} {_counts(cases)} {skipped}{at} {when}>"]
+        properties = (f"name={_attribute(key)} value={_attribute(value)}" for key, value in report.facts)
+        lines += ["    <properties>", *(f"      <property {text}/>" for text in properties), "    </properties>"]
+        lines += [line for case in cases for line in _test_case(case)]
+        if file == [*suites][-1] and warnings:
+            lines.append(f"    <system-err>{escape(warnings, quote=False)}</system-err>")
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>", ""])
-
-
-def _suite(report: CaseReport, name: str, cases: Sequence[Case]) -> list[str]:
-    """Return the lines of a suite without its closing tag."""
-    file = f" file={_attribute(name)}" if any(case.file for case in cases) else ""
-    skipped = f'skipped="{sum(case.state == "skipped" for case in cases)}"'
-    when = f"timestamp={_attribute(report.generated_at)}"
-    return [
-        f"  <testsuite name={_attribute(name)} {_counts(cases)} {skipped}{file} {when}>",
-        "    <properties>",
-        *(f"      <property name={_attribute(key)} value={_attribute(value)}/>" for key, value in report.facts),
-        "    </properties>",
-        *(line for case in cases for line in _test_case(case)),
-    ]
 
 
 def _counts(cases: Sequence[Case]) -> str:
@@ -189,17 +170,14 @@ def _counts(cases: Sequence[Case]) -> str:
 
 
 def _test_case(case: Case) -> list[str]:
-    place = "" if not case.file else case.file if case.line is None else f"{case.file}:{case.line}"
-    opening = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.about)}"
     if case.state == "passed":
-        return [f"{opening}>", f"      <system-out>{escape(case.detail, quote=False)}</system-out>", "    </testcase>"]
-    element = "failure" if case.state == "failed" else "skipped"
-    text = escape("\n".join(part for part in (place, case.detail) if part), quote=False)
-    return [
-        f"{opening}>",
-        f"      <{element} type={_attribute(case.rule)} message={_attribute(case.message)}>{text}</{element}>",
-        "    </testcase>",
-    ]
+        result = f"<system-out>{escape(case.detail, quote=False)}</system-out>"
+    else:
+        element = "failure" if case.state == "failed" else "skipped"
+        text = escape("\n".join(filter(None, (case.place, case.detail))), quote=False)
+        result = f"<{element} type={_attribute(case.rule)} message={_attribute(case.message)}>{text}</{element}>"
+    opening = f"    <testcase name={_attribute(case.name)} classname={_attribute(case.about)}>"
+    return [opening, f"      {result}", "    </testcase>"]
 
 
 def _attribute(text: str) -> str:
@@ -243,17 +221,15 @@ def _left_out(groups: Sequence[Sequence[Case]]) -> str:
 
 def _annotation(cases: Sequence[Case]) -> str:
     case = cases[0]
-    properties = [f"file={_property(case.file)}"] if case.file else []
-    if properties and case.line is not None:
-        properties.append(f"line={case.line}")
-    properties.append(f"title={_property(f'kplan: {case.about} ({_words(case.rule)})')}")
-    body = "\n".join(brief_lines(cases))
-    return f"::{_LEVELS[case.level]} {','.join(properties)}::{_data(body)}"
+    at = f"file={_property(case.file)}," if case.file else ""
+    at += f"line={case.line}," if case.file and case.line is not None else ""
+    title = _property(f"kplan: {case.about} ({_words(case.rule)})")
+    return f"::{_LEVELS[case.level]} {at}title={title}::{_data(chr(10).join(brief_lines(cases)))}"
 
 
 def _words(rule: str) -> str:
     """Return the name of a rule as words: ``CheckFailed`` as ``check failed``; warnings keep their codes."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).lower() if rule in _RULES else rule
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", rule).lower() if rule in _FAILURES or rule in _NOTES else rule
 
 
 def _data(text: str) -> str:
@@ -266,7 +242,6 @@ def _property(text: str) -> str:
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"
-_ANSWERED = (0, 1)
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 """The beginning of a link in a message, which SARIF takes literally behind a backslash."""
 
@@ -275,17 +250,13 @@ def render_sarif(report: CaseReport) -> str:
     """Return a SARIF log with one run: a result for each workload with a failure or a warning."""
     groups = alike(case for case in report.cases if case.state != "passed")
     rules = sorted({cases[0].rule for cases in groups})
+    is_answered = report.exit_code in (0, 1)
+    ending = {"executionSuccessful": is_answered, "exitCode": report.exit_code, "endTimeUtc": report.generated_at}
     run = {
         "tool": {"driver": {"name": "kplan", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
         "automationDetails": {"id": f"kplan/{report.kind}/"},
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
-        "invocations": [
-            {
-                "executionSuccessful": report.exit_code in _ANSWERED,
-                "exitCode": report.exit_code,
-                "endTimeUtc": report.generated_at,
-            }
-        ],
+        "invocations": [ending],
         "results": [_result(cases, rules, report.source) for cases in groups],
         "columnKind": "utf16CodeUnits",
     }
@@ -293,14 +264,14 @@ def render_sarif(report: CaseReport) -> str:
 
 
 def _rule(name: str) -> dict[str, Any]:
-    rule = rule_of(name)
+    rule = _FAILURES.get(name) or _NOTES.get(name, _OTHER)
     return {
         "id": name,
         "name": name,
         "shortDescription": {"text": rule.what},
         "fullDescription": {"text": rule.what},
         "help": {"text": rule.help},
-        "defaultConfiguration": {"level": "error" if rule.is_failure else "warning"},
+        "defaultConfiguration": {"level": "error" if is_failure(name) else "warning"},
         "properties": {"tags": ["kubernetes", "scheduling"]},
     }
 
@@ -308,7 +279,7 @@ def _rule(name: str) -> dict[str, Any]:
 def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[str, Any]:
     case = cases[0]
     name = case.file or source
-    is_elsewhere = name.startswith("/")
+    in_repository = {"uri": quote(name), "uriBaseId": _ROOT}
     return {
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
@@ -319,9 +290,7 @@ def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[st
                 # Code scanning takes no result without a place in a file.
                 "physicalLocation": {
                     "artifactLocation": (
-                        {"uri": PurePosixPath(name).as_uri()}
-                        if is_elsewhere
-                        else {"uri": quote(name), "uriBaseId": _ROOT}
+                        {"uri": PurePosixPath(name).as_uri()} if name.startswith("/") else in_repository
                     ),
                     "region": {"startLine": case.line or 1},
                 },
@@ -337,23 +306,19 @@ _SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
 
 def render_code_quality(report: CaseReport) -> str:
     """Return a report for GitLab's Code Quality: an issue for each workload with a failure or a warning."""
-    groups = alike(case for case in report.cases if case.state != "passed")
-    return as_json([_issue(cases, report.source) for cases in groups]) + "\n"
-
-
-def _issue(cases: Sequence[Case], source: str) -> dict[str, Any]:
-    case = cases[0]
-    return {
-        "description": f"{case.about}: {' '.join(_sentence(words) for words in brief_lines(cases))}",
-        "check_name": case.rule,
-        "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
-        "severity": _SEVERITIES[case.level],
-        "location": {"path": case.file or source, "lines": {"begin": case.line or 1}},
-    }
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    issues = []
+    for cases in alike(case for case in report.cases if case.state != "passed"):
+        case = cases[0]
+        sentences = (text if text.endswith((".", "?", "!")) else f"{text}." for text in brief_lines(cases))
+        issue = {
+            "description": f"{case.about}: {' '.join(sentences)}",
+            "check_name": case.rule,
+            "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
+            "severity": _SEVERITIES[case.level],
+            "location": {"path": case.file or report.source, "lines": {"begin": case.line or 1}},
+        }
+        issues.append(issue)
+    return as_json(issues) + "\n"
 
 
 def _fingerprint(case: Case) -> str:
@@ -364,34 +329,29 @@ def _fingerprint(case: Case) -> str:
 
 _MOST_CHARACTERS = 500  #: of a reason; monitoring systems refuse very long labels
 
+_ANSWERED = "Whether the question has an answer."
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def render_openmetrics(document: Report, metrics: Iterable[Metric]) -> str:
     """Write what every report has, and the numbers of its kind; its text is visible already."""
-    return _text([*_of_any(document), *metrics])
+    of, snapshot = {"kind": document.kind}, document.snapshot
+    of_any = [
+        Metric("answered", _ANSWERED, 1),
+        Metric("failed", "Whether something happens that --fail-on lists.", document.verdict.failed, of),
+        *(Metric("warnings", "Warnings of the report.", 1, {**of, "code": one.code}) for one in document.warnings),
+        Metric("snapshot_nodes", "Nodes of the cluster that was asked about.", snapshot.nodes, of),
+        Metric("snapshot_pods", "Pods of the cluster that was asked about.", snapshot.pods, of),
+    ]
+    if (generated := seconds(document.generated_at)) is not None:
+        of_any.append(Metric("generated_timestamp_seconds", "When the report was made.", generated, of))
+    return _text([*of_any, *metrics])
 
 
 def refused_in_openmetrics(report: CaseReport) -> str:
     """Return the metrics of a question that has no answer."""
     reason = "; ".join(case.detail for case in report.cases)
-    return _text([_answered(0, {"reason": reason[:_MOST_CHARACTERS]})])
-
-
-def _answered(value: float, labels: Mapping[str, str] = {}) -> Metric:
-    return Metric("answered", "Whether the question has an answer.", value, labels)
-
-
-def _of_any(document: Report) -> Iterator[Metric]:
-    of = {"kind": document.kind}
-    yield _answered(1)
-    yield Metric("failed", "Whether something happens that --fail-on lists.", document.verdict.failed, of)
-    for warning in document.warnings:
-        yield Metric("warnings", "Warnings of the report.", 1, {**of, "code": warning.code})
-    yield Metric("snapshot_nodes", "Nodes of the cluster that was asked about.", document.snapshot.nodes, of)
-    yield Metric("snapshot_pods", "Pods of the cluster that was asked about.", document.snapshot.pods, of)
-    if (generated := seconds(document.generated_at)) is not None:
-        yield Metric("generated_timestamp_seconds", "When the report was made.", generated, of)
+    return _text([Metric("answered", _ANSWERED, 0, {"reason": reason[:_MOST_CHARACTERS]})])
 
 
 def _text(metrics: Iterable[Metric]) -> str:

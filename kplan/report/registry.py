@@ -73,13 +73,12 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
         view = view_of(document.kind)
         options = replace(
             options,
+            top=None if output == "html" else options.top,
             ties=document.scheduler.ties or "",
             is_page=output == "html",
             is_comment=output == "markdown",
             has_details=output == "junit",
         )
-        if options.is_page:
-            options = replace(options, top=None)
         if output in ("name", "short"):
             lines = view.names(document) if output == "name" else (document.sentence,)
             return "".join(f"{line}\n" for line in lines)
@@ -121,7 +120,12 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
         source=options.repository.file(document.snapshot.source),
         cases=_cases(document, view, options),
         exit_code=document.verdict.exit_code,
-        facts=_facts(document),
+        facts=(
+            ("snapshot.source", document.snapshot.source),
+            ("snapshot.digest", document.snapshot.digest),
+            ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
+            ("failOn", ",".join(document.verdict.fail_on)),
+        ),
     )
     return render_for_programs(report, output)
 
@@ -159,13 +163,3 @@ def render_refusal(report: CaseReport, output: str) -> str:
         document = {"apiVersion": "kplan/v1", "kind": report.kind, "message": report.title, "problems": problems}
         return as_yaml(document) if output == "yaml" else as_json(document) + "\n"
     return "".join(f"{line}\n" for line in (report.title, *(case.detail for case in report.cases)))
-
-
-def _facts(document: Report) -> list[tuple[str, str]]:
-    snapshot = document.snapshot
-    return [
-        ("snapshot.source", snapshot.source),
-        ("snapshot.digest", snapshot.digest),
-        ("scheduler.kubernetesVersion", document.scheduler.kubernetes_version),
-        ("failOn", ",".join(document.verdict.fail_on)),
-    ]

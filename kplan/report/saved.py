@@ -53,15 +53,11 @@ def _with_kinds(value: Any) -> Any:
         return value
     fields = {key: _with_kinds(item) for key, item in value.items()}
     if isinstance(value.get("reasons"), list) and isinstance(value.get("details"), list):
-        fields["details"] = [_with_kind(detail) for detail in value["details"]]
+        for number, detail in enumerate(value["details"]):
+            if isinstance(detail, dict) and "kind" not in detail:
+                facts = {name: fact for name, fact in detail.items() if name != "reason"}
+                fields["details"][number] = {"kind": "other", "reason": detail.get("reason", ""), "facts": facts}
     return fields
-
-
-def _with_kind(detail: Any) -> Any:
-    if not isinstance(detail, dict) or "kind" in detail:
-        return detail
-    facts = {name: fact for name, fact in detail.items() if name != "reason"}
-    return {"kind": "other", "reason": detail.get("reason", ""), "facts": facts}
 
 
 def _strange(value: Any) -> Problem | None:

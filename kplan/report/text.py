@@ -19,7 +19,7 @@ from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Sp
 from kplan.report.options import ReportOptions
 
 GAP = 2
-_WIDTH_STEP = "  "
+_STEP = "  "
 _COMFORTABLE = 24
 """The last column, most often a sentence, gives way first, down to this.
 
@@ -59,9 +59,8 @@ def pieces_of(word: str, width: int) -> list[str]:
     parts: list[str] = _PART.findall(word)
     if all(len(part) <= width for part in parts):
         return parts
-    return [
-        piece[start : start + width] for piece in _PIECE.findall(word) for start in range(0, len(piece), max(width, 1))
-    ]
+    pieces = [(piece, range(0, len(piece), max(width, 1))) for piece in _PIECE.findall(word)]
+    return [piece[start : start + width] for piece, starts in pieces for start in starts]
 
 
 def table_lines(table: Table, width: int) -> list[list[Span]]:
@@ -70,12 +69,14 @@ def table_lines(table: Table, width: int) -> list[list[Span]]:
     Where names would break at their dashes, each row has its name on a line of its own, above its other cells.
     """
     limits = _widths(table, width)
-    name = _broken_name(table, limits)
-    if name is None:
+    if (name := _broken_name(table, limits)) is None:
         return [line for row in _row_lines(table, limits) for line in row]
-    above, below = _columns(table, 0, name + 1), _columns(table, name + 1, len(table.header))
+    above, below = (
+        Table(table.header[part], tuple(row[part] for row in table.rows), table.align[part])
+        for part in (slice(name + 1), slice(name + 1, None))
+    )
     heads = _row_lines(above, _widths(above, width))
-    indent = len(_WIDTH_STEP) if name == 0 else max(len(plain(row[0])) for row in table.rows) + GAP
+    indent = len(_STEP) if name == 0 else max(len(plain(row[0])) for row in table.rows) + GAP
     others = _row_lines(below, _widths(below, width - indent))
     margin = Span(" " * indent)
     return [
@@ -87,7 +88,7 @@ def table_lines(table: Table, width: int) -> list[list[Span]]:
 
 def _broken_name(table: Table, limits: Sequence[int]) -> int | None:
     """Return the column of names that would break within a part, the first or the one behind a mark; None for none."""
-    name = next((column for column in range(2) if _most(table, column, _WORD) > len(_WIDTH_STEP)), 0)
+    name = next((column for column in range(2) if _most(table, column, _WORD) > len(_STEP)), 0)
     is_last = name + 1 >= len(limits)
     is_names = table.align[name] == "<" and any(_LONG_NAME.search(plain(row[name])) for row in table.rows)
     return name if is_names and not is_last and limits[name] < _most(table, name, _PART) else None
@@ -97,11 +98,6 @@ def _most(table: Table, column: int, pattern: re.Pattern[str]) -> int:
     """Return the length of the longest piece of a column; 0 for a column that the table does not have."""
     cells = [plain(row[column]) for row in table.rows if column < len(row)]
     return max((len(piece) for cell in cells for piece in pattern.findall(cell)), default=0)
-
-
-def _columns(table: Table, start: int, end: int) -> Table:
-    rows = tuple(row[start:end] for row in table.rows)
-    return Table(table.header[start:end], rows, table.align[start:end])
 
 
 def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
@@ -131,7 +127,7 @@ def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
 def natural_width(table: Table) -> int:
     columns = zip(table.header, *table.rows, strict=True)
     widths = [max(len(plain(cell)) for cell in column) for column in columns]
-    return len(_WIDTH_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)
+    return len(_STEP) * table.indent + sum(widths) + GAP * (len(widths) - 1)
 
 
 def _widths(table: Table, width: int) -> list[int]:
@@ -139,10 +135,9 @@ def _widths(table: Table, width: int) -> list[int]:
     rows = [[" ".join(with_units(plain(cell)).split()) for cell in row] for row in (table.header, *table.rows)]
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, cells)) for cells in columns]
-    words = [max(len(word) for cell in cells for word in ["", *cell.split()]) for cells in columns]
-    parts, pieces = (
+    words, parts, pieces = (
         [max(len(piece) for cell in cells for piece in ["", *pattern.findall(cell)]) for cells in columns]
-        for pattern in (_PART, _PIECE)
+        for pattern in (_WORD, _PART, _PIECE)
     )
     last = min(max(words[-1], _COMFORTABLE), widths[-1]) if table.align.endswith("<") else widths[-1]
     prose, whole_names, names = (
@@ -166,7 +161,6 @@ def _narrow(widths: list[int], least: Sequence[int], most: int) -> None:
 
 MIN_WIDTH = 60
 _DETAIL_WIDTH = 120
-_STEP = "  "
 _RICH_STYLES = {
     "good": "green",
     "bad": "red",
@@ -191,9 +185,7 @@ def detail_of(blocks: Iterable[Block], options: ReportOptions) -> str:
 
     Empty where the format does not show it, and the blocks are then not even made.
     """
-    if not options.has_details:
-        return ""
-    return render_plain(blocks, _DETAIL_WIDTH).removesuffix("\n")
+    return render_plain(blocks, _DETAIL_WIDTH).removesuffix("\n") if options.has_details else ""
 
 
 def render_terminal(blocks: Iterable[Block], width: int) -> str:
@@ -203,13 +195,12 @@ def render_terminal(blocks: Iterable[Block], width: int) -> str:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, color_system="standard", legacy_windows=False)
     for text_line in layout(blocks, width):
         runs = itertools.groupby(text_line, key=lambda span: span.style)
         pieces = [("".join(span.text for span in run), _RICH_STYLES.get(style, "")) for style, run in runs]
         console.print(Text.assemble(*pieces, no_wrap=True), soft_wrap=True)
-    written = console.file
-    assert isinstance(written, io.StringIO)  # noqa: S101 - made above
     return written.getvalue()
 
 
@@ -248,13 +239,8 @@ def _lines_of(block: Block, width: int) -> list[TextLine]:
             return _wrapped([Span(f"{label}: ", "dim"), Span(text)], first, first + _STEP, width)
         case Table():
             left = _STEP * block.indent
-            lines = table_lines(block, width - len(left))
-            return [*([Span(left), *text_line] for text_line in lines), *_note(block, width)]
-
-
-def _note(table: Table, width: int) -> list[TextLine]:
-    left = _STEP * table.indent
-    return _wrapped(spans_of(noted(table)), left, left, width) if table.note else []
+            lines = [[Span(left), *text_line] for text_line in table_lines(block, width - len(left))]
+            return lines + (_wrapped(spans_of(noted(block)), left, left, width) if block.note else [])
 
 
 def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[TextLine]:

@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.change import (
+    NodeTimeline,
     PodDurations,
     QueueTimeline,
     Step,
@@ -27,8 +28,11 @@ from kplan.report.words import name_ranges, object_title, seconds_text
 _PARTS = 12
 _MOST_WAITING = 15
 _MOST_RESOURCES = 5
-_SHORT = 0.5  #: shorter waits, in seconds, are none
-_LONG = 600.0  #: shorter courses, in seconds, are told without a table over time
+_MOST_ROWS = 30
+_SHORT = 0.5
+"""Shorter waits, in seconds, are none."""
+_LONG = 600.0
+"""Shorter courses, in seconds, are told without a table over time."""
 
 
 def horizon(timeline: Timeline) -> float:
@@ -46,26 +50,20 @@ def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
     waits = [(name, waits) for name, waits in queue.workloads.items() if waits.longest >= _SHORT or waits.waiting]
     waits.sort(key=lambda entry: (-entry[1].longest, entry[0]))
     if waits:
-        rows: list[tuple[Cell, ...]] = [
-            (
-                object_title(name),
-                str(one.pods),
-                seconds_text(one.mean),
-                seconds_text(one.longest),
-                Span(str(one.waiting), "warn" if one.waiting else ""),
-            )
-            for name, one in waits[:_MOST_WAITING]
-        ]
+        rows: list[tuple[Cell, ...]] = []
+        for name, one in waits[:_MOST_WAITING]:
+            still = Span(str(one.waiting), "warn" if one.waiting else "")
+            rows.append((object_title(name), str(one.pods), *map(seconds_text, (one.mean, one.longest)), still))
         header = ("WORKLOAD", "PODS", "WAIT, MEAN", "LONGEST", "STILL WAITING")
         yield Table(header, tuple(rows), "<>>>>", note=_in_json(len(waits) - _MOST_WAITING, "workload"))
     if horizon(timeline) >= _LONG:
         yield _over_time(timeline, queue, shown_usages(usages))
-    means = ", ".join(
+    means = [
         f"{name} {usage.mean:g} % (highest {usage.highest:g} % {moment_text(usage.highest_at)})"
         for name, usage in shown_usages(usages).items()
-    )
+    ]
     if means:
-        yield line(Span(f"Requested on average: {means}", "dim"))
+        yield line(Span(f"Requested on average: {', '.join(means)}", "dim"))
 
 
 def queue_sentence(queue: QueueTimeline) -> str:
@@ -73,8 +71,7 @@ def queue_sentence(queue: QueueTimeline) -> str:
     if not queue.most:
         return "No pod waits for a node"
     longest = max(queue.workloads.values(), key=lambda waits: waits.longest, default=None)
-    words = f"At most {count(queue.most, 'pod')} {'waits' if queue.most == 1 else 'wait'} for a node at once"
-    words += f" ({moment_text(queue.most_at)})"
+    words = f"At most {count(queue.most, 'pod waits', 'pods wait')} for a node at once ({moment_text(queue.most_at)})"
     if longest is not None and longest.longest >= _SHORT:
         words += f"; the longest wait is {seconds_text(longest.longest)}, of {longest.pod}"
     return words
@@ -126,12 +123,6 @@ def _mean(points: Sequence[tuple[float, float]], start: float, end: float) -> fl
     return (total + last * (end - at_last)) / (end - start) if end > start else last
 
 
-_MOST_WORKLOADS = 30
-_MOST_NODES = 30
-_LONGEST = 3
-_MOST_WANTING = 3
-
-
 def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
     """Return when everything ends, and what is wanting then.
 
@@ -142,22 +133,16 @@ def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Bloc
         for one in present
         if one.missing and one.workload not in timeline.workloads
     ]
-    wanting = listing([*_wanting(timeline), *lacking], most=_MOST_WANTING)
+    wanting = listing([*_wanting(timeline), *lacking])
     style: Style = "bad" if timeline.stuck_at is not None else "good" if timeline.is_over and not wanting else "warn"
-    end = _end(timeline, is_whole=not wanting)
-    return line("Time: ", Span(f"{end}; {wanting}" if wanting else end, style))
-
-
-def _end(timeline: Timeline, *, is_whole: bool) -> str:
+    end = f"{'nothing more happens' if wanting else 'done'} after {seconds_text(timeline.end)}"
     if timeline.stuck_at is not None:
-        return f"stuck after {seconds_text(timeline.stuck_at)}"
-    if not timeline.is_over and timeline.until is not None:
-        return f"still going on after {seconds_text(timeline.until)}"
-    if not timeline.end and not (is_whole and timeline.workloads):
-        return "nothing happens"
-    if not is_whole:
-        return f"nothing more happens after {seconds_text(timeline.end)}"
-    return f"done after {seconds_text(timeline.end)}"
+        end = f"stuck after {seconds_text(timeline.stuck_at)}"
+    elif not timeline.is_over and timeline.until is not None:
+        end = f"still going on after {seconds_text(timeline.until)}"
+    elif not timeline.end and (wanting or not timeline.workloads):
+        end = "nothing happens"
+    return line("Time: ", Span(f"{end}; {wanting}" if wanting else end, style))
 
 
 def _wanting(timeline: Timeline) -> list[str]:
@@ -176,7 +161,7 @@ def _wanting(timeline: Timeline) -> list[str]:
     ]
     if waiting:
         total = sum(waits.values())
-        short.append(f"{listing(waiting, most=_MOST_WANTING)} {'waits' if total == 1 else 'wait'} for a node")
+        short.append(f"{listing(waiting)} {'waits' if total == 1 else 'wait'} for a node")
     return short
 
 
@@ -191,15 +176,19 @@ def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block
     """
     if waits := _longest_waits(steps):
         yield line(f"Longest waits: {'; '.join(waits)}")
-    yield from _node_blocks(timeline)
+    yield from _node_blocks(timeline.nodes)
     moving = [(name, workload) for name, workload in timeline.workloads.items() if not name.startswith("Pod/")]
     moving.sort(key=lambda entry: by_drop(*entry))
     if moving:
-        rows = tuple(_row(name, workload) for name, workload in moving[:_MOST_WORKLOADS])
-        note = _in_json(len(moving) - _MOST_WORKLOADS, "workload")
+        rows = tuple(_row(name, workload) for name, workload in moving[:_MOST_ROWS])
+        note = _in_json(len(moving) - _MOST_ROWS, "workload")
         yield Table(("WORKLOAD", "READY BEFORE", "LOWEST", "AT", "AT THE END", "WANTED"), rows, "<>>>>>", note=note)
     yield from occupancy_blocks(timeline)
-    yield from _assumptions(timeline)
+    # The durations that the answer rests on; workloads with the same once.
+    groups = grouped((_durations_text(workload.durations), name) for name, workload in timeline.workloads.items())
+    for words, names in sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        which = object_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
+        yield line(Span(f"Durations of {which}: {words}", "dim"))
 
 
 def by_drop(name: str, workload: WorkloadTimeline) -> tuple[bool, int, str]:
@@ -220,36 +209,30 @@ def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
     )
 
 
-_NODE_COLUMNS = {
-    "ASKED FOR": "requested",
-    "READY": "ready",
-    "UNNEEDED": "unneeded",
-    "UNREACHABLE": "unreachable",
-    "DRAINING": "draining",
-    "EMPTY": "emptied",
-    "GONE": "gone",
-}
+_NODE_COLUMNS = (
+    ("ASKED FOR", "requested"),
+    ("READY", "ready"),
+    ("UNNEEDED", "unneeded"),
+    ("UNREACHABLE", "unreachable"),
+    ("DRAINING", "draining"),
+    ("EMPTY", "emptied"),
+    ("GONE", "gone"),
+)
 
 
-def _node_blocks(timeline: Timeline) -> Iterator[Block]:
+def _node_blocks(nodes: Mapping[str, NodeTimeline]) -> Iterator[Block]:
     """Yield a table of the nodes that come, are emptied or go, those with the same times in one row."""
-    nodes = timeline.nodes
-    columns = {
-        title: field
-        for title, field in _NODE_COLUMNS.items()
-        if any(getattr(node, field) is not None for node in nodes.values())
-    }
+    times = {title: {name: getattr(node, field) for name, node in nodes.items()} for title, field in _NODE_COLUMNS}
+    columns = {title: own for title, own in times.items() if any(time is not None for time in own.values())}
     ready = [node for node in nodes.values() if node.ready is not None]
     if ready and all(node.draining is not None and node.draining < (node.ready or 0) for node in ready):
         columns["READY AGAIN"] = columns.pop("READY")  # the node, or a new one in its place
     if not columns:
         return
-    times_of = {name: [getattr(node, field) for field in columns.values()] for name, node in nodes.items()}
-    alike = grouped(
-        (tuple("-" if time is None else seconds_text(time) for time in times), name) for name, times in times_of.items()
-    )
-    rows: list[tuple[Cell, ...]] = [(name_ranges(names), *times) for times, names in list(alike.items())[:_MOST_NODES]]
-    note = _in_json(sum(map(len, list(alike.values())[_MOST_NODES:])), "node")
+    texts = [["-" if time is None else seconds_text(time) for time in own.values()] for own in columns.values()]
+    alike = list(grouped(zip(zip(*texts, strict=True), nodes, strict=True)).items())
+    rows: list[tuple[Cell, ...]] = [(name_ranges(names), *own) for own, names in alike[:_MOST_ROWS]]
+    note = _in_json(sum(len(names) for _, names in alike[_MOST_ROWS:]), "node")
     yield Table(("NODE", *columns), tuple(rows), "<" + ">" * len(columns), note=note)
 
 
@@ -271,16 +254,7 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
         if words and seconds > best.get(step.event, (0.0, ""))[0]:
             best[step.event] = (seconds, words.format(step.pod))
         since[step.pod, step.event] = step.at
-    longest = sorted(best.values(), reverse=True)[:_LONGEST]
-    return [f"{seconds_text(seconds)} {words}" for seconds, words in longest]
-
-
-def _assumptions(timeline: Timeline) -> Iterator[Block]:
-    """Yield which durations the answer rests on, and where they are known from; workloads with the same once."""
-    groups = grouped((_durations_text(workload.durations), name) for name, workload in timeline.workloads.items())
-    for words, names in sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        which = object_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
-        yield line(Span(f"Durations of {which}: {words}", "dim"))
+    return [f"{seconds_text(seconds)} {words}" for seconds, words in sorted(best.values(), reverse=True)[:3]]
 
 
 def _durations_text(durations: PodDurations) -> str:
@@ -298,10 +272,8 @@ def unavailable_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each workload of which too few pods are ready for a while."""
     for name, workload in document.timeline.workloads.items() if document.timeline else ():
         if any(event.rule == "Unavailable" for event in document.verdict.counted_of(name)):
-            words = (
-                f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
-                f" {seconds_text(workload.lowest_ready_at)} after the change"
-            )
+            ready = f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
+            words = f"{ready} {seconds_text(workload.lowest_ready_at)} after the change"
             yield Case(object_title(name), "failed", "Unavailable", words, words, kind="workload")
 
 
@@ -320,16 +292,11 @@ def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
     if not steps:
         return
     yield Heading(("Steps",))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}",
-            Span(step.event, _STYLES.get(step.event, "")),
-            step.pod or step.workload,
-            step.node or "-",
-            step.because,
-        )
-        for step in steps[:_MOST_STEPS]
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for step in steps[:_MOST_STEPS]:
+        at = str(step.step) if isinstance(step.at, UnsetType) else f"{step.at:.2f}"
+        event = Span(step.event, _STYLES.get(step.event, ""))
+        rows.append((at, event, step.pod or step.workload, step.node or "-", step.because))
     first = "STEP" if isinstance(steps[-1].at, UnsetType) else "SECOND"
     note = _in_json(len(steps) - _MOST_STEPS, "step")
     yield Table((first, "EVENT", "WHAT", "NODE", "BECAUSE"), tuple(rows), "><<<<", note=note)

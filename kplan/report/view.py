@@ -56,6 +56,11 @@ class Case(msgspec.Struct, frozen=True):
         """The workload of a pod, or the name of the case."""
         return self.workload or self.name
 
+    @property
+    def place(self) -> str:
+        """FILE:LINE of its manifest, as far as that is known; empty for no file."""
+        return f"{self.file}:{self.line}" if self.file and self.line is not None else self.file
+
 
 def state_of(verdict: Verdict, name: str, *, is_well: bool = False) -> State:
     """Return the state of the case of an object, which fails where the verdict counts it."""
@@ -76,24 +81,25 @@ class CaseReport(msgspec.Struct, frozen=True):
 
 def alike(cases: Iterable[Case]) -> list[list[Case]]:
     """Return cases in groups that are reported once: the replicas of a workload that end alike."""
-    ends = (
+
+    def end(case: Case) -> tuple[object, ...]:
         # Two warnings about one object are two things to say.
-        ((case.state, case.rule, case.file, case.document, case.about, "" if case.workload else case.message), case)
-        for case in cases
-    )
-    return list(grouped(ends).values())
+        own = "" if case.workload else case.message
+        return case.state, case.rule, case.file, case.document, case.about, own
+
+    return list(grouped((end(case), case) for case in cases).values())
 
 
 def brief_lines(cases: Sequence[Case]) -> list[str]:
     """Return lines about cases that are alike: how many, why, what would help, and the command that shows more."""
     case = cases[0]
-    names = name_ranges([case.name for case in cases])
-    lines = [f"{count(len(cases), case.kind)}: {names}"] if len(cases) > 1 else []
-    lines += [" ".join(line.split()) for line in case.message.splitlines()]
-    lines += [f"What would help: {case.would_help}"] if case.would_help else []
-    lines += [f"Hint: {case.hint}"] if case.hint else []
-    lines += [f"More: {case.more}"] if case.more else []
-    return lines
+    number = f"{count(len(cases), case.kind)}: {name_ranges([case.name for case in cases])}"
+    more = {"What would help": case.would_help, "Hint": case.hint, "More": case.more}
+    return [
+        *([number] if len(cases) > 1 else []),
+        *(" ".join(line.split()) for line in case.message.splitlines()),
+        *(f"{label}: {text}" for label, text in more.items() if text),
+    ]
 
 
 def warning_cases(document: Report) -> list[Case]:
@@ -122,14 +128,19 @@ class Metric(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
 
 
-_MOST_NAMED = 3
-
-
 def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     """Yield what depends on luck and was changed on paper; with -o wide also what cluster and scheduler it is about."""
     luck = getattr(document, "luck", UNSET)
     if isinstance(luck, Luck):
-        yield _luck_line(luck, more="" if document.kind == "PreemptionReport" else " (--runs shows more)")
+        texts = [
+            f"pods that {words}: {listing([_share(pod, n, luck.runs) for pod, n in pods.items()])}"
+            for words, pods in (("stay pending", luck.pending), ("make room for others", luck.evicted))
+            if pods
+        ]
+        texts += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []
+        more = "" if document.kind == "PreemptionReport" else " (--runs shows more)"
+        draws = f"in {count(luck.runs, 'draw')} among equal nodes and pods"
+        yield line(Span("Depends on luck", "warn"), f": {draws}, {'; '.join(texts)}{more}")
     for change in document.snapshot.changes or ():
         yield line("What if: ", change_text(change))
     if not options.is_wide:
@@ -140,18 +151,6 @@ def opening_blocks(document: Report, options: ReportOptions) -> Iterator[Block]:
     gates = "".join(f", {gate}={str(is_on).lower()}" for gate, is_on in (scheduler.feature_gates or {}).items())
     profiles = f"configuration {scheduler.config_source}, profiles {', '.join(scheduler.profiles)}"
     yield line(f"Scheduler: v{scheduler.kubernetes_version}{gates}, {profiles}")
-
-
-def _luck_line(luck: Luck, more: str) -> Block:
-    """Return what depends on draws among equals, with the share of draws in which it happens."""
-    ends = [
-        f"pods that {words}: {listing([_share(pod, n, luck.runs) for pod, n in pods.items()], most=_MOST_NAMED)}"
-        for words, pods in (("stay pending", luck.pending), ("make room for others", luck.evicted))
-        if pods
-    ]
-    ends += [f"the answer fails in {luck.fails}"] if 0 < luck.fails < luck.runs else []
-    draws = f"in {count(luck.runs, 'draw')} among equal nodes and pods"
-    return line(Span("Depends on luck", "warn"), f": {draws}, {'; '.join(ends)}{more}")
 
 
 def _share(pod: str, n: int, runs: int) -> str:
@@ -165,9 +164,8 @@ def change_text(change: ClusterChange) -> str:
     if change.change == "settle":
         return f"settled, {count(change.count, 'pod')} moved" if change.count else "settled, nothing moved"
     more = f" ({count(change.count, 'object')})" if change.count != 1 else ""
-    sums = [
-        f"{name} {readable(total.before)} -> {readable(total.after)}" for name, total in (change.requests or {}).items()
-    ]
+    totals = (change.requests or {}).items()
+    sums = [f"{name} {readable(total.before)} -> {readable(total.after)}" for name, total in totals]
     requests = f"; requests of its running pods: {', '.join(sums)}" if sums else ""
     number, _, like = change.what.partition("=")
     if change.change == "add-nodes" and number.isdecimal():
@@ -177,10 +175,9 @@ def change_text(change: ClusterChange) -> str:
 
 
 def closing_blocks(document: Report) -> Iterator[Block]:
-    warnings = warning_texts(document)
-    if warnings:
+    if warnings := warning_texts(document):
         yield Heading((Span("Warnings", "warn"),), folds=False)
-        yield from (line(text, indent=1, is_item=True) for text in warnings)
+        yield from (line(text, is_item=True) for text in warnings)
 
 
 def warning_texts(document: Report) -> list[str]:
@@ -211,14 +208,12 @@ def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
 
     Each condition of ``--fail-on`` has the names of its objects: ``unschedulable: shop/web-0, shop/web-1``.
     """
-    objects = grouped(
-        (
-            f"{verdict.condition_of(event)}{f' in {event.runs} of {event.of_runs} runs' if event.runs else ''}",
-            names.get(event.object, event.object),
-        )
-        for event in verdict.counted
-    )
-    return failure_words(verdict.also, {condition: list(dict.fromkeys(own)) for condition, own in objects.items()})
+    objects: dict[str, dict[str, None]] = {}
+    for event in verdict.counted:
+        runs = f" in {event.runs} of {event.of_runs} runs" if event.runs else ""
+        own = objects.setdefault(f"{verdict.condition_of(event)}{runs}", {})
+        own[names.get(event.object, event.object)] = None
+    return failure_words(verdict.also, {condition: [*own] for condition, own in objects.items()})
 
 
 def verdict_line(verdict: Verdict, reasons: str) -> Heading:

@@ -38,11 +38,6 @@ def left_out(number: int, noun: str = "", extra: str = "", *, flag: str = "--all
     return (Span(f"and {rows}{extra}", "dim"), Span(f" ({flag} shows all)", "hint")) if number > 0 else ()
 
 
-def points(number: int) -> str:
-    """Return a difference of scores with its sign."""
-    return f"{number:+d}"
-
-
 def scored_by(plugin: str) -> str:
     return f"{plugin} ({_ABOUT[plugin]})" if plugin in _ABOUT else plugin
 
@@ -63,9 +58,7 @@ def name_ranges(names: Sequence[str], most: int | None = 4) -> str:
     texts: list[str] = []
     for run in runs:
         texts += [f"{run[0]}..{run[-1]}"] if len(run) >= _LEAST_RANGE else run
-    if most is None or len(texts) <= most:
-        return ", ".join(texts)
-    return f"{', '.join(texts[:most])}, ..."
+    return ", ".join(texts if most is None or len(texts) <= most else [*texts[:most], "..."])
 
 
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60

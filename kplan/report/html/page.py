@@ -20,7 +20,7 @@ from kplan.documents.placement import NodeScore, PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.html.timeline import timeline_figures
-from kplan.report.pipelines import rule_of
+from kplan.report.pipelines import is_failure
 from kplan.report.view import Case, View, alike
 from kplan.report.words import name_ranges
 from kplan.visible import escape_json
@@ -335,7 +335,7 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
         groups = alike(case for case in cases if case.state == "failed")
         heading = f"<strong>Verdict: failed (exit code {verdict.exit_code})</strong>"
     else:  # what went wrong all the same
-        groups = alike(case for case in cases if case.state == "skipped" and rule_of(case.rule).is_failure)
+        groups = alike(case for case in cases if case.state == "skipped" and is_failure(case.rule))
         if not groups:
             return '<div class="verdict"><p><strong>Verdict: passed</strong></p></div>'
         conditions = escape(", ".join(verdict.fail_on)) or "none"
@@ -351,7 +351,7 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
 def _failure(cases: Sequence[Case]) -> str:
     case = cases[0]
     facts = [f"{count(len(cases), 'pod')}: {name_ranges([case.name for case in cases])}"] if len(cases) > 1 else []
-    facts += [f"{case.file}:{case.line}" if case.line is not None else case.file] if case.file else []
+    facts += [case.place] if case.place else []
     first, _, rest = case.message.partition("\n")
     why = f"{first}. {rest}".replace("\n", " ") if rest and case.kind == "workload" else first
     lines = [f"<strong>{escape(case.about)}</strong>"]
