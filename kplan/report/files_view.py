@@ -40,7 +40,6 @@ from kplan.visible import without_account
 
 if TYPE_CHECKING:
     from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
-    from kplan.config.releases import Release
     from kplan.errors import Problem
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
@@ -64,31 +63,23 @@ def config_check(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
 ) -> SchedulerConfigCheck:
     """Return the document of `kplan config check`; `config` is None for one that kube-scheduler refuses."""
-    return SchedulerConfigCheck(
-        source=source,
-        valid=config is not None,
-        problems=tuple(
-            ConfigProblem(path=problem.json_path, line=problem.line, message=problem.message, hint=problem.hint)
-            for problem in problems
-        ),
-        warnings=config.warnings if config is not None else (),
-    )
+    known = (ConfigProblem(path=one.json_path, line=one.line, message=one.message, hint=one.hint) for one in problems)
+    warnings = config.warnings if config is not None else ()
+    return SchedulerConfigCheck(source=source, valid=config is not None, problems=tuple(known), warnings=warnings)
 
 
 def render_config_check(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem], width: int = DEFAULT_WIDTH
 ) -> str:
     """Return the verdict of `kplan config check` as text: `ok`, or every problem with its line, path and hint."""
+    verdict = count(len(problems), "problem")
     if config is not None:
         profiles = ", ".join(profile.scheduler_name for profile in config.profiles)
         verdict = f"ok ({count(len(config.profiles), 'profile')}: {profiles})"
-    else:
-        verdict = count(len(problems), "problem")
     blocks: list[Block] = []
     for problem in problems:
         number = "" if problem.line is None else f"line {problem.line}"
-        text = ": ".join(part for part in (number, problem.json_path, problem.message) if part)
-        blocks.append(line(text, is_item=True))
+        blocks.append(line(": ".join(filter(None, (number, problem.json_path, problem.message))), is_item=True))
         blocks += [line(f"hint: {problem.hint}", indent=2)] if problem.hint else []
     # The first line stays whole, so that searches find it.
     return f"{source}: {verdict}\n{render_plain(blocks, width) if blocks else ''}"
@@ -111,7 +102,17 @@ def _blocks(config: SchedulerConfiguration) -> Iterator[Block]:
     if config.extenders:
         yield _extenders(config)
     yield Heading(("Feature gates that scheduling depends on",))
-    yield _gates(config.release)
+    release = config.release
+    rows = []
+    for word, is_on in (("on", True), ("off", False)):  # `*` marks what is not at its default
+        names = [
+            f"{'*' if name in release.switched and gate.is_on is not is_on else ''}{name}"
+            f"{' (locked)' if gate.is_locked else ''}"
+            for name, gate in sorted(release.gates.items())
+            if release.is_on(name) is is_on
+        ]
+        rows.append((word, _joined(names)))
+    yield Table(("STATE", "GATES"), tuple(rows), "<<")
     for profile in config.profiles:
         percentage = profile.percentage_of_nodes_to_score
         yield Heading((f"Profile {profile.scheduler_name}",))
@@ -121,55 +122,33 @@ def _blocks(config: SchedulerConfiguration) -> Iterator[Block]:
         yield _arguments(config, profile)
 
 
-def _gates(release: Release) -> Table:
-    """Return the feature gates that scheduling depends on, those that are on first; `*` marks what is not default."""
-    rows = []
-    for word, is_on in (("on", True), ("off", False)):
-        names = [
-            f"{'*' if name in release.switched and gate.is_on is not is_on else ''}{name}"
-            f"{' (locked)' if gate.is_locked else ''}"
-            for name, gate in sorted(release.gates.items())
-            if release.is_on(name) is is_on
-        ]
-        rows.append((word, _joined(names)))
-    return Table(("STATE", "GATES"), tuple(rows), "<<")
-
-
 def _settings(config: SchedulerConfiguration, changed: tuple[Difference, ...]) -> Table:
     """Return the settings that every decision depends on, then any other that is not at its default."""
-    default = {difference.path: difference.default for difference in changed}
-    rows = []
-    for field, value in (
-        ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
-        ("parallelism", config.parallelism),
-        ("podInitialBackoffSeconds", config.pod_initial_backoff_seconds),
-        ("podMaxBackoffSeconds", config.pod_max_backoff_seconds),
-    ):
-        mark, usual = ("*", _value(default[field])) if field in default else ("", "")
-        rows.append((mark, field, _value(value), usual))
-    shown = {row[1] for row in rows}
-    rows.extend(
-        ("*", difference.path, _value(difference.effective), _value(difference.default))
-        for difference in changed
-        if difference.path not in shown and not difference.path.startswith(("profiles", "extenders"))
-    )
-    return Table(("", "SETTING", "VALUE", "DEFAULT"), tuple(rows), "<<<<")
+    rows = {
+        "percentageOfNodesToScore": ("", config.percentage_of_nodes_to_score, ""),
+        "parallelism": ("", config.parallelism, ""),
+        "podInitialBackoffSeconds": ("", config.pod_initial_backoff_seconds, ""),
+        "podMaxBackoffSeconds": ("", config.pod_max_backoff_seconds, ""),
+        **{
+            difference.path: ("*", difference.effective, _value(difference.default))
+            for difference in changed
+            if not difference.path.startswith(("profiles", "extenders"))
+        },
+    }
+    cells = tuple((mark, path, _value(value), usual) for path, (mark, value, usual) in rows.items())
+    return Table(("", "SETTING", "VALUE", "DEFAULT"), cells, "<<<<")
 
 
 def _extenders(config: SchedulerConfiguration) -> Table:
-    verbs = ("filter", "prioritize", "preempt", "bind")
-    rows = tuple(
-        (
-            "+",
-            without_account(extender.url_prefix),
-            " ".join(verb for verb in verbs if getattr(extender, f"{verb}_verb")) or "none",
-            str(extender.weight or "") if extender.prioritize_verb else "",
-            "yes" if extender.ignorable else "no",
-            " ".join(resource.name for resource in extender.managed_resources) or "all pods",
-        )
-        for extender in config.extenders
-    )
-    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), rows, "<<<<<<")
+    rows = []
+    for extender in config.extenders:
+        verbs = [verb for verb in ("filter", "prioritize", "preempt", "bind") if getattr(extender, f"{verb}_verb")]
+        weight = str(extender.weight or "") if extender.prioritize_verb else ""
+        manages = " ".join(resource.name for resource in extender.managed_resources) or "all pods"
+        is_ignorable = "yes" if extender.ignorable else "no"
+        address = without_account(extender.url_prefix)
+        rows.append(("+", address, " ".join(verbs) or "none", weight, is_ignorable, manages))
+    return Table(("", "EXTENDER", "CALLS", "WEIGHT", "IGNORABLE", "MANAGES"), tuple(rows), "<<<<<<")
 
 
 def _plugins(config: SchedulerConfiguration, profile: Profile) -> Table:
@@ -188,13 +167,10 @@ def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) ->
     words = []
     for ref in effective:
         weight = f" {ref.weight}" if ref.weight else ""
-        mark = ""
-        if ref.name not in usual:
-            mark = "+"
-        elif ref.weight != usual[ref.name]:
+        mark = "" if ref.name in usual else "+"
+        if ref.weight != usual.get(ref.name, ref.weight):
             mark, weight = "*", f"{weight} (default {usual[ref.name]})"
-        if ref.name in usual and ref.name not in in_place:
-            mark += "~"
+        mark += "~" if ref.name in usual and ref.name not in in_place else ""
         words.append(f"{mark}{ref.name}{weight}")
     words.extend(f"-{name}" for name in usual if name not in names)
     return words
@@ -206,14 +182,10 @@ def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
     shared = [name for name in effective if name in position]
     ending_at: list[list[str]] = []
     for i, name in enumerate(shared):
-        before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]]
-        ending_at.append([*_longest(before), name])
-    return frozenset(_longest(ending_at))
-
-
-def _longest(chains: list[list[str]]) -> list[str]:
-    """Return the last of the longest chains, so that a plugin put in front counts as moved, not those behind it."""
-    return max([*reversed(chains), []], key=len)
+        before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]] or [[]]
+        ending_at.append([*max(reversed(before), key=len), name])
+    # The last of the longest chains, so that a plugin put in front counts as moved, not those behind it.
+    return frozenset(max(reversed(ending_at), key=len) if ending_at else ())
 
 
 def _arguments(config: SchedulerConfiguration, profile: Profile) -> Table:
@@ -283,26 +255,21 @@ def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> Snap
 def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
     learned = learn(snapshot)
 
-    def seen_in(durations: Mapping[str, Duration], name: str) -> PodDuration | UnsetType:
-        duration = durations.get(name)
-        if duration is None:
-            return UNSET
-        return PodDuration(seconds=duration.seconds, source=duration.source.value, samples=duration.n_samples)
+    def known(durations: Mapping[str, Duration]) -> dict[str, PodDuration]:
+        return {
+            name: PodDuration(seconds=one.seconds, source=one.source.value, samples=one.n_samples)
+            for name, one in durations.items()
+        }
 
-    names = sorted((learned.start.keys() | learned.run.keys()) - {EACH})
-    return {
-        name: LearnedDurations(start=seen_in(learned.start, name), run=seen_in(learned.run, name)) for name in names
-    }
+    start, run = known(learned.start), known(learned.run)
+    names = sorted((start.keys() | run.keys()) - {EACH})
+    return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
 
 
 def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
     findings = check_snapshot(snapshot)
     problems, notes = (
-        tuple(
-            InputWarning(finding.code, finding.object, finding.message)
-            for finding in findings
-            if finding.is_note is is_note
-        )
+        tuple(InputWarning(one.code, one.object, one.message) for one in findings if one.is_note is is_note)
         for is_note in (False, True)
     )
     return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
@@ -362,22 +329,24 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
     yield Heading((f"Pods: {_pods(report.pods)}",))
     yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
-    rows = [
-        (
-            resource.name,
-            _amount(resource.name, resource.allocatable),
-            _amount(resource.name, resource.requested),
-            f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else "",
-        )
-        for resource in report.resources
-    ]
+    rows = []
+    for resource in report.resources:
+        amounts = [_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested)]
+        share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
+        rows.append((resource.name, *amounts, share))
     if rows:
         yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
     counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
     if counts:
         yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
     if not isinstance(report.durations, UnsetType):
-        yield from _durations_table(report.durations)
+        yield Heading(("How long pods took",))
+        if report.durations:
+            known = report.durations.items()
+            lengths = tuple((object_title(name), *map(_length, (of.start, of.run))) for name, of in known)
+            yield Table(("WORKLOAD", "START", "RUN"), lengths, "<>>")
+        else:
+            yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
     if facts.missing:
         yield Heading(("Missing",))
     for kind in facts.missing:
@@ -400,17 +369,6 @@ def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> 
     return head + (render_plain(blocks, width) if blocks else "")
 
 
-def _durations_table(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
-    yield Heading(("How long pods took",))
-    if not durations:
-        yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
-        return
-    rows = tuple(
-        (object_title(name), _length(lengths.start), _length(lengths.run)) for name, lengths in durations.items()
-    )
-    yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
-
-
 def _length(duration: PodDuration | UnsetType) -> str:
     if isinstance(duration, UnsetType) or duration.seconds is None:
         return "-"
@@ -422,7 +380,7 @@ def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
 
 
 def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {thing if number == 1 else thing + 's'}"
 
 
 def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
