@@ -76,10 +76,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"volume {detail.volume} is in {where}, the node in {detail.node or 'none'}"
         case d.TooManyVolumes():
             most = "1 volume" if detail.limit == "1" else f"{detail.limit} volumes"
-            return (
-                f"{detail.driver} attaches at most {most} here, {detail.used} in use, {detail.new} more requested: "
-                f"{detail.short} too many"
-            )
+            use = f"{detail.used} in use, {detail.new} more requested: {detail.short} too many"
+            return f"{detail.driver} attaches at most {most} here, {use}"
         case d.MissingDriver():
             return f"CSI driver {detail.driver} is not installed on the node"
         case d.UnreachableVolume():
@@ -106,43 +104,35 @@ def _resource(detail: d.InsufficientResource) -> str:
     name = detail.resource
     if name == "pods":
         return f"runs {count(int(detail.allocatable), 'pod')} already, the maximum"
-    requested, free = readable(detail.requested), readable(detail.free)
+    requests, free = f"requests {readable(detail.requested)} {name}", readable(detail.free)
     allocatable, short = readable(detail.allocatable), readable(detail.short)
     if detail.capacity:
-        return (
-            f"requests {requested} {name}; it reports {readable(detail.capacity)} but 0 are allocatable: look at the "
-            "device plugin"
-        )
+        reports = f"it reports {readable(detail.capacity)} but 0 are allocatable"
+        return f"{requests}; {reports}: look at the device plugin"
     if detail.allocatable == "0":
-        return f"requests {requested} {name}, the node has none"
+        return f"{requests}, the node has none"
     if free.startswith("-"):
-        return f"requests {requested} {name}, all of {allocatable} and {free[1:]} more are in use: {short} short"
-    return f"requests {requested} {name}, {free} of {allocatable} free: {short} short"
+        return f"{requests}, all of {allocatable} and {free[1:]} more are in use: {short} short"
+    return f"{requests}, {free} of {allocatable} free: {short} short"
 
 
 def _node_affinity(detail: d.UnmatchedNodeAffinity) -> str:
     # The node's name stands beside the sentence; without it, nodes with the same to say share a line.
-    of_names = {
-        failed: condition.condition
-        for failed, condition in zip(detail.failed, detail.conditions, strict=False)
-        if condition.is_name
-    }
+    pairs = zip(detail.failed, detail.conditions, strict=False)
+    of_names = {failed: condition.condition for failed, condition in pairs if condition.is_name}
     failed = " and ".join(of_names.get(text, text) for text in detail.failed)
     return f"node affinity requires {failed}" if failed else f"node affinity term {detail.term} does not match"
 
 
 def _skew(detail: d.TooMuchSkew) -> str:
-    with_pod = detail.matching_pods + detail.self_match
     if detail.min_domains:
         why = f"only {detail.domains} of at least {detail.min_domains} domains exist, so 0 counts as the fewest"
     elif detail.emptiest_domains:
         why = f"the fewest are {detail.minimum} in {listing(detail.emptiest_domains)}"
     else:
         why = f"fewest {detail.minimum}"
-    return (
-        f"{detail.topology_key}={detail.domain} would have {with_pod} matching pods, {why}: skew {detail.skew}, "
-        f"at most {detail.max_skew} allowed"
-    )
+    pods = f"{detail.topology_key}={detail.domain} would have {detail.matching_pods + detail.self_match} matching pods"
+    return f"{pods}, {why}: skew {detail.skew}, at most {detail.max_skew} allowed"
 
 
 def _in_the_way(detail: d.AntiAffinity) -> str:

@@ -16,7 +16,7 @@ from kplan.api.quantity import count
 from kplan.documents.base import Report
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import ClusterMap, NodeLoad
-from kplan.documents.placement import NodeScore, PodPlacement
+from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.html.timeline import timeline_figures
@@ -38,30 +38,24 @@ def nodes_table(cluster: ClusterMap, described: Collection[str], marks: Mapping[
     `marks`: node -> what the report says about it, in place of the pods that come and go.
     """
     placed = set(described)
-    has_groups = cluster.group_label is not None
-    last = "Verdict" if marks else "Pods that come and go"
-    names = ("Node", *(("Group",) if has_groups else ()), *cluster.resources, last)
+    groups = ["Group"] if cluster.group_label is not None else []
+    names = ("Node", *groups, *cluster.resources, "Verdict" if marks else "Pods that come and go")
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    rows = "\n".join(
-        _node_row(cluster, index, placed, marks, has_groups=has_groups) for index in range(len(cluster.nodes))
-    )
+    lines = []
+    for index, node in enumerate(cluster.nodes):
+        name = escape(node.name) + (" (cordoned)" if node.cordoned else "") + (" (new)" if node.new else "")
+        cells = [f"<td>{name}</td>", *(f"<td>{escape(node.group)}</td>" for _ in groups)]
+        cells += [_share(node, position) for position in range(len(cluster.resources))]
+        mark = marks.get(node.name)
+        last = _moves(node, placed) if mark is None else f'<span class="{mark.style}">{escape(mark.text)}</span>'
+        lines.append(f'<tr id="{node_anchor(index)}">{"".join(cells)}<td>{last}</td></tr>')
+    rows = "\n".join(lines)
     table = f'<table class="data"><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>'
     when = "" if marks else ", before and after"
     note = f'<p class="note">Shares of what a node offers that are requested{when}.</p>'
     long = " long" if len(cluster.nodes) > _MANY else ""
     opening = f'<div class="scroll{long}" tabindex="0" role="region" aria-labelledby="nodes">'
     return f'<h2 id="nodes">Nodes</h2>{note}{opening}{table}</div>'
-
-
-def _node_row(cluster: ClusterMap, index: int, placed: set[str], marks: Mapping[str, Span], *, has_groups: bool) -> str:
-    node = cluster.nodes[index]
-    name = escape(node.name) + (" (cordoned)" if node.cordoned else "") + (" (new)" if node.new else "")
-    cells = [f"<td>{name}</td>", f"<td>{escape(node.group)}</td>"] if has_groups else [f"<td>{name}</td>"]
-    cells += [_share(node, position) for position in range(len(cluster.resources))]
-    mark = marks.get(node.name)
-    last = _moves(node, placed) if mark is None else f'<span class="{mark.style}">{escape(mark.text)}</span>'
-    cells.append(f"<td>{last}</td>")
-    return f'<tr id="{node_anchor(index)}">{"".join(cells)}</tr>'
 
 
 def _share(node: NodeLoad, position: int) -> str:
@@ -138,7 +132,7 @@ def render_html(
         timeline_figures(timeline, getattr(document, "steps", ())) if isinstance(timeline, Timeline) else "",
         "<h2>What was decided</h2>",
         "\n".join(inner.body(blocks)),
-        scores_by_plugin(_placements(document)),
+        scores_by_plugin(getattr(document, "placements", ())),
         "" if cluster is None else nodes_table(cluster, inner.anchored, marks),
         _facts(document, command),
         _embedded(as_it_is),
@@ -166,10 +160,6 @@ def render_html(
 def _map_of(document: Report) -> ClusterMap | None:
     cluster = getattr(document, "cluster", UNSET)
     return cluster if isinstance(cluster, ClusterMap) and cluster.nodes else None
-
-
-def _placements(document: Report) -> tuple[PodPlacement, ...]:
-    return getattr(document, "placements", ())
 
 
 def _facts(document: Report, command: str) -> str:
@@ -206,7 +196,7 @@ class _Inside:
 
     def __init__(self, cluster: ClusterMap | None, document: Report, *, has_bars: bool) -> None:
         self._nodes = {} if cluster is None else {node.name: index for index, node in enumerate(cluster.nodes)}
-        self._pods = {placement.pod.key for placement in _placements(document)}
+        self._pods = {placement.pod.key for placement in getattr(document, "placements", ())}
         self.anchored: set[str] = set()  #: pods that have a heading of their own, once the body is written
         self._has_bars = has_bars
 
@@ -268,8 +258,7 @@ class _Inside:
         texts = list(map(self._styled, cells))
         has_bars = self._has_bars and len(cells) > 1 and all(plain(cell).isdecimal() for cell in cells)
         numbers = [int(plain(cell)) for cell in cells] if has_bars else []
-        most = max(numbers, default=0)
-        if not most:
+        if not (most := max(numbers, default=0)):
             return [f"<td{side}{label}>{text}</td>" for text in texts]
         start = f'<td{label} class="right amount" style="--part:'
         return [f'{start}{100 * number / most:.4g}%">{text}</td>' for number, text in zip(numbers, texts, strict=True)]
@@ -308,14 +297,12 @@ def _table(placement: PodPlacement) -> str:
     plugins = sorted({plugin for _, score in best for plugin in score.plugins})
     most = {plugin: max(abs(score.plugins.get(plugin, 0)) for _, score in best) or 1 for plugin in plugins}
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Node", *plugins, "Total"))
-    rows = "".join(_row(node, score, plugins, most) for node, score in best)
+    rows = ""
+    for node, score in best:
+        cells = "".join(_cell(score.plugins.get(plugin, 0), most[plugin]) for plugin in plugins)
+        rows += f'<tr><th scope="row">{escape(node)}</th>{cells}<td class="right">{score.total}</td></tr>'
     table = f'<table class="data scores"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     return f'<div class="scroll">{table}</div>'
-
-
-def _row(node: str, score: NodeScore, plugins: Sequence[str], most: dict[str, int]) -> str:
-    cells = "".join(_cell(score.plugins.get(plugin, 0), most[plugin]) for plugin in plugins)
-    return f'<tr><th scope="row">{escape(node)}</th>{cells}<td class="right">{score.total}</td></tr>'
 
 
 def _cell(value: int, most: int) -> str:

@@ -27,23 +27,23 @@ class Badges:
 
     def __init__(self, cluster: ClusterMap) -> None:
         groups = list(cluster.pod_groups or ())
-        largest = sorted(
-            groups, key=lambda group: (-max(_n_pods(group, "before"), _n_pods(group, "after")), group.group)
-        )
+        sizes = {group.group: max(sum(group.before.values()), sum(group.after.values())) for group in groups}
+        largest = sorted(groups, key=lambda group: (-sizes[group.group], group.group))
         marked = {group.group for group in largest[: len(ascii_uppercase)]}
         self._groups = [group for group in groups if group.group in marked]
         self._n_unmarked = len(groups) - len(self._groups)
 
-    def _on(self, node: str, moment: Moment) -> Iterator[tuple[int, GroupOnMap, int]]:
-        """Yield the marked groups of which pods run on a node, each with its place among them and how many do."""
+    def _on(self, node: str, moment: Moment) -> Iterator[tuple[int, str, int, int]]:
+        """Yield the marked groups with pods on a node: place among them, name, how many run there, and in all."""
         for index, group in enumerate(self._groups):
-            if there := _of(group, moment).get(node):
-                yield index, group, there
+            pods = group.before if moment == "before" else group.after
+            if there := pods.get(node):
+                yield index, group.group, there, sum(pods.values())
 
     def on_card(self, node: str, moment: Moment) -> str:
         badges = ""
-        for index, group, there in self._on(node, moment):
-            title = escape(f"PodGroup {group.group}: {there} of {count(_n_pods(group, moment), 'pod')}")
+        for index, group, there, in_all in self._on(node, moment):
+            title = escape(f"PodGroup {group}: {there} of {count(in_all, 'pod')}")
             letter = f"{ascii_uppercase[index]}\u00d7{there}"
             badges += f'<span class="mark gang c{index % _COLOURS}" title="{title}">{letter}</span>'
         return badges
@@ -54,7 +54,7 @@ class Badges:
         return _SEVERAL if len(letters) > 1 else "".join(letters)
 
     def in_words(self, node: str, moment: Moment) -> list[str]:
-        return [f"{count(there, 'pod')} of {group.group}" for _, group, there in self._on(node, moment)]
+        return [f"{count(there, 'pod')} of {group}" for _, group, there, _ in self._on(node, moment)]
 
     def legend(self) -> str:
         """Return which letter is which group, and where its pods run; empty where no group is marked."""
@@ -76,14 +76,6 @@ def _places(group: GroupOnMap) -> str:
         for on in (group.before, group.after)
     )
     return now if group.before == group.after else f"{then} \u2192 {now}"
-
-
-def _of(group: GroupOnMap, moment: Moment) -> Mapping[str, int]:
-    return group.before if moment == "before" else group.after
-
-
-def _n_pods(group: GroupOnMap, moment: Moment) -> int:
-    return sum(_of(group, moment).values())
 
 
 def node_anchor(index: int) -> str:
@@ -117,8 +109,8 @@ def picture(cluster: ClusterMap, moments: Mapping[Moment, str], marks: Mapping[s
     `marks`: node -> what the report says about it; nodes without one have none.
     """
     draw = _cards if len(cluster.nodes) <= MAX_CARDS else _heat_map
-    groups = sorted({node.group for node in cluster.nodes})
-    colours, badges = {group: index % _COLOURS for index, group in enumerate(groups)}, Badges(cluster)
+    groups, badges = sorted({node.group for node in cluster.nodes}), Badges(cluster)
+    colours = {group: index % _COLOURS for index, group in enumerate(groups)}
     figures = "".join(
         f'<figure class="cluster"><figcaption>{escape(caption)}</figcaption>'
         f"{draw(cluster, moment, colours, marks, badges)}</figure>"
@@ -164,13 +156,11 @@ def _labels(node: NodeLoad, moment: Moment, mark: Span | None) -> str:
 def _bar(resource: str, node: NodeLoad, position: int, moment: Moment) -> str:
     """Return the bar of a resource: requests that stay, then those that arrive (striped) or leave (outlined)."""
     then, now = share(node, position, "before"), share(node, position, "after")
-    staying, changed = (min(then, now), abs(now - then))
-    shown = then if moment == "before" else now
-    moving = changed if (moment == "before") == (now < then) else 0.0
+    shown, kind = (then, "leaving") if moment == "before" else (now, "arriving")
+    staying = min(then, now)
     rects = f'<rect class="kept" width="{_width(staying)}" height="8"/>'
-    if moving > 0:
-        kind = "leaving" if moment == "before" else "arriving"
-        rects += f'<rect class="{kind}" x="{_width(staying)}" width="{_width(moving)}" height="8"/>'
+    if shown > staying:
+        rects += f'<rect class="{kind}" x="{_width(staying)}" width="{_width(abs(now - then))}" height="8"/>'
     name = f'<span title="{escape(resource)}">{escape(resource.rpartition("/")[2])}</span>'
     return (
         f'<div class="bar">{name}<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
@@ -261,15 +251,12 @@ def _legend(cluster: ClusterMap, colours: Mapping[str, int], *, has_marks: bool)
         for group, colour in list(colours.items())[:40]
     )
     what = f"Groups by {escape(cluster.group_label)}: " if cluster.group_label else ""
-    shapes, of_marks, of_pods = (
-        ("Bars are requests against what a node offers", ".", "; striped: new pods, outlined: leaving ones.")
-        if len(cluster.nodes) <= MAX_CARDS
-        else (
-            "A cell is a node, the stronger its colour the fuller it is; ",
-            "a ring: a node that leaves or cannot be drained.",
-            "a dot: new pods, a ring: leaving ones.",
-        )
-    )
-    shapes += of_marks if has_marks else of_pods
+    if len(cluster.nodes) <= MAX_CARDS:
+        shapes = "Bars are requests against what a node offers"
+        shapes += "." if has_marks else "; striped: new pods, outlined: leaving ones."
+    else:
+        of_marks, of_pods = "a ring: a node that leaves or cannot be drained", "a dot: new pods, a ring: leaving ones"
+        shapes = "A cell is a node, the stronger its colour the fuller it is; "
+        shapes += f"{of_marks if has_marks else of_pods}."
     shown = f'<ul class="groups">{groups}</ul>' if len(colours) > 1 else ""
     return f'<p class="legend">{shapes}{" " + what if shown else ""}</p>{shown}'

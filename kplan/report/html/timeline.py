@@ -75,7 +75,12 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     """Return the picture; empty where nothing takes time."""
     if not timeline.end or not (timeline.workloads or timeline.nodes):
         return ""
-    bars = _bars(steps, timeline.end)
+    bars: dict[str, dict[str, _Bar]] = {}  # of each workload the pods that come, go or end, as they first do
+    for step in steps:
+        if step.pod and step.event in _PHASES and not isinstance(step.at, UnsetType):
+            bars.setdefault(step.workload, {}).setdefault(step.pod, _Bar()).note(step.event, step.at)
+    for bar in (bar for pods in bars.values() for bar in pods.values()):
+        bar.close(timeline.end)
     names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
     figures = "".join(
         _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]
@@ -92,20 +97,18 @@ def _occupancy_figures(timeline: Timeline) -> str:
     queue, usages, end = timeline.queue, timeline.utilisation, horizon(timeline)
     if not queue or isinstance(usages, UnsetType) or not end:
         return ""
-    figures = [_whole_figure(queue_sentence(queue), queue.over_time, max(queue.most, 1), end)]
+    lines: list[tuple[str, Sequence[tuple[float, float]], float]] = []
+    lines.append((queue_sentence(queue), queue.over_time, max(queue.most, 1)))
     for name, usage in shown_usages(usages).items():
-        words = (
-            f"{name} requested: {usage.mean:g} % on average, at most {usage.highest:g} %"
-            f" ({moment_text(usage.highest_at)})"
-        )
-        figures.append(_whole_figure(words, usage.over_time, max(usage.highest, 100.0), end))
-    return f'<div class="course">{"".join(figures)}</div>'
-
-
-def _whole_figure(words: str, points: Sequence[tuple[float, float]], most: float, end: float) -> str:
-    """Return a line from 0 to `most`, with its highest number beside it."""
-    line = _over_time(words, _steps(points, most, end))
-    return f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>{line}{_axis(end)}</figure>'
+        highest = f"at most {usage.highest:g} % ({moment_text(usage.highest_at)})"
+        words = f"{name} requested: {usage.mean:g} % on average, {highest}"
+        lines.append((words, usage.over_time, max(usage.highest, 100.0)))
+    figures = "".join(
+        f'<figure class="of-cluster"><figcaption>{escape(words)}</figcaption>'
+        f"{_over_time(words, _steps(points, most, end))}{_axis(end)}</figure>"
+        for words, points, most in lines
+    )
+    return f'<div class="course">{figures}</div>'
 
 
 def _over_time(words: str, points: str, below: str = "") -> str:
@@ -131,11 +134,10 @@ def _steps(points: Sequence[tuple[float, float]], most: float, end: float) -> st
 
 def _nodes_figure(timeline: Timeline) -> str:
     """Return the nodes that come, are emptied or go as bars; empty for none."""
-    nodes = timeline.nodes
-    if not nodes:
+    if not timeline.nodes:
         return ""
-    lives = _lives({name: _node_bar(node, timeline.end) for name, node in nodes.items()}, timeline.end, "node")
-    caption = f"Nodes that come, are emptied or go: {len(nodes)}"
+    bars = {name: _node_bar(node, timeline.end) for name, node in timeline.nodes.items()}
+    lives, caption = _lives(bars, timeline.end, "node"), f"Nodes that come, are emptied or go: {len(bars)}"
     words = {phase: _NODE_WORDS[phase] for phase in ("pending", "ready", "starting", "stopping")}
     return (
         f'{_key(words)}<div class="course"><figure class="of-nodes"><figcaption>{caption}</figcaption>'
@@ -173,18 +175,6 @@ def _node_bar(node: NodeTimeline, end: float) -> _Bar:
     return bar
 
 
-def _bars(steps: Sequence[Step], end: float) -> dict[str, dict[str, _Bar]]:
-    """Return for each workload its pods that come, go or end, in the order in which they first do."""
-    bars: dict[str, dict[str, _Bar]] = {}
-    for step in steps:
-        if step.pod and step.event in _PHASES and not isinstance(step.at, UnsetType):
-            bars.setdefault(step.workload, {}).setdefault(step.pod, _Bar()).note(step.event, step.at)
-    for pods in bars.values():
-        for bar in pods.values():
-            bar.close(end)
-    return bars
-
-
 def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end: float) -> str:
     last = workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
     words = (
@@ -209,14 +199,12 @@ def _axis(end: float) -> str:
 
 
 def _row(pod: str, bar: _Bar, end: float) -> str:
-    words = ", ".join(
-        f"{bar.words.get(phase, phase)} {seconds_text(since)} to {seconds_text(to)}" for phase, since, to in bar.phases
-    )
-    rects = "".join(
-        f'<rect class="{phase}" x="{_x(since, end)}" width="{_WIDTH * (to - since) / end:.5g}" height="10"/>'
-        for phase, since, to in bar.phases
-    )
-    label = escape(f"{pod}: {words or 'gone at once'}")
+    words, rects = [], ""
+    for phase, since, to in bar.phases:
+        words.append(f"{bar.words.get(phase, phase)} {seconds_text(since)} to {seconds_text(to)}")
+        width = f"{_WIDTH * (to - since) / end:.5g}"
+        rects += f'<rect class="{phase}" x="{_x(since, end)}" width="{width}" height="10"/>'
+    label = escape(f"{pod}: {', '.join(words) or 'gone at once'}")
     return (
         f'<li><span class="name" title="{escape(pod)}"><bdi>{escape(pod.rpartition("/")[2])}</bdi></span>'
         f'<svg viewBox="0 0 {_WIDTH} 10"'
