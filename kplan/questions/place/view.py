@@ -13,7 +13,6 @@ from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import (
     ClusterAnswer,
     ClustersReport,
-    Current,
     Origin,
     PlacementReport,
     PodPlacement,
@@ -52,6 +51,7 @@ from kplan.report.view import Case, Metric, State, View
 from kplan.report.words import left_out, name_ranges
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
+_NONE: Mapping[Outcome | None, int] = MappingProxyType({})
 _OF_ALL: Mapping[Outcome, tuple[str, str]] = {
     Outcome.UNSCHEDULABLE: ("fits nowhere", "fit nowhere"),
     Outcome.GATED: ("is gated", "are gated"),
@@ -159,7 +159,7 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     summary = document.summary
     if not summary.pods:
         return "No pod to place"
-    of = count(summary.pods, "pod")
+    of, evicted = count(summary.pods, "pod"), summary.victims
     if len(groups) > 1 and all(members[0].pod.origin for members in groups):
         of += f" of {len(groups)} workloads"
     failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
@@ -177,13 +177,10 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         text += "".join(f", {number} {words}" for number, words in others)
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
         reasons = {why_nowhere(member) for member in first}
-        why = reasons.pop() if len(reasons) == 1 else ""
-        preemption = first[0].preemption if first else None
-        is_nominated = preemption is not None and preemption.nominated_node is not None
-        text += f" but by evicting {why}" if why and is_nominated else f": {why}" if why else ""
-        evicted = 0 if why and is_nominated else summary.victims
+        if len(reasons) == 1 and (why := reasons.pop()):
+            text += f" but by evicting {why}" if first[0].eviction else f": {why}"
+            evicted = 0 if first[0].eviction else evicted
     else:
-        evicted = summary.victims
         text = {1: "The pod finds a node", 2: "Both pods find a node"}.get(summary.pods, f"All {of} find a node")
     parts = [f"{count(evicted, 'other pod')} evicted"] if evicted else []
     if document.nodes and document.nodes.added:
@@ -237,19 +234,16 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
     rows: list[tuple[Cell, ...]] = []
     for placement in shown:
         current, node, health = placement.current, placement.node, placement.health
-        if not isinstance(current, Current) or not health:
+        if not current or not health:
             state = Span(outcome_text(placement), OUTCOME_STYLES[placement.outcome])
         elif health.state == "ready" and not current.still_fits:
             state = Span("ready, but would no longer fit there", "warn")
         else:
             state = Span(state_text(health), "good" if health.is_well else "bad")
-        row: tuple[Cell, ...] = (placement.pod.key, current.node if current else "-", state)
-        if options.in_full:
-            fits = node is not None and (not current or current.still_fits)
-            now = Span(node or "nowhere", "warn" if fits else "bad")
-            is_best = isinstance(current, Current) and current.still_best
-            row = (*row, Span("the same node", "good") if is_best else now)
-        rows.append(row)
+        fits = node is not None and (not current or current.still_fits)
+        now = Span(node or "nowhere", "warn" if fits else "bad")
+        now = Span("the same node", "good") if current and current.still_best else now
+        rows.append((placement.pod.key, current.node if current else "-", state, *([now] if options.in_full else [])))
     if rows:
         header = ("POD", "NODE", "STATE", *(["WOULD NOW GO TO"] if options.in_full else []))
         yield Table(header, tuple(rows), "<<<<"[: len(header)])
@@ -275,7 +269,7 @@ def _in_full(
     members: Sequence[PodPlacement],
     n_nodes: int,
     options: ReportOptions,
-    more: Mapping[Outcome | None, int] = MappingProxyType({}),
+    more: Mapping[Outcome | None, int] = _NONE,
 ) -> Iterator[Block]:
     if _is_single_pod(members):
         yield decision_heading(members[0].pod.key, members[0])
@@ -358,11 +352,8 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
 
 def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
     """Return the positions of pods of DaemonSets without a node, up to a bound: each is meant for another node."""
-    unplaced = (
-        index
-        for index, (outcome, pod) in enumerate(decisions)
-        if outcome is not Outcome.SCHEDULED and pod.origin and pod.origin.kind == DAEMON_SET
-    )
+    pending = ((index, pod) for index, (outcome, pod) in enumerate(decisions) if outcome is not Outcome.SCHEDULED)
+    unplaced = (index for index, pod in pending if pod.origin and pod.origin.kind == DAEMON_SET)
     return set(itertools.islice(unplaced, _MOST_DAEMONS))
 
 
@@ -375,7 +366,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
 
 
 def _workload_heading(
-    members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = MappingProxyType({})
+    members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = _NONE
 ) -> Heading:
     """Return the line that says how the pods of a workload end; `more` of them are only counted, by outcome.
 
@@ -404,37 +395,32 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
-    is_nominated = one.preemption is not None and one.preemption.nominated_node
-    words = ("fits only by evicting", "fit only by evicting") if is_nominated else _OF_ALL[one.outcome]
+    words = ("fits only by evicting", "fit only by evicting") if one.eviction else _OF_ALL[one.outcome]
     words = words if one.outcome is not Outcome.ERROR else _error_words(members)
     return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 
 
 def _origin(origin: Origin | None) -> Iterator[Block]:
-    if origin is None or not origin.line:  # an object that stands in no file
-        return
-    where = origin.file + (f", document {origin.document}" if origin.document is not None else "")
-    yield line(Span(f"from {where}" + (f", line {origin.line}" if origin.line else ""), "dim"))
+    if origin is not None and origin.line:  # else the object stands in no file
+        where = origin.file + (f", document {origin.document}" if origin.document is not None else "")
+        yield line(Span(f"from {where}, line {origin.line}", "dim"))
 
 
 def _workload(
     members: Sequence[PodPlacement],
     n_nodes: int,
     options: ReportOptions,
-    more: Mapping[Outcome | None, int] = MappingProxyType({}),
+    more: Mapping[Outcome | None, int] = _NONE,
 ) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
     if is_daemon_set(members) and not options.explain:
         yield from daemon_blocks(members, options)
         return
     yield _node_table(members, options, sum(more.values()) - more.get(Outcome.SCHEDULED, 0))
-    decisions = [_end(member) for member in members]
-    for index in sorted(representatives(decisions, [range(len(members))])):
-        member = members[index]
-        alike = decisions.count(decisions[index])
-        if member.outcome is not Outcome.SCHEDULED:
-            alike += more.get(member.outcome, 0)
-        rank = f"the first of {alike}" if member.outcome is Outcome.SCHEDULED else f"the first of {alike} alike"
+    for member, *others in grouped((_end(member), member) for member in members).values():
+        is_placed = member.outcome is Outcome.SCHEDULED
+        alike = 1 + len(others) + (0 if is_placed else more.get(member.outcome, 0))
+        rank = f"the first of {alike}{'' if is_placed else ' alike'}"
         yield decision_heading(f"{member.pod.key} ({rank})" if alike > 1 else member.pod.key, member)
         yield from decision_blocks(member, n_nodes, options)
 
@@ -478,9 +464,6 @@ def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
 VIEW = View(lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)
 
 
-_NO_ROOM = "no cluster has room"
-
-
 def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:
     """Return what clusters answer to one question, each with its snapshot; it fails where none of them has room."""
     clusters = tuple(
@@ -495,7 +478,7 @@ def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:
         for source, report in reports
     )
     first = reports[0][1]
-    also = () if any(cluster.has_room for cluster in clusters) else (_NO_ROOM,)
+    also = () if any(cluster.has_room for cluster in clusters) else ("no cluster has room",)
     return ClustersReport(
         snapshot=first.snapshot,
         scheduler=first.scheduler,
@@ -508,21 +491,13 @@ def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:
 def _clusters_sentence(document: ClustersReport) -> str:
     names = [cluster.source for cluster in document.clusters if cluster.has_room]
     of = count(len(document.clusters), "cluster")
-    if not names:
-        return f"None of {of} has room"
-    return f"{len(names)} of {of} {'has' if len(names) == 1 else 'have'} room: {listing(names)}"
+    have = f"{len(names)} of {of} {'has' if len(names) == 1 else 'have'} room: {listing(names)}"
+    return have if names else f"None of {of} has room"
 
 
 def _clusters_body(document: ClustersReport, _: ReportOptions) -> Iterator[Block]:
-    rows = tuple(
-        (
-            cluster.source,
-            str(cluster.nodes),
-            Span("yes", "good") if cluster.has_room else Span("no", "bad"),
-            cluster.answer,
-        )
-        for cluster in document.clusters
-    )
+    room = {True: Span("yes", "good"), False: Span("no", "bad")}
+    rows = tuple((one.source, str(one.nodes), room[one.has_room], one.answer) for one in document.clusters)
     yield Table(("CLUSTER", "NODES", "ROOM", "ANSWER"), rows, "<><<")
 
 
@@ -534,16 +509,14 @@ def _clusters_cases(document: ClustersReport, _: ReportOptions) -> Iterator[Case
         yield Case(cluster.source, state, "NoRoom", cluster.answer, detail, kind="cluster")
 
 
-def _clusters_metrics(document: ClustersReport) -> Iterator[Metric]:
-    for cluster in document.clusters:
-        yield Metric("cluster_has_room", "Whether a cluster has room.", cluster.has_room, {"cluster": cluster.source})
-
-
 CLUSTERS_VIEW = View[ClustersReport](
     _clusters_sentence,
     _clusters_body,
     _clusters_cases,
     lambda document: [cluster.source for cluster in document.clusters if cluster.has_room],
-    metrics=_clusters_metrics,
+    metrics=lambda document: (
+        Metric("cluster_has_room", "Whether a cluster has room.", cluster.has_room, {"cluster": cluster.source})
+        for cluster in document.clusters
+    ),
     style=lambda document: "bad" if document.verdict.failed else "good",
 )

@@ -56,7 +56,7 @@ def preemption_report(
     """
     context, nodes, groups = plan.context, plan.nodes, plan.groups
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
-    shown = placement_documents(placements, nodes_of)
+    shown = zip(placements, placement_documents(placements, nodes_of), strict=True)
     return PreemptionReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
@@ -71,10 +71,7 @@ def preemption_report(
         ),
         summary=summary(placements, groups),
         warnings=context.warnings,
-        placements=tuple(
-            _with_costs(placement, document, explain=explain)
-            for placement, document in zip(placements, shown, strict=True)
-        ),
+        placements=tuple(_with_costs(placement, document, explain=explain) for placement, document in shown),
         aftermath=None,
         nodes=UNSET if nodes is None else nodes,
         groups=tuple(groups) or UNSET,
@@ -105,10 +102,10 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
             tried=tried,
             plugin=plugin or None,
             reason=reason,
-            nodes=len(nodes),
-            examples=tuple(sorted(nodes)[:_MOST_NODES]),
+            nodes=len(names),
+            examples=tuple(sorted(names)[:_MOST_NODES]),
         )
-        for (tried, plugin, reason), nodes in ordered
+        for (tried, plugin, reason), names in ordered
     )
 
 

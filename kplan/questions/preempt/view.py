@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
-from kplan.facts import grouped
-from kplan.framework.results import Criteria, Criterion, DecidedBy, Outcome, Preemption, Victim
+from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
 from kplan.report.decision import decision_blocks, decision_heading, diagnosis_blocks, why_no_eviction, why_nowhere
 from kplan.report.new_nodes import growth_blocks
@@ -38,10 +37,9 @@ def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
     """Return one item for each pod, however often it was tried."""
     pods = []
     for tries in grouped((placement.pod.key, placement) for placement in placements).values():
-        preemptions = (placement.preemption for placement in tries)
-        preemption = next((one for one in preemptions if one and one.nominated_node), None)
-        nominated = None if preemption is None else preemption.nominated_node
-        pods.append(Tries(tries[-1], preemption, tries[-1].node or nominated))
+        eviction = next((placement.eviction for placement in tries if placement.eviction), None)
+        nominated = None if eviction is None else eviction.nominated_node
+        pods.append(Tries(tries[-1], eviction, tries[-1].node or nominated))
     return pods
 
 
@@ -57,19 +55,15 @@ def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tupl
     key = pod.placement.pod.key
     if key in preempting:
         return (key, "-", "-", Span("fits once its group has evicted others", "warn"))
+    if pod.evicts is None and pod.node is not None:
+        return (key, "-", pod.node, Span("fits without preemption", "good"))
     if pod.evicts is None:
-        fits = Span("fits without preemption", "good")
-        return (key, "-", pod.node or "-", fits if pod.node is not None else Span(_nowhere(pod.placement), "bad"))
-    victims = [victim.key for victim in pod.evicts.victims]
-    broken = sum(victim.pdb_violation for victim in pod.evicts.victims)
-    state = Span("violates a disruption budget", "bad") if broken else Span("fits after eviction", "warn")
-    return (key, listing(victims, most=len(victims) if options.is_wide else _MOST_VICTIMS), pod.node or "-", state)
-
-
-def _nowhere(placement: PodPlacement) -> str:
-    if placement.held_back_by:
-        return "waits for its group"
-    return "no eviction helps" if placement.preemption is not None else STATES[placement.outcome]
+        state = "no eviction helps" if pod.placement.preemption is not None else STATES[pod.placement.outcome]
+        return (key, "-", "-", Span("waits for its group" if pod.placement.held_back_by else state, "bad"))
+    victims, is_broken = pod.evicts.victims, any(victim.pdb_violation for victim in pod.evicts.victims)
+    names = listing([victim.key for victim in victims], most=len(victims) if options.is_wide else _MOST_VICTIMS)
+    fits = Span("violates a disruption budget", "bad") if is_broken else Span("fits after eviction", "warn")
+    return (key, names, pod.node or "-", fits)
 
 
 _DECIDED_BY: Mapping[DecidedBy, str] = {
@@ -97,7 +91,7 @@ def _answer(document: PreemptionReport) -> str | Heading:
         return _sentence(document)
     first = document.placements[0]
     heading = replace(_heading(first), level=0)
-    why = why_nowhere(first) if first.preemption is not None and first.preemption.nominated_node is None else ""
+    why = why_nowhere(first) if first.preemption and not first.eviction else ""
     return replace(heading, spans=(*heading.spans, f": {why}")) if why else heading
 
 
@@ -105,18 +99,15 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
     tries = tries_of(document.placements)
     preempting = _preempting(document)
     yield from group_blocks(document.groups or (), options)
-    if len(tries) == 1:
-        yield from _only(document, options)
+    if len(tries) == 1:  # it may have been tried twice; its victims are the answer
+        blocks = (_pod_blocks(document, one, options, in_answer=True) for one in document.placements)
+        yield from itertools.islice(itertools.chain.from_iterable(blocks), 1, None)
     else:
         if tries:
             yield from tries_blocks(tries, options, preempting)
-        shown = [
-            placement
-            for placement in document.placements
-            if options.in_full or (_needs_attention(placement) and placement.pod.key not in preempting)
-        ]
-        for placement in shown:
-            yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
+        for placement in document.placements:
+            if options.in_full or (_needs_attention(placement) and placement.pod.key not in preempting):
+                yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
     if document.aftermath:
         is_brief = len(tries) > 1 and not options.in_full
         yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
@@ -127,24 +118,13 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
         yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
 
 
-def _only(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield everything about the only pod, which may have been tried twice; its victims are the answer."""
-    placements = document.placements
-    blocks = (block for one in placements for block in _pod_blocks(document, one, options, in_answer=True))
-    return itertools.islice(blocks, 1, None)
-
-
 def _preempting(document: PreemptionReport) -> set[str]:
     return {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
 
 
 def _needs_attention(placement: PodPlacement) -> bool:
-    if placement.outcome is Outcome.SCHEDULED:
-        return False
-    preemption = placement.preemption
-    if preemption is None or preemption.nominated_node is None:
-        return True
-    return any(victim.pdb_violation for victim in preemption.victims)
+    is_broken = not placement.eviction or any(victim.pdb_violation for victim in placement.eviction.victims)
+    return is_broken and placement.outcome is not Outcome.SCHEDULED
 
 
 def _sentence(document: PreemptionReport) -> str:
@@ -157,7 +137,7 @@ def _sentence(document: PreemptionReport) -> str:
     waiting = _preempting(document)
     with_group = sum(pod.evicts is None and pod.node is None and pod.placement.pod.key in waiting for pod in tries)
     numbers = (
-        (with_group, "once their group has evicted others" if with_group > 1 else "once its group has evicted others"),
+        (with_group, f"once {'their' if with_group > 1 else 'its'} group has evicted others"),
         (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
         (fits, "without preemption"),
         (len(tries) - evicting - fits - with_group - summary.gated - summary.errors, "nowhere"),
@@ -167,25 +147,21 @@ def _sentence(document: PreemptionReport) -> str:
     parts += [f"{number} {words}" for number, words in others if number]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    numbers_text = f"{count(summary.pods, 'pod')}: {', '.join(parts)}"
-    first = next((pod for pod in tries if pod.evicts is not None), None)
-    if first is None or first.evicts is None:
-        return numbers_text
-    return f"{first.placement.pod.key} {_evicts(first.evicts)}; {numbers_text}"
+    first = next((f"{pod.placement.pod.key} {_evicts(pod.evicts)}; " for pod in tries if pod.evicts is not None), "")
+    return f"{first}{count(summary.pods, 'pod')}: {', '.join(parts)}"
 
 
-def _evicts(preemption: Preemption) -> str:
-    names = listing([victim.key for victim in preemption.victims], most=_MOST_VICTIMS)
+def _evicts(preemption: Preemption, most: int = _MOST_VICTIMS) -> str:
+    names = listing([victim.key for victim in preemption.victims], most=most)
     return f"evicts {names} on {preemption.nominated_node}"
 
 
 def _heading(placement: PodPlacement) -> Heading:
-    key, preemption = placement.pod.key, placement.preemption
-    if preemption is None:
+    key = placement.pod.key
+    if placement.preemption is None:
         return decision_heading(key, placement)
-    words = Span("fits nowhere, and no eviction helps", "bad")
-    if preemption.nominated_node is not None:
-        words = Span(_evicts(preemption), "warn")
+    nowhere = Span("fits nowhere, and no eviction helps", "bad")
+    words = Span(_evicts(placement.eviction), "warn") if placement.eviction else nowhere
     return Heading((f"{key} ", words), about=key)
 
 
@@ -241,30 +217,18 @@ def _victims(document: PreemptionReport, victims: Sequence[Victim], options: Rep
     if not options.is_wide:
         yield from (_victim(victim, now) for victim in victims)
         return
-    rows = tuple(
-        (
-            Span(victim.key, "strong"),
-            str(victim.priority),
-            victim.owner or "none",
-            age_text(victim.start_time, now),
-            _grace(victim) or "-",
-            _budget(victim),
-            _freed(victim),
-        )
-        for victim in victims
-    )
+    rows: list[tuple[Cell, ...]] = []
+    for victim in victims:
+        texts = (victim.owner or "none", age_text(victim.start_time, now), _grace(victim) or "-")
+        rows.append((Span(victim.key, "strong"), str(victim.priority), *texts, _budget(victim), _freed(victim)))
     header = ("VICTIM", "PRIORITY", "OWNER", "AGE" if now else "SINCE", "GRACE", "BUDGET", "FREES OF THE NODE")
-    yield Table(header, rows, "<><>><<")
+    yield Table(header, tuple(rows), "<><>><<")
 
 
 def _victim(victim: Victim, now: str | None) -> Line:
-    owner = victim.owner or "no controller"
-    age = age_text(victim.start_time, now)
+    runs = f"runs {'for' if now else 'since'} {age_text(victim.start_time, now)}"
     grace = f", {_grace(victim)} of grace" if _grace(victim) else ""
-    text = (
-        f" ({owner}): priority {victim.priority}, {'runs for' if now else 'runs since'} {age}{grace}; "
-        f"frees {_freed(victim)}; "
-    )
+    text = f" ({victim.owner or 'no controller'}): priority {victim.priority}, {runs}{grace}; frees {_freed(victim)}; "
     budget = _budget(victim)
     return line(Span(victim.key, "strong"), text, "no disruption budget" if budget == "-" else budget, is_item=True)
 
@@ -290,13 +254,25 @@ def _freed(victim: Victim) -> str:
 
 
 def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
-    others = {node: candidate for node, candidate in preemption.candidates.items() if node != preemption.nominated_node}
-    if not others:
+    chosen, candidates = preemption.nominated_node, preemption.candidates
+
+    def rank(node: str) -> tuple[int | str, ...]:
+        own = candidates[node].criteria
+        return own.pdb_violations, own.highest_victim_priority, own.priority_sum, own.victims, node
+
+    ranked = sorted((node for node in candidates if node != chosen), key=rank)
+    if not ranked:
         return
-    ranked = sorted(others, key=lambda node: (_rank(others[node].criteria), node))
-    shown = ranked if options.top is None else ranked[: options.top]
-    chosen = [node for node in preemption.candidates if node not in others]
-    rows = [_candidate_row(preemption, node, options) for node in (*chosen, *shown)]
+    shown = ranked[: options.top]
+    rows: list[tuple[Cell, ...]] = []
+    for node in (*(node for node in candidates if node == chosen), *shown):
+        candidate, criteria = candidates[node], candidates[node].criteria
+        numbers = map(str, (criteria.victims, criteria.pdb_violations, criteria.highest_victim_priority))
+        since = moment_text(criteria.latest_start_time) if criteria.latest_start_time else "unknown"
+        last = [str(criteria.priority_sum), "chosen" if node == chosen else _LOST_BY[candidate.lost_by or None]]
+        last += [listing(candidate.victims)]
+        name = Span(node, "good") if node == chosen else node
+        rows.append((name, *numbers, since, *(last if options.is_wide or options.explain else last[1:2])))
     note = left_out(len(ranked) - len(shown), "node")
     header = ("CANDIDATE", "VICTIMS", "BUDGETS VIOLATED", "TOP PRIORITY", "TOP VICTIM SINCE", "WHY NOT CHOSEN")
     if options.is_wide or options.explain:
@@ -305,34 +281,11 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
         yield Table(header, tuple(rows), "<>>>><", note=note)
 
 
-def _candidate_row(preemption: Preemption, node: str, options: ReportOptions) -> tuple[Cell, ...]:
-    candidate = preemption.candidates[node]
-    criteria = candidate.criteria
-    is_chosen = node == preemption.nominated_node
-    started = criteria.latest_start_time
-    values: tuple[Cell, ...] = (
-        Span(node, "good") if is_chosen else node,
-        str(criteria.victims),
-        str(criteria.pdb_violations),
-        str(criteria.highest_victim_priority),
-        moment_text(started) if started else "unknown",
-    )
-    lost = "chosen" if is_chosen else _LOST_BY[candidate.lost_by or None]
-    if options.is_wide or options.explain:
-        return (*values, str(criteria.priority_sum), lost, listing(candidate.victims))
-    return (*values, lost)
-
-
-def _rank(criteria: Criteria) -> tuple[int, int, int, int]:
-    return (criteria.pdb_violations, criteria.highest_victim_priority, criteria.priority_sum, criteria.victims)
-
-
 def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of the pods of lower priority on each candidate: whether they may stay."""
     order = sorted(preemption.candidates, key=lambda node: node != preemption.nominated_node)
-    shown = order if options.top is None else order[: options.top]
     rows: list[tuple[Cell, ...]] = []
-    for node in shown:
+    for node in order[: options.top]:
         name: Cell = node
         for step in preemption.candidates[node].reprieve or ():
             fate: Cell = "stays" if step.reprieved else Span("evicted", "warn")
@@ -345,11 +298,9 @@ def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block
 
 
 def _not_helpful(preemption: Preemption) -> Iterator[Block]:
-    groups = preemption.not_helpful or ()
-    if not groups:
-        return
-    yield Heading(("Nodes where no eviction helps",), 2)
-    for group in groups:
+    if preemption.not_helpful:
+        yield Heading(("Nodes where no eviction helps",), 2)
+    for group in preemption.not_helpful or ():
         why = "even without the lower-priority pods" if group.tried else "eviction does not help"
         nodes = listing(group.examples, group.nodes - len(group.examples), most=5)
         yield Line((f"{count(group.nodes, 'node')}: {group.reason}, {why} ", Span(f"({nodes})", "dim")), is_item=True)
@@ -361,41 +312,36 @@ def _fate(victim: Aftermath, *, is_brief: bool) -> tuple[Cell, ...]:
         return Span("is never settled", "bad"), ": each of its replacements is evicted in turn"
     if victim.recreated_as is None or placement is None:
         return Span("is gone", "bad"), ": no controller recreates it"
-    preemption, again = placement.preemption, f", recreated as {victim.recreated_as}"
+    again = f", recreated as {victim.recreated_as}"
     if placement.node is not None:
         return "-> ", Span(placement.node, "good"), again
-    if preemption is not None and preemption.nominated_node:
-        return Span("evicts others", "warn"), f" on {preemption.nominated_node}{again}"
+    if placement.eviction:
+        return Span("evicts others", "warn"), f" on {placement.eviction.nominated_node}{again}"
     return Span("stays pending", "bad"), again if is_brief else f"{again}: {placement.message}"
 
 
 def _names(document: PreemptionReport) -> Iterator[str]:
     """Yield a line for each pod: its node, or the node where it evicts others, and its victims; ``-`` for none."""
     for placement in document.placements:
-        preemption = placement.preemption
-        victims = ",".join(victim.key for victim in preemption.victims) if preemption is not None else ""
-        nominated = preemption.nominated_node if preemption is not None else None
+        eviction = placement.eviction
+        victims = ",".join(victim.key for victim in eviction.victims) if eviction else ""
+        nominated = eviction.nominated_node if eviction else None
         yield f"{placement.pod.key} {placement.node or nominated or '-'} {victims or '-'}"
 
 
 def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]:
-    tried = ((placement, placement.preemption) for placement in document.placements)
-    evictions = {
-        one.pod.key: (one, preemption) for one, preemption in tried if preemption and preemption.nominated_node
-    }
+    evictions = {one.pod.key: (one, one.eviction) for one in document.placements if one.eviction}
     yield from group_cases(document.groups or (), document.verdict)
     for case in placement_cases(document, options):
         if case.name not in evictions:
             yield case
             continue
-        placement, preemption = evictions[case.name]
-        victims = listing([victim.key for victim in preemption.victims])
-        evicts = f"evicts {victims} on {preemption.nominated_node}"
+        placement, eviction = evictions[case.name]
         counted = document.verdict.counted_of(case.name)
         yield replace(
             case,
             rule=counted[0].rule if counted else "Preemption",
-            message="; ".join([*(event.text for event in counted), evicts]),
+            message="; ".join([*(event.text for event in counted), _evicts(eviction, most=3)]),
             detail=detail_of(_pod_blocks(document, placement, options), options),
             more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
         )
