@@ -20,7 +20,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, own_node, suffix_line, where_text
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
-from kplan.report.view import Case, State, state_of
+from kplan.report.view import Case, state_of
 from kplan.report.words import left_out
 
 _STYLES: Mapping[Action, Style] = {
@@ -54,17 +54,14 @@ def is_daemon(change: PodChange) -> bool:
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of what becomes of the pods, in the order of the queue."""
-    changes = document.changes
-    if not changes:
+    if not (changes := document.changes):
         return
     legend = [text for action, text in _LEGEND.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
-    shown = groups if options.is_wide or options.top is None else _shown(groups)
-    names = {
-        name for group in shown for change in group for name in (change.from_node, change.to_node) if name is not None
-    }
-    suffix = "" if options.is_wide else common_suffix(names)
+    shown = groups if options.shows_all else _shown(groups)
+    ends = (node for group in shown for change in group for node in (change.from_node, change.to_node))
+    suffix = "" if options.is_wide else common_suffix({node for node in ends if node is not None})
     roomy = (_table(document, shown, suffix, most, options) for most in (_MOST_NODES, 2))
     table = next((candidate for candidate in roomy if natural_width(candidate) <= options.width), None)
     note = left_out(len(groups) - len(shown), extra=" that are placed", flag="-o wide")
@@ -86,13 +83,9 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
 
 def _shown(groups: Sequence[list[PodChange]]) -> list[list[PodChange]]:
     """Return the groups that are shown: where there are many, without the last of those that are only placed."""
-    placed = [group for group in groups if _is_placed(group)]
+    placed = [group for group in groups if all(change.action is Action.PLACED for change in group)]
     left = set(map(id, placed[max(_MOST_ROWS - (len(groups) - len(placed)), 0) :]))
     return [group for group in groups if id(group) not in left]
-
-
-def _is_placed(group: Sequence[PodChange]) -> bool:
-    return all(change.action is Action.PLACED for change in group)
 
 
 def _table(
@@ -146,19 +139,17 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
     new = {node.name for node in document.nodes.added} if document.nodes else set()
-    n_new = sum(change.to_node in new for change in group)
-    if n_new:
+    if n_new := sum(change.to_node in new for change in group):
         parts.append("on a new node" if len(group) == 1 else f"{n_new} on new nodes")
     # Only where a change is asked about, so that not everything happens because pods wait.
     is_about_change = document.command == "drain" or any(change.caused_by == "change" for change in document.changes)
     if first.caused_by == "waiting" and first.from_node is None and is_about_change:
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
-    words = Counter(_pending_words(document, change) for change in pending)
     if is_daemon(first) and pending:
         parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:
-        parts += words
+        parts += dict.fromkeys(_pending_words(document, change) for change in pending)
     if is_wide and first.recreated_as not in (None, first.pod):
         parts.append(f"recreated as {first.recreated_as}")
     return ", ".join(parts)
@@ -214,14 +205,14 @@ def _trouble(document: PlanReport) -> str:
     stuck = next((workload for workload in document.workloads if workload.state is WorkloadState.STUCK), None)
     own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
     first = next((change for change in own if change.attempt is not None), None)
-    why = "" if first is None else _behind(_why(document, first))
+    why = "" if first is None else _why(document, first)
     if first is not None and first.owner is not None:
-        pods = [change for change in own if change.owner == first.owner]
+        number = sum(change.owner == first.owner for change in own)
         owner = next((one for one in document.workloads if workload_title(one) == first.owner.title), None)
         if owner is not None and owner.state is WorkloadState.STUCK and not owner.is_failed_job:
             what = "The rollout of " if owner.change is Change.ROLLOUT else ""
             return f"{what}{first.owner.title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
-        return f"{count(len(pods), 'pod')} of {first.owner.title} {'stays' if len(pods) == 1 else 'stay'} pending{why}"
+        return f"{count(number, 'pod')} of {first.owner.title} {'stays' if number == 1 else 'stay'} pending{why}"
     if first is not None:
         return f"{first.pod} stays pending{why}"
     if stuck is not None and stuck.change is not Change.NONE and stuck.because:
@@ -243,26 +234,24 @@ def waits_text(document: PlanReport) -> str:
     if not pending or document.groups:
         return ""
     first = next((change for change in pending if _why(document, change)), pending[0])
-    like = [change for change in pending if change.owner == first.owner] if first.owner is not None else [first]
-    who = first.pod if len(like) == 1 or first.owner is None else f"{len(like)} pods of {first.owner.title}"
-    others = len(pending) - len(like)
+    like = 1 if first.owner is None else sum(change.owner == first.owner for change in pending)
+    who = first.pod if like == 1 or first.owner is None else f"{like} pods of {first.owner.title}"
+    others = len(pending) - like
     more = f" (and {count(others, 'other pod')} too)" if others else ""
-    return f"{who} {'stays' if len(like) == 1 else 'stay'} pending{more}{_behind(_why(document, first))}"
+    return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_why(document, first)}"
 
 
 def _why(document: PlanReport, change: PodChange) -> str:
+    """Return why a pod has no node, behind a colon; empty where nothing tells."""
     decision = document.decision(change)
-    return "" if decision is None else why_nowhere(decision)
-
-
-def _behind(why: str) -> str:
+    why = "" if decision is None else why_nowhere(decision)
     return f": {why}" if why else ""
 
 
 def _blocks(document: PlanReport) -> str:
     obstacle, *others = document.obstacles
     who = workload_key(obstacle)
-    names = list(dict.fromkeys(workload_key(one) for one in others if workload_key(one) != workload_key(obstacle)))
+    names = [name for name in dict.fromkeys(map(workload_key, others)) if name != who]
     more = "" if not names else f"; so does {names[0]}" if len(names) == 1 else f"; so do {len(names)} others"
     if obstacle.reason == "node-silent":
         return f"{obstacle.pod} never leaves {obstacle.node}, as no kubelet answers there to end it{more}"
@@ -347,17 +336,16 @@ def _ends(
             n_wanted += unlisted.pods
     # Of a workload that only gets smaller no pod needs a place.
     ends = [f"{n_placed} of {count(n_wanted, 'pod')} placed"] if n_wanted else []
-    if stuck:
-        ends.append(f"{count(stuck, 'workload')} stuck")
+    n_hanging = sum(obstacle.never_ends for obstacle in document.obstacles)
     numbers = (
-        (sum(not obstacle.never_ends for obstacle in document.obstacles), "blocked"),
-        (sum(obstacle.never_ends for obstacle in document.obstacles), "will not leave"),
-        (counts[Action.EVICTED], "not replaced"),
-        (sum(change.by is not None for change in changes), "preempted"),
+        (stuck, "workload", "stuck"),
+        (len(document.obstacles) - n_hanging, "pod", "blocked"),
+        (n_hanging, "pod", "will not leave"),
+        (counts[Action.EVICTED], "pod", "not replaced"),
+        (sum(change.by is not None for change in changes), "pod", "preempted"),
+        (sum(warning.code == "NodeNotReached" for warning in document.warnings), "node", "not drained"),
     )
-    ends += [f"{count(number, 'pod')} {word}" for number, word in numbers if number]
-    not_reached = sum(warning.code == "NodeNotReached" for warning in document.warnings)
-    ends += [f"{count(not_reached, 'node')} not drained"] if not_reached else []
+    ends += [f"{count(number, noun)} {word}" for number, noun, word in numbers if number]
     return [*ends, *filter(None, (_staying(document),))]
 
 
@@ -378,13 +366,11 @@ def _is_subject(workload: WorkloadChange) -> bool:
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
-    shown = [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]
-    if shown:
+    quiet = [] if options.is_wide else [workload for workload in document.workloads if _is_quiet(workload)]
+    if shown := [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
-    quiet = [workload for workload in document.workloads if _is_quiet(workload)]
-    if quiet and not options.is_wide:
-        names = listing([workload_title(workload) for workload in quiet])
-        yield line(f"Unchanged: {names}")
+    if quiet:
+        yield line(f"Unchanged: {listing([workload_title(workload) for workload in quiet])}")
     if isinstance(document.timeline, Timeline):
         yield from timeline_blocks(document.steps, document.timeline)
     elif any(step.pod for step in document.steps):
@@ -481,42 +467,32 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
     """Yield a case for each pod that cannot be evicted, and for each workload that is refused, stuck or unchanged."""
     yield from unavailable_cases(document)
     for obstacle in document.obstacles:
-        yield _blocked(obstacle, state_of(document.verdict, obstacle.pod))
+        pod, text = obstacle.pod, obstacle_text(obstacle)
+        stays = f"{pod} {'never leaves' if obstacle.never_ends else 'cannot be evicted from'} {obstacle.node}"
+        detail = "\n".join(dict.fromkeys(filter(None, (obstacle.why, obstacle.words, text))))
+        case = Case(pod, state_of(document.verdict, pod), obstacle.rule, f"{stays}: {obstacle.why}", detail, hint=text)
+        yield case if obstacle.owner is None else replace(case, workload=obstacle.owner.title)
     for warning in document.warnings:
         if warning.code == TIMED_OUT:
             state = state_of(document.verdict, warning.object)
             yield Case(warning.object, state, TIMED_OUT, warning.message, kind="node")
     for workload in document.workloads:
         state = state_of(document.verdict, workload.key)
+        rule, words = "Unchanged", "changes nothing"
         if workload.refused:
-            yield _of_workload(workload, state, "Refused", workload.refused)
+            rule, words = "Refused", workload.refused
         # Where a pod of its own holds it up, there is a case for that pod.
         elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
-            words = f"{_stuck(workload)}: {workload.because}"
-            rule = "JobFailed" if workload.is_failed_job else "Refused"
-            yield _of_workload(workload, state, rule, words)
+            rule, words = (
+                "JobFailed" if workload.is_failed_job else "Refused",
+                f"{_stuck(workload)}: {workload.because}",
+            )
         elif state == "failed" and workload.state is WorkloadState.STUCK:
-            yield _of_workload(workload, state, "NotReplaced", f"{_stuck(workload)}: {NOT_REPLACED}")
+            rule, words = "NotReplaced", f"{_stuck(workload)}: {NOT_REPLACED}"
         elif workload.state is WorkloadState.UNCHANGED:
-            yield _of_workload(workload, "passed", "Unchanged", "changes nothing")
-
-
-def _blocked(obstacle: Obstacle, state: State) -> Case:
-    owner = obstacle.owner
-    text = obstacle_text(obstacle)
-    return Case(
-        obstacle.pod,
-        state,
-        obstacle.rule,
-        f"{obstacle.pod} {'never leaves' if obstacle.never_ends else 'cannot be evicted from'} {obstacle.node}:"
-        f" {obstacle.why}",
-        "\n".join(dict.fromkeys(part for part in (obstacle.why, obstacle.words, text) if part)),
-        workload="" if owner is None else owner.title,
-        hint=text,
-    )
-
-
-def _of_workload(workload: WorkloadChange, state: State, rule: str, words: str) -> Case:
-    origin = workload.origin or Origin("")
-    place = (origin.file, origin.document, origin.line or None)
-    return Case(workload_title(workload), state, rule, words, words, *place)
+            state = "passed"
+        else:
+            continue
+        origin = workload.origin or Origin("")
+        place = (origin.file, origin.document, origin.line or None)
+        yield Case(workload_title(workload), state, rule, words, words, *place)

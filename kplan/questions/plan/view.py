@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.change import Change
-from kplan.documents.placement import PodPlacement
 from kplan.documents.plan import (
     Action,
     LargestFit,
@@ -128,19 +127,13 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
         return
-    rows = tuple(
-        (
-            fit.resource,
-            readable(fit.before.free),
-            readable(fit.after.free),
-            "-" if fit.after.free == "0" else fit.after.node or "-",
-            readable(fit.after.total_free),
-        )
-        for fit in (shown if options.is_wide else shown[:_MOST_RESOURCES])
-    )
+    rows = []
+    for fit in shown if options.is_wide else shown[:_MOST_RESOURCES]:
+        before, after, in_all = map(readable, (fit.before.free, fit.after.free, fit.after.total_free))
+        rows.append((fit.resource, before, after, "-" if after == "0" else fit.after.node or "-", in_all))
     yield Heading(("The largest pod that still fits",))
     note = "on nodes open to any pod: not cordoned, not tainted, and below their limit of pods"
-    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), rows, "<>><>", note=note)
+    yield Table(("RESOURCE", "BEFORE", "AFTER", "ON NODE", "FREE IN ALL"), tuple(rows), "<>><>", note=note)
 
 
 _MOST_TOLD = 5  #: for so many of the different reasons why pods stay pending, one pod is shown in full
@@ -182,10 +175,9 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
     present, texts = document.at_present, _present_texts(document)
     if not present or not texts:
         return
+    held_up = ((workload, resume_command(workload)) for workload in present.workloads)
     commands = [
-        f"{resume_words(workload)} ({workload_name(workload.workload)}): {command}"
-        for workload in present.workloads
-        if (command := resume_command(workload))
+        f"{resume_words(one)} ({workload_name(one.workload)}): {command}" for one, command in held_up if command
     ]
     first = _present_texts(document, is_sentence=True)[:1]
     texts = [text for text in texts if text not in first]
@@ -242,8 +234,7 @@ def _sentence(document: PlanReport) -> str:
 
 
 def _ends_sentence(document: PlanReport) -> str:
-    sentence = change_sentence(document) if is_change(document) and not is_queue(document) else ""
-    if sentence:
+    if is_change(document) and not is_queue(document) and (sentence := change_sentence(document)):
         return sentence + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
@@ -272,21 +263,17 @@ def _ends_sentence(document: PlanReport) -> str:
 
 def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the first pod of the only new workload goes where it goes; with --explain that of every workload."""
-    placed: dict[tuple[str, str], list[PodPlacement]] = {}
-    for change in document.changes:
-        decision = document.decision(change)
-        if change.action in (Action.PLACED, Action.MOVED) and decision is not None:
-            namespace, _, name = change.pod.partition("/")
-            key = (namespace, change.workload or f"Pod/{name}")
-            placed.setdefault(key, []).append(decision)
+    placed = grouped(
+        (change.owner_key, decision)
+        for change in document.changes
+        if change.action in (Action.PLACED, Action.MOVED) and (decision := document.decision(change))
+    )
     new = [workload for workload in document.workloads if options.in_full or workload.change is Change.NEW]
     for workload in new if options.in_full or len(new) == 1 else ():
-        members = placed.get((workload.namespace, f"{workload.kind}/{workload.name}"), [])
-        first = next((member for member in members if member.feasible_count), None)
-        if first is not None:
-            yield decision_heading(
-                f"{first.pod.key} (the first of {len(members)})" if len(members) > 1 else first.pod.key, first
-            )
+        members = placed.get(workload.key, [])
+        if first := next((member for member in members if member.feasible_count), None):
+            number = f" (the first of {len(members)})" if len(members) > 1 else ""
+            yield decision_heading(f"{first.pod.key}{number}", first)
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
@@ -331,7 +318,12 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     for members in groups.values():
         first = members[0]
         if is_daemon(first) and any(member.attempt is not None for member in members):
-            yield from _daemons(document, members, options)
+            owner = workload_of(first)
+            own = [change for change in document.changes if workload_of(change) == owner]
+            wanted = sum(change.action is not Action.EVICTED for change in own) + (first.siblings or 0)
+            yield Heading((f"{owner}: ", Span(f"{wanted - len(members)} of {count(wanted, 'node')}", "bad")))
+            decisions = [decision for member in members if (decision := document.decision(member))]
+            yield from daemon_blocks(decisions, options)
             continue
         placement = document.decision(first)
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
@@ -351,15 +343,6 @@ def _names_of(members: Sequence[PodChange]) -> str:
     by_workload = grouped((workload_of(member), member.pod) for member in members)
     names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
     return listing(names)
-
-
-def _daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
-    owner = workload_of(members[0])
-    wanted = sum(workload_of(change) == owner and change.action is not Action.EVICTED for change in document.changes)
-    wanted += members[0].siblings or 0
-    placed = f"{wanted - len(members)} of {count(wanted, 'node')}"
-    yield Heading((f"{owner}: ", Span(placed, "bad")))
-    yield from daemon_blocks([decision for member in members if (decision := document.decision(member))], options)
 
 
 def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
@@ -436,16 +419,11 @@ def _queue_body(document: QueueReport, options: ReportOptions) -> Iterator[Block
     if not document.queue:
         return
     yield line("By priority, then by age; pods that are not active have no turn.")
-    rows = tuple(
-        (
-            str(entry.position) if entry.place is QueuePlace.ACTIVE else "-",
-            entry.pod,
-            Span(entry.place, _PLACE_STYLES.get(entry.place, "")),
-            entry.reason,
-        )
-        for entry in document.queue
-    )
-    yield Table(("TURN", "POD", "PLACE", "WHY THERE"), rows, "><<<")
+    rows: list[tuple[Cell, ...]] = []
+    for entry in document.queue:
+        turn = str(entry.position) if entry.place is QueuePlace.ACTIVE else "-"
+        rows.append((turn, entry.pod, Span(entry.place, _PLACE_STYLES.get(entry.place, "")), entry.reason))
+    yield Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
 
 
 def _queue_sentence(document: QueueReport) -> str:
