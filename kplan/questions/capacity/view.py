@@ -12,7 +12,6 @@ from kplan.documents.capacity import (
     CapacityReport,
     HeadroomReport,
     ShrinkReport,
-    StayingNode,
     TemplateFit,
     Why,
     WorkloadHeadroom,
@@ -21,7 +20,7 @@ from kplan.documents.placement import PodPlacement
 from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report import new_nodes
-from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import decision_blocks, located, remedy_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import group_text
@@ -40,11 +39,8 @@ def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{_what_requests(templates[0])} {_amounts(templates[0].requests) or _NOTHING}.")
     else:
         yield _sets(document)
-        rows = tuple(
-            (template.name, str(template.share), str(template.fits), _amounts(template.requests) or _NOTHING)
-            for template in templates
-        )
-        yield Table(("TEMPLATE", "IN A ROW", "FIT", "REQUESTS EACH"), rows, "<>><")
+        rows = ((one.name, str(one.share), str(one.fits), _amounts(one.requests) or _NOTHING) for one in templates)
+        yield Table(("TEMPLATE", "IN A ROW", "FIT", "REQUESTS EACH"), tuple(rows), "<>><")
     yield from _where(document, options)
     if victims := document.victims:
         yield Heading((Span(f"{count(len(victims), 'pod')} would be evicted", "warn"),))
@@ -74,22 +70,15 @@ def _sentence(document: CapacityReport) -> str:
     n_new = len(document.new_nodes.added) if document.new_nodes else 0
     on = f" on {summary.nodes} of {count(document.snapshot.nodes + n_new, 'node')}" if fits else ""
     on += f", {n_new} of them new" if n_new else ""
-    noun, plural = _nouns(document)
+    groups = {template.group.pods if template.group else 0 for template in document.templates}
+    pods = f" of {count(max(groups), 'pod')}" if len(groups) == 1 else ""
+    noun, plural = f"whole group{pods}", f"whole groups{pods}"
+    if 0 in groups:
+        noun, plural = ("replica", "replicas") if groups == {0} else ("replica or group", "replicas and groups")
     if wanted is not None:
-        return f"{names}: {fits} of {count(wanted, noun, plural)} {'fit' if wanted != 1 else 'fits'}{on}"
+        return f"{names}: {fits} of {count(wanted, f'{noun} fits', f'{plural} fit')}{on}"
     more = " or more" if document.stop is None else ""
     return f"{names}: {fits}{more} {f'{noun} fits' if fits == 1 and not more else f'{plural} fit'}{on}"
-
-
-def _nouns(document: CapacityReport) -> tuple[str, str]:
-    """Return what is counted, one and several."""
-    groups = {template.group.pods if template.group else 0 for template in document.templates}
-    if groups == {0}:
-        return "replica", "replicas"
-    if 0 in groups:
-        return "replica or group", "replicas and groups"
-    pods = f" of {count(max(groups), 'pod')}" if len(groups) == 1 else ""
-    return f"whole group{pods}", f"whole groups{pods}"
 
 
 def _what_requests(template: TemplateFit) -> str:
@@ -159,17 +148,12 @@ def _to_add(document: CapacityReport) -> Iterator[Block]:
     if not helpful:
         yield line(f"More nodes like those of the cluster do not help with the {missing} that are missing.")
     else:
-        rows = tuple(
-            (
-                Span(f"{addition.nodes}{' of each' if len(like) > 1 else ''}", "strong"),
-                listing(like),
-                _amounts(addition.shapes[0].allocatable),
-            )
-            for addition, like in helpful
-        )
-        yield Table(("NODES", "LIKE", "EACH WITH"), rows, "><<")
-        useless = [" with ".join(like) for addition, like in likes if addition.nodes is None]
-        if useless:
+        rows: list[tuple[Cell, ...]] = []
+        for addition, like in helpful:
+            number = Span(f"{addition.nodes}{' of each' if len(like) > 1 else ''}", "strong")
+            rows.append((number, listing(like), _amounts(addition.shapes[0].allocatable)))
+        yield Table(("NODES", "LIKE", "EACH WITH"), tuple(rows), "><<")
+        if useless := [" with ".join(like) for addition, like in likes if addition.nodes is None]:
             alone = " alone" if any(len(like) > 1 for _, like in helpful) else ""
             yield line(f"Any number of nodes like {listing(useless)}{alone} does not help.")
     if document.shapes_not_tried:
@@ -182,15 +166,12 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
         return
     yield Heading((f"What to add to fit all {document.summary.wanted}, the cheapest first",))
     if offers.offers:
-        rows = tuple(
-            (
-                Span(_exact_price(offer.price), "strong"),
-                str(offer.nodes),
-                " + ".join(f"{n} {shape}" for shape, n in offer.mix.items()),
-            )
-            for offer in offers.offers
-        )
-        yield Table(("PRICE", "NODES", "MIX"), rows, ">><")
+        rows: list[tuple[Cell, ...]] = []
+        for offer in offers.offers:
+            price = f"{offer.price:.9f}".rstrip("0").rstrip(".")  # without an exponent, nor decimals that say nothing
+            mix = " + ".join(f"{n} {shape}" for shape, n in offer.mix.items())
+            rows.append((Span(price, "strong"), str(offer.nodes), mix))
+        yield Table(("PRICE", "NODES", "MIX"), tuple(rows), ">><")
         greedy = "Found by a greedy search: a cheaper mix may be enough"
         certainty = "No cheaper mix is enough" if offers.is_cheapest else greedy
         placed = f"Each of these was placed; {offers.tried} mixes were tried" if offers.tried > 1 else "It was placed"
@@ -198,22 +179,16 @@ def _offers(document: CapacityReport) -> Iterator[Block]:
     else:
         tried = f", of {count(offers.tried, 'mix', 'mixes')} tried" if offers.tried else ""
         yield line(f"No mix of these shapes was found{tried}.")
-    useless = [shape.name for shape in offers.shapes if not shape.helps]
-    if useless:
+    if useless := [shape.name for shape in offers.shapes if not shape.helps]:
         verb = "does" if len(useless) == 1 else "do"
         yield line(f"{listing(useless)} {verb} not help: the missing pods would not run there.")
-
-
-def _exact_price(price: float) -> str:
-    """Write a price of a list without an exponent, and without decimals that say nothing."""
-    return f"{price:.9f}".rstrip("0").rstrip(".")
 
 
 def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     stop, failed = document.stop, document.verdict.failed
     for template in document.templates:
         noun = "whole group" if template.group else "replica"
-        message = f"{count(template.fits, noun)} fit" if template.fits != 1 else f"1 {noun} fits"
+        message = count(template.fits, f"{noun} fits", f"{noun}s fit")
         if failed:
             text = ", ".join(document.verdict.because)
             message = text if len(document.templates) == 1 else f"{message}; {text}"
@@ -283,24 +258,16 @@ def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
     return [] if wanted is None else [workload for workload in document.workloads if workload.fits < wanted]
 
 
-def _headroom_style(document: HeadroomReport) -> Style:
-    return "" if document.wanted is None else "bad" if _short(document) else "good"
-
-
 def _headroom_sentence(document: HeadroomReport) -> str:
     workloads = document.workloads
     if document.wanted is not None:
         n_short, more = len(_short(document)), f"{count(document.wanted, 'more replica')} of each workload"
-        if n_short:
-            has = "has" if n_short == 1 else "have"
-            return f"{more}: no, {n_short} of {len(workloads)} {has} room for fewer"
-        return f"{more}: yes, of each of {len(workloads)}"
-    full = [workload.workload for workload in workloads if not workload.fits]
+        no = f"no, {n_short} of {len(workloads)} {'has' if n_short == 1 else 'have'} room for fewer"
+        return f"{more}: {no if n_short else f'yes, of each of {len(workloads)}'}"
+    of, full = count(len(workloads), "workload"), [workload.workload for workload in workloads if not workload.fits]
     if not full:
-        has = "it has" if len(workloads) == 1 else "each has"
-        return f"{count(len(workloads), 'workload')}: {has} room for more replicas"
-    has = "has" if len(full) == 1 else "have"
-    return f"{listing(full)} {has} no room for one more replica: {len(full)} of {count(len(workloads), 'workload')}"
+        return f"{of}: {'it' if len(workloads) == 1 else 'each'} has room for more replicas"
+    return f"{listing(full)} {'has' if len(full) == 1 else 'have'} no room for one more replica: {len(full)} of {of}"
 
 
 def _headroom_row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
@@ -340,10 +307,9 @@ def _headroom_cases(document: HeadroomReport, options: ReportOptions) -> Iterato
 
 
 def _headroom_metrics(document: HeadroomReport) -> Iterator[Metric]:
-    of = [(workload, {"workload": workload.workload}) for workload in document.workloads]
-    for workload, labels in of:
+    for workload in document.workloads:
+        labels = {"workload": workload.workload}
         yield Metric("headroom_running_replicas", "Replicas that run.", workload.running, labels)
-    for workload, labels in of:
         yield Metric("headroom_replicas", "Replicas that fit besides.", workload.fits, labels)
 
 
@@ -353,12 +319,11 @@ HEADROOM_VIEW = View[HeadroomReport](
     _headroom_cases,
     lambda document: [f"{workload.workload} {workload.fits}" for workload in document.workloads],
     _headroom_metrics,
-    style=_headroom_style,
+    style=lambda document: "" if document.wanted is None else "bad" if _short(document) else "good",
 )
 
 
 _MOST_FREED = 20
-_MOST_NAMES = 3
 
 _STAYS: Mapping[Why, str] = {
     "no-place": "a pod fits on no other node",
@@ -401,7 +366,7 @@ def _shrink_body(document: ShrinkReport, options: ReportOptions) -> Iterator[Blo
     if document.price and document.autoscaler:
         yield from new_nodes.price_blocks(document.price, document.autoscaler)
     if document.waiting:
-        yield line(f"Pending all the while: {listing(document.waiting, most=_MOST_NAMES)}.")
+        yield line(f"Pending all the while: {listing(document.waiting)}.")
     yield from _staying(document, options)
     words = (
         "Searched greedily, the emptiest node first: each is drained when the pods of those before it are in place, and"
@@ -412,7 +377,7 @@ def _shrink_body(document: ShrinkReport, options: ReportOptions) -> Iterator[Blo
 
 def _shrink_sentence(document: ShrinkReport) -> str:
     nodes, waiting = count(document.snapshot.nodes, "node"), len(document.waiting)
-    waits = f"{count(waiting, 'pod')} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else ""
+    waits = f"{count(waiting, 'pod waits', 'pods wait')} for a place" if waiting else ""
     if not document.freed:
         return f"None of {nodes} can go" + (f": {waits}" if waits else "")
     also = f"; {waits}, before and after" if waits else ""
@@ -422,18 +387,17 @@ def _shrink_sentence(document: ShrinkReport) -> str:
 
 def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the other nodes stay: counted by reason; with --all-nodes or -o wide a row for each node."""
-    stays = document.stays
-    if not stays:
+    if not (stays := document.stays):
         return
-    yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
+    yield Heading((count(len(stays), "node stays", "nodes stay"),))
     if options.shows_all:
         rows = tuple((stay.name, _STAYS[stay.why], stay.pod or "-", stay.because) for stay in stays)
         yield Table(("NODE", "WHY", "POD", "WORDS"), rows, "<<<<")
         return
-    alike: dict[Why, list[StayingNode]] = grouped((stay.why, stay) for stay in stays)
+    alike = grouped((stay.why, stay) for stay in stays)
     for why, words in _STAYS.items():
         if mine := alike.get(why):
-            first, names = mine[0], name_ranges([stay.name for stay in mine], most=_MOST_NAMES)
+            first, names = mine[0], name_ranges([stay.name for stay in mine], most=3)
             because = f": {first.because}" if first.because else ""
             example = f", such as {first.pod} of {first.name}{because}" if first.pod else ""
             yield line(f"{count(len(mine), 'node')}: {words}{example} ({names})", is_item=True)

@@ -63,13 +63,11 @@ def _trend(check: CheckOutcome) -> Cell:
 def _words(check: CheckOutcome) -> str:
     if check.state == "unasked":
         return f"{check.error}{f'; {check.hint}' if check.hint else ''}"
-    noun = _NOUNS[check.subject]
     if check.subject == "answer":
         return "as expected" if check.state == "passed" else ", ".join(finding.name for finding in check.findings[:3])
     if check.state == "passed":
-        return f"{count(check.of, noun)} looked at" if check.of else "nothing to look at"
-    names = listing([finding.name for finding in check.findings], check.more)
-    return f"{check.failed} of {count(max(check.of, check.failed), noun)}: {names}"
+        return f"{count(check.of, _NOUNS[check.subject])} looked at" if check.of else "nothing to look at"
+    return f"{_number(check)}: {listing([finding.name for finding in check.findings], check.more)}"
 
 
 def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
@@ -89,22 +87,23 @@ def _because(finding: Finding) -> str:
 
 
 def _sentence(document: ChecksReport) -> str:
-    summary, number = document.summary, len(document.checks)
+    summary = document.summary
     unasked = f"; {summary.unasked} not asked" if summary.unasked else ""
     broken = [check for check in document.checks if check.state == "failed"]
-    if broken:
-        first, *others = broken
-        more = f"; {count(len(others), 'other check')} {'fails' if len(others) == 1 else 'fail'} too" if others else ""
-        return f'"{first.name}" does not hold{_first_words(first)}{more}{unasked}'
-    return f"{summary.passed} of {count(number, 'check')} {'holds' if summary.passed == 1 else 'hold'}{unasked}"
+    if not broken:
+        holds = "holds" if summary.passed == 1 else "hold"
+        return f"{summary.passed} of {count(len(document.checks), 'check')} {holds}{unasked}"
+    first, *others = broken
+    why = f": {_words(first)}"
+    if first.subject != "answer" and first.findings:
+        names = listing([finding.name for finding in first.findings], first.more)
+        why = f" for {names} ({_number(first)}){_because(first.findings[0])}"
+    more = f"; {count(len(others), 'other check fails', 'other checks fail')} too" if others else ""
+    return f'"{first.name}" does not hold{why}{more}{unasked}'
 
 
-def _first_words(check: CheckOutcome) -> str:
-    """Return what breaks a promise, and why the first of it does, to stand behind its name."""
-    if check.subject == "answer" or not check.findings:
-        return f": {_words(check)}"
-    noun, names = _NOUNS[check.subject], listing([finding.name for finding in check.findings], check.more)
-    return f" for {names} ({check.failed} of {count(max(check.of, check.failed), noun)}){_because(check.findings[0])}"
+def _number(check: CheckOutcome) -> str:
+    return f"{check.failed} of {count(max(check.of, check.failed), _NOUNS[check.subject])}"
 
 
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:
@@ -142,9 +141,8 @@ def _cannot(budget: BudgetRoom) -> bool:
 def _budgets_body(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     for budget in document.budgets:
-        numbers = (budget.pods, budget.healthy, budget.desired, budget.allowed)
-        at_best = Span(str(budget.allowed_at_best), "bad" if _cannot(budget) else "")
-        rows.append((budget.budget, *map(str, numbers), at_best))
+        numbers = map(str, (budget.pods, budget.healthy, budget.desired, budget.allowed))
+        rows.append((budget.budget, *numbers, Span(str(budget.allowed_at_best), "bad" if _cannot(budget) else "")))
     header = ("BUDGET", "PODS", "HEALTHY", "MUST STAY", "ALLOWS NOW", "ALLOWS AT BEST")
     yield Table(header, tuple(rows), "<>>>>>")
 
@@ -156,8 +154,8 @@ def _budgets_sentence(document: BudgetsReport) -> str:
 
 def _budgets_cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:
     for budget in document.budgets:
-        now = f"it allows {budget.allowed} evictions now"
-        words = f"{budget.desired} of {budget.expected} pods must stay healthy; {now}"
+        healthy = f"{budget.desired} of {budget.expected} pods must stay healthy"
+        words = f"{healthy}; it allows {budget.allowed} evictions now"
         state: State = "skipped" if _cannot(budget) else "passed"
         yield Case(budget.budget, state, "Budget", words, kind="disruption budget")
 
