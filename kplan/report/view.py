@@ -120,7 +120,7 @@ def warning_cases(document: Report) -> list[Case]:
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """A gauge with one of its values; those with the same name follow each other."""
+    """A gauge with one of its values."""
 
     name: str  #: without the prefix ``kplan_``
     help: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -22,7 +22,7 @@ from kplan.course.watching import at_rest
 from kplan.documents.base import Counted, Head, Report, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
-from kplan.documents.drains import DrainOutcome, DrainsReport
+from kplan.documents.drains import DrainsReport
 from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -65,8 +65,8 @@ class Budgets(Question, frozen=True):
             )
             for budget in at_rest(subject.base).disruptions.budgets
         )
-        ordered = sorted(rooms, key=lambda room: (room.allowed_at_best, room.budget))
-        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=tuple(ordered))
+        ordered = tuple(sorted(rooms, key=lambda room: (room.allowed_at_best, room.budget)))
+        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=ordered)
 
 
 class Surge(Question, frozen=True):
@@ -212,13 +212,10 @@ class Checks(Question, frozen=True):
             outcomes.append(outcome)
             if showing.progress is not None:
                 showing.progress(len(outcomes), len(checks))
-        known: Mapping[str, CheckOutcome] = {} if earlier is None else {check.name: check for check in earlier.checks}
-        outcomes = [
-            replace(outcome, before=known[outcome.name].state, failed_before=known[outcome.name].failed)
-            if outcome.name in known
-            else outcome
-            for outcome in outcomes
-        ]
+        for known in () if earlier is None else earlier.checks:
+            for index, outcome in enumerate(outcomes):
+                if outcome.name == known.name:
+                    outcomes[index] = replace(outcome, before=known.state, failed_before=known.failed)
         states = Counter(check.state for check in outcomes)
         fail_on = ("check",) if showing.fail_on is None else showing.fail_on
         failed = [Counted(check.name, "CheckFailed") for check in outcomes if check.state == "failed"]
@@ -317,47 +314,48 @@ def _drains(document: DrainsReport, expect: Expect) -> Judgement:
     findings = [
         Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets))
         for drain in document.drains
-        if (pending is not None and _short(drain) > pending) or (blocked is not None and drain.blocked > blocked)
+        # Where none waits, and some are not replaced, that is one without a place.
+        if (pending is not None and (drain.pending or drain.state == "pending") > pending)
+        or (blocked is not None and drain.blocked > blocked)
     ]
     subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
 
 
-def _short(drain: DrainOutcome) -> int:
-    """Return how many pods find no place; where none waits, and some are not replaced, that is one."""
-    return drain.pending or drain.state == "pending"
-
-
 def _plan(document: PlanReport, expect: Expect) -> Judgement:
-    pending = [
-        change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"
-    ]
     findings: list[Finding] = []
+    own = (change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change")
+    pending = [Finding(name=change.recreated_as or change.pod, message=_why(document, change)) for change in own]
     most = _most(expect.pending, expect)
     if most is not None and len(pending) > most:
-        findings += [
-            Finding(name=change.recreated_as or change.pod, message=_why(document, change)) for change in pending
-        ]
+        findings += pending
     most = _most(expect.blocked, expect)
     if most is not None and document.blocked and len(document.blocked) > most:
         why = {obstacle.pod: obstacle.why for obstacle in document.obstacles}
         findings += [Finding(name=pod, message=why.get(pod, message)) for pod, message in document.blocked.items()]
     if expect.remediable is not None:
-        remedies = ((change, _remedy(document, change)) for change in document.changes)
         helped = [
             Finding(name=change.recreated_as or change.pod, message=_why(document, change), remedy=remedy)
-            for change, remedy in remedies
-            if remedy is not None
+            for change in document.changes
+            if (remedy := _remedy(document, change)) is not None
         ]
         findings += helped if len(helped) > expect.remediable else []
     if expect.missing is not None:
-        short = [health for health in (document.at_present.workloads if document.at_present else ()) if health.is_short]
-        findings = [Finding(name=health.workload, message=shortage_text(health)) for health in short]
+        present = document.at_present.workloads if document.at_present else ()
+        findings = [Finding(name=one.workload, message=shortage_text(one)) for one in present if one.is_short]
         return ("workload", len(findings), findings) if len(findings) > expect.missing else ("answer", 1, [])
     if expect.ready is not None:
-        findings += _unready(document, expect.ready.min)
+        findings += [
+            Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")
+            for workload in document.workloads
+            if workload.ready < _share(expect.ready.min, workload.desired)
+        ]
     if expect.within is not None:
-        findings += _late(document, seconds_of(expect.within))
+        most_seconds = seconds_of(expect.within)
+        if not document.timeline:
+            raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+        end = document.timeline.end
+        findings += [Finding(name="end", message=f"{end:g} s")] if end > most_seconds else []
     if expect.new_nodes is not None and document.nodes:
         findings += [Finding(name=node.name) for node in document.nodes.added[expect.new_nodes.max :]]
     return "pod", len(document.changes), findings
@@ -379,14 +377,6 @@ def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
     return next((remedy for remedy in remedies if remedy.checked), None)
 
 
-def _unready(document: PlanReport, least: str | int) -> list[Finding]:
-    return [
-        Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")
-        for workload in document.workloads
-        if workload.ready < _share(least, workload.desired)
-    ]
-
-
 def _share(least: str | int, total: int) -> int:
     if isinstance(least, int):
         return least
@@ -394,13 +384,6 @@ def _share(least: str | int, total: int) -> int:
     if digits == least or not digits.isdecimal() or len(digits) > 3:
         raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
     return -(-int(digits) * total // 100)
-
-
-def _late(document: PlanReport, most: float) -> list[Finding]:
-    if not document.timeline:
-        raise UsageError("the answer has no times", hint="within needs a question with a timeline")
-    end = document.timeline.end
-    return [Finding(name="end", message=f"{end:g} s")] if end > most else []
 
 
 def seconds_of(text: str) -> float:
@@ -412,14 +395,11 @@ def seconds_of(text: str) -> float:
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
     diagnoses = {placement.message: placement.diagnosis for placement in document.placements if placement.diagnosis}
-    findings = [
-        Finding(
-            name=placement.pod.key,
-            message=(placement.diagnosis or diagnoses.get(placement.message) or placement.message).removesuffix("."),
-        )
-        for placement in document.placements
-        if placement.outcome is not Outcome.SCHEDULED
-    ]
+    findings = []
+    for placement in document.placements:
+        if placement.outcome is not Outcome.SCHEDULED:
+            words = placement.diagnosis or diagnoses.get(placement.message) or placement.message
+            findings.append(Finding(name=placement.pod.key, message=words.removesuffix(".")))
     most = _most(expect.pending, expect) or 0
     return "pod", document.summary.pods, findings if len(findings) > most else []
 
@@ -433,8 +413,7 @@ def _headroom(document: HeadroomReport) -> Judgement:
         name, what = workload.workload, f"reaches {workload.running + workload.fits} of {workload.running + wanted}"
         if isinstance(workload.pool, str):
             name, what = workload.pool, f"no room for another pod as large as {name.removeprefix('Pod/')}"
-        stop = workload.stop
-        why = "" if stop is None else clause(stop.diagnosis or stop.message)
+        why = clause(workload.stop.diagnosis or workload.stop.message) if workload.stop is not None else ""
         findings.append(Finding(name=name, message=f"{what}: {why}" if why else what))
     is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
     return "pool" if is_of_pools else "workload", len(document.workloads), findings
@@ -471,20 +450,17 @@ def checks_of(content: Any) -> tuple[list[Check], list[Problem]]:
     problems = list(_problems_of_head(content))
     if problems:
         return [], problems
-    entries = content["checks"]
     complete = []
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(content["checks"]):
         path = f"$.checks[{index}]"
-        if not isinstance(entry, dict):
+        if isinstance(entry, dict):
+            problems += _problems_of_entry(entry, path)
+            complete.append(_complete(entry, index))
+        else:
             problems.append(Problem("is not a check", json_path=path, hint="write a name, a question and expect"))
-            continue
-        problems += _problems_of_entry(entry, path)
-        complete.append(_complete(entry, index))
     question, wrong = converted({"apiVersion": API_VERSION, "kind": "ChecksQuestion", "checks": complete}, Checks)
     problems += wrong
-    if problems or not isinstance(question, Checks):
-        return [], problems
-    return list(question.checks), []
+    return ([*question.checks], []) if isinstance(question, Checks) and not problems else ([], problems)
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:
@@ -524,13 +500,13 @@ def _complete(entry: dict[str, Any], index: int) -> dict[str, Any]:
 
 def _question(name: str, value: Any) -> dict[str, Any]:
     fields = value if isinstance(value, dict) else {}
+    drain = {"kind": "DrainQuestion", "nodes": []}
     match name:
         case "drain":
-            rest = {key: item for key, item in fields.items() if key != "each"}
-            drain = {"kind": "DrainQuestion", "nodes": [], **rest}
+            drain |= {key: item for key, item in fields.items() if key != "each"}
             return {"kind": "InTurnQuestion", "by": fields.get("each", "node"), "question": drain}
         case "lose":
-            drain = {"kind": "DrainQuestion", "nodes": [], "how": "lost"}
+            drain |= {"how": "lost"}
             return {"kind": "InTurnQuestion", "by": "zone" if "zones" in fields else "node", "question": drain}
         case "headroom" | "capacity":
             return {"kind": f"{name.title()}Question", **fields}
