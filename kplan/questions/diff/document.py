@@ -169,43 +169,38 @@ def workload_differences(
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
     `added_victims` are pods that only the second answer evicts, each with the pod for which it is.
     """
-    causes: dict[str, tuple[Cause, ...]] = {}
-    differing: Counter[str] = Counter()
-    evicts: dict[str, list[str]] = {}
-    evicted_for: dict[str, Counter[str]] = {}
-    for victim, by in added_victims.items():
-        if victim in now.of_pod and by in now.of_pod:
-            evicted_for.setdefault(now.of_pod[victim], Counter())[now.of_pod[by]] += 1
-    for pod in pods:
-        workload = pod.workload
-        differing[workload] += pod.difference is not Difference.STILL_PENDING
-        causes[workload] = causes.get(workload) or pod.why
-        if pod.after is not None:
-            evicts.setdefault(workload, []).extend(v for v in pod.after.victims if v in added_victims)
+    evicted_for = grouped(
+        (now.of_pod[victim], now.of_pod[by])
+        for victim, by in added_victims.items()
+        if victim in now.of_pod and by in now.of_pod
+    )
+    own_pods = grouped((pod.workload, pod) for pod in pods)
     rows = []
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         before, after = then.tallies.get(workload), now.tallies.get(workload)
         refused = "" if after is None or (before is not None and after.refused == before.refused) else after.refused
         difference = Difference.REFUSED if refused else _workload_difference(before, after)
         numbers = [None if tally is None else (tally.pending, tally.pods) for tally in (before, after)]
-        is_same = workload not in differing and numbers[0] == numbers[1]
+        own = own_pods.get(workload, [])
+        is_same = not own and numbers[0] == numbers[1]
         if difference is None or (is_same and not refused):
             continue
         is_worse = after is not None and after.pending > (0 if before is None else before.pending)
         if not (is_worse or refused) and None in (before, after) and workload in now.passing | then.passing:
             continue
         place = origins.get(workload) or (after.origin if after is not None else None)
+        victims = (victim for pod in own if pod.after is not None for victim in pod.after.victims)
         rows.append(
             WorkloadDifference(
                 workload=workload,
                 difference=difference,
                 before=None if before is None else before.side,
                 after=None if after is None else after.side,
-                why=causes.get(workload, ()),
+                why=next((pod.why for pod in own if pod.why), ()),
                 message=refused or (after.message if after is not None and is_worse else ""),
                 decision=after.decision if after is not None and is_worse else None,
-                evicts=tuple(dict.fromkeys(evicts.get(workload, ()))),
-                evicted_for=dict(evicted_for.get(workload, {})),
+                evicts=tuple(dict.fromkeys(victim for victim in victims if victim in added_victims)),
+                evicted_for=dict(Counter(evicted_for.get(workload, ()))),
                 origin=place or UNSET,
             )
         )
@@ -301,13 +296,17 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
+    sides = [
+        Side(what=one.what, kind=one.report.kind, snapshot=one.report.snapshot, scheduler=one.report.scheduler)
+        for one in (before, after)
+    ]
     return DiffReport(
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
         verdict=Verdict.of(fail_on, counted),
         warnings=tuple(_warnings(before, after)),
-        before=_side(before),
-        after=_side(after),
+        before=sides[0],
+        after=sides[1],
         summary=DiffSummary(
             same=n_both - in_both,
             **{difference.name.lower(): counts[difference] for difference in OF_PODS},
@@ -334,9 +333,9 @@ def _warnings(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[InputWa
     """Yield the warnings of both answers; what holds for the manifests of before alone is mended by those of after."""
     yield from dict.fromkeys(after.report.warnings)
     repeated = {(warning.object, warning.code) for warning in after.report.warnings}
-    is_mended = frozenset(before.origins) if after.origins else frozenset()
     for warning in dict.fromkeys(before.report.warnings):
-        if (warning.object, warning.code) not in repeated and warning.object not in is_mended:
+        is_mended = after.origins and warning.object in before.origins
+        if (warning.object, warning.code) not in repeated and not is_mended:
             yield warning
 
 
@@ -353,11 +352,6 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
     if len(kinds) > 1:
         message = f"{before.what} is a {before.report.kind}, {after.what} a {after.report.kind}"
         raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
-
-
-def _side(answer: ComparedAnswer) -> Side:
-    report = answer.report
-    return Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
 
 
 def _worse(
@@ -393,16 +387,15 @@ def _of_both(pods: _Pods, others: _Pods) -> _Pods:
 
 
 def _fate_of(placement: PodPlacement) -> Fate:
-    preemption = placement.preemption
-    victims = () if preemption is None else tuple(sorted(victim.key for victim in preemption.victims))
+    eviction = placement.eviction
     if placement.current and placement.node is None:
         return Fate(outcome="Scheduled", node=_node_of(placement))
     return Fate(
         outcome=placement.outcome.value,
         node=placement.node,
         message=placement.message,
-        nominated_node=None if preemption is None else preemption.nominated_node,
-        victims=victims,
+        nominated_node=None if eviction is None else eviction.nominated_node,
+        victims=() if eviction is None else tuple(sorted(victim.key for victim in eviction.victims)),
     )
 
 
@@ -412,12 +405,13 @@ def _pods_of_plan(report: PlanReport) -> _Pods:
     victims = grouped((change.by, change.pod) for change in report.changes if change.by is not None)
     for change in report.changes:
         evicts = tuple(sorted(victims.get(change.pod, ())))
-        fate = Fate(outcome=change.outcome or "Unschedulable", message=change.reason, victims=evicts)
         if change.action is Action.EVICTED:
-            fate = Fate(outcome="Evicted")
+            fates[change.pod] = Fate(outcome="Evicted")
         elif change.to_node is not None:
-            fate = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
-        fates[change.pod] = fate
+            fates[change.pod] = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+        else:
+            outcome = change.outcome or "Unschedulable"
+            fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
         if decision := report.decision(change):
             placements[change.pod] = decision
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
@@ -506,10 +500,9 @@ def _obstacle(
         return None
     if known is not None and node not in known:
         return Cause(kind=absent, node=node)
-    rejection = None if placement is None else placement.rejections.get(node)
-    if rejection is None:
-        return None
-    return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+    if rejection := None if placement is None else placement.rejections.get(node):
+        return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+    return None
 
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:

@@ -21,7 +21,7 @@ from kplan.documents.diff import Cost, Fact, FactDifference
 from kplan.documents.drains import DrainsReport, RunbookReport
 from kplan.documents.nodes import AddedNode, ClusterMap, NodeLoad
 from kplan.documents.nodes_report import NodesReport
-from kplan.documents.odds import OddsReport, PodOdds, Share
+from kplan.documents.odds import OddsReport, Share
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Largest, PlanReport, QueuePlace, QueueReport
 from kplan.documents.remedies import RemedyReport
@@ -44,21 +44,25 @@ _NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
 Facts = dict[tuple[str, str], Any]  #: object that a fact is about, and name of the fact -> its value
 
+Named = Iterator[tuple[tuple[str, str], Any]]
+"""The same one by one."""
+
 _LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete", "allowed", "allowedAtBest"})
 
 
 def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...]:
     """Return the facts that differ: in the order of the second report, then those that only the first one has."""
-    then, now = _facts(before), _facts(after)
+    then, now = (dict(_FACTS_OF.get(type(report), lambda _: iter(()))(report)) for report in (before, after))
     if isinstance(before, QueueReport) and isinstance(after, QueueReport):
         _rank(then, now)
     pairs = {key: (then.get(key), now.get(key)) for key in (*now, *then)}
-    return tuple(_difference(*key, *pair) for key, pair in pairs.items() if _differ(*pair))
-
-
-def _difference(about: str, name: str, first: Any, second: Any) -> FactDifference:
-    before, after = (fact.share if isinstance(fact, Share) else fact for fact in (first, second))
-    return FactDifference(about=about, fact=name, before=before, after=after, worse=_is_worse(name, before, after))
+    differences = []
+    for (about, name), pair in pairs.items():
+        if _differ(*pair):
+            first, second = (fact.share if isinstance(fact, Share) else fact for fact in pair)
+            worse = _is_worse(name, first, second)
+            differences.append(FactDifference(about=about, fact=name, before=first, after=second, worse=worse))
+    return tuple(differences)
 
 
 def rule_of(difference: FactDifference) -> str:
@@ -75,18 +79,13 @@ def fits_of(report: Report) -> dict[str, int]:
     return {}
 
 
-def _facts(report: Report) -> Facts:
-    facts_of = _FACTS_OF.get(type(report))
-    return {} if facts_of is None else dict(facts_of(report))
-
-
-def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], Any]]:
+def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Named:
     for document in documents:
         for name, field in names.items():
             yield (getattr(document, about), name), getattr(document, field)
 
 
-def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_plan(report: PlanReport) -> Named:
     for workload in report.workloads or ():
         if workload.state is not WorkloadState.UNCHANGED:
             yield (workload.key, "state"), workload.state.value
@@ -94,7 +93,7 @@ def _of_plan(report: PlanReport) -> Iterator[tuple[tuple[str, str], Any]]:
         yield (obstacle.pod, "blocked"), obstacle.words
 
 
-def _of_queue(report: QueueReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_queue(report: QueueReport) -> Named:
     for entry in report.queue:
         yield (entry.pod, "place"), entry.place.value
         if entry.place is QueuePlace.ACTIVE:
@@ -111,7 +110,7 @@ def _rank(then: Facts, now: Facts) -> None:
             facts[key] = rank
 
 
-def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_capacity(report: CapacityReport) -> Named:
     if isinstance(report.sets, int):
         yield (", ".join(template.name for template in report.templates), "sets"), report.sets
     if any(report.zones):
@@ -119,25 +118,21 @@ def _of_capacity(report: CapacityReport) -> Iterator[tuple[tuple[str, str], Any]
             yield (zone or "no zone", "replicas"), fit.replicas
 
 
-def _of_odds(report: OddsReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_odds(report: OddsReport) -> Named:
     yield ("", "allPlaced"), report.summary.all_placed
     for workload in report.workloads:
         yield (workload.workload, "allPlaced"), workload.all_placed
         if isinstance(workload.complete, Share):
             yield (workload.workload, "complete"), workload.complete
     for pod in report.pods:
-        yield from (((pod.pod, name), share) for name, share in _shares(pod).items())
+        ends = ((name, getattr(pod, name)) for name in ("placed", "pending", "evicted", "gone", "blocked"))
+        yield from (((pod.pod, name), share) for name, share in ends if isinstance(share, Share))
+        yield from (((pod.pod, f"nodes.{node}"), share) for node, share in pod.nodes.items())
     for key, share in report.evicted.items():
         yield (key, "evicted"), share
 
 
-def _shares(pod: PodOdds) -> dict[str, Share]:
-    ends = {name: getattr(pod, name) for name in ("placed", "pending", "evicted", "gone", "blocked")}
-    shares = {name: share for name, share in ends.items() if isinstance(share, Share)}
-    return {**shares, **{f"nodes.{node}": share for node, share in pod.nodes.items()}}
-
-
-def _of_nodes(report: NodesReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_nodes(report: NodesReport) -> Named:
     """Yield what becomes of every node, and how many nodes of a kind are added: their names are made up."""
     for removed in report.removes:
         by = ", ".join(map(_kind_of, removed.replacements))
@@ -158,20 +153,20 @@ def _kind_of(new: AddedNode) -> str:
     return " ".join(word for word in (home, new.instance_type, new.capacity_type, new.zone) if word)
 
 
-def _of_remedy(report: RemedyReport) -> Iterator[tuple[tuple[str, str], Any]]:
+def _of_remedy(report: RemedyReport) -> Named:
     waiting = {*report.remedy.left, *(event.object for event in report.verdict.counted)}
     for pod in report.pods:
         yield (pod, "placed"), pod not in waiting
     yield ("", "disturbance"), report.remedy.disturbance
 
 
-def _may_go(nodes: Iterable[str], stay: Iterable[Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+def _may_go(nodes: Iterable[str], stay: Iterable[Any]) -> Named:
     """Yield whether nodes may go; `stay` are documents about those that may not."""
     stuck = {node.name for node in stay}
     return (((name, "mayGo"), name not in stuck) for name in nodes)
 
 
-_FACTS_OF: Mapping[type[Report], Callable[[Any], Iterator[tuple[tuple[str, str], Any]]]] = {
+_FACTS_OF: Mapping[type[Report], Callable[[Any], Named]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
     DrainsReport: lambda report: _fields(report.drains, "name", _OF_DRAIN),
