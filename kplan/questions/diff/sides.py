@@ -24,7 +24,7 @@ from kplan.course.task import Task, WorkedOff
 from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
-from kplan.documents.diff import Blame, DiffReport, WorkloadDifference, WorkloadSide
+from kplan.documents.diff import Blame, DiffReport, WorkloadDifference
 from kplan.facts import InputWarning
 from kplan.questions.base import change_of
 from kplan.questions.diff.document import Tally, at_rest, diff_report
@@ -32,7 +32,7 @@ from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.whatif.references import parse_reference
-from kplan.workloads.contents import Manifests, ManifestWorkload
+from kplan.workloads.contents import Manifests
 
 MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more
 
@@ -62,62 +62,42 @@ def with_causes(
             before = 0 if row.before is None else row.before.pods - row.before.placed
             if workload != part and (end is None or end.pending - before < row.now_pending):
                 side = row.before if end is None else end.side
-                blame = _blame(part, parts[part], rows.get(part), _own_nodes(side, row), nodes)
+                # The nodes that it has without the part, and not with it; else all of them.
+                own = () if side is None else tuple(side.nodes)
+                lost = [node for node in own if row.after is None or node not in row.after.nodes]
+                blame = _blame(part, parts[part], rows.get(part), lost or own, nodes)
                 blamed.setdefault(workload, []).append(blame)
-    return replace(
-        document,
-        workloads=tuple(replace(row, because=tuple(blamed.get(row.workload, ()))) for row in document.workloads),
-    )
-
-
-def _own_nodes(side: WorkloadSide | None, row: WorkloadDifference) -> Sequence[str]:
-    """Return the nodes of a workload without a part of the change, those first that it does not have with it."""
-    present = {} if row.after is None else row.after.nodes
-    own_nodes = () if side is None else tuple(side.nodes)
-    return [node for node in own_nodes if node not in present] or own_nodes
+    blamed_rows = (replace(row, because=tuple(blamed.get(row.workload, ()))) for row in document.workloads)
+    return replace(document, workloads=tuple(blamed_rows))
 
 
 def _blame(
     part: str, pod: Pod, row: WorkloadDifference | None, own_nodes: Iterable[str], nodes: Mapping[str, Node]
 ) -> Blame:
-    new = _new_pods(row)
+    new: dict[str, int] = {}  # the nodes with more of its pods than before, and how many more
+    if row is not None and row.after is not None:
+        before = {} if row.before is None else row.before.nodes
+        new = {name: more for name, n in row.after.nodes.items() if (more := n - before.get(name, 0)) > 0}
+    zone_of = {name: node.metadata.labels.get(ZONE, "") for name, node in nodes.items()}
     there = [name for name in own_nodes if new.get(name)]
-    zone = ""
     if not there:
-        zones = {_zone(nodes[name]) for name in own_nodes if name in nodes} - {""}
-        there = [name for name in new if name in nodes and _zone(nodes[name]) in zones]
-    if there:
-        zones = {_zone(nodes[name]) for name in there if name in nodes}
-        zone = zones.pop() if len(zones) == 1 else ""
+        zones = {zone_of[name] for name in own_nodes if name in nodes} - {""}
+        there = [name for name in new if zone_of.get(name) in zones]
+    zones = {zone_of[name] for name in there if name in nodes}
+    zone = zones.pop() if len(zones) == 1 else ""
     number = sum(new[name] for name in there)
     requests = PodInfo(pod).requests
     took = {name: quantity_text(name, number * requests[name]) for name in resource_order(requests) if requests[name]}
     return Blame(workload=part, pods=number, nodes=tuple(there), zone=zone, took=took if number else {})
 
 
-def _new_pods(row: WorkloadDifference | None) -> dict[str, int]:
-    if row is None or row.after is None:
-        return {}
-    before = row.before or WorkloadSide(pods=0, placed=0, nodes={})
-    more = {name: number - before.nodes.get(name, 0) for name, number in row.after.nodes.items()}
-    return {name: number for name, number in more.items() if number > 0}
-
-
-def _zone(node: Node) -> str:
-    return node.metadata.labels.get(ZONE, "")
-
-
 def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
     """Return manifests without a workload, KIND/NAMESPACE/NAME, or with it as it was in earlier ones."""
-
-    def is_it(workload: ManifestWorkload) -> bool:
-        return workload.key == key
-
-    gone = {id(workload.item) for workload in manifests.workloads if is_it(workload)}
-    was = () if earlier is None else tuple(filter(is_it, earlier.workloads))
+    gone = {id(workload.item) for workload in manifests.workloads if workload.key == key}
+    was = [workload for workload in (() if earlier is None else earlier.workloads) if workload.key == key]
     return replace(
         manifests,
-        workloads=(*(workload for workload in manifests.workloads if not is_it(workload)), *was),
+        workloads=(*(workload for workload in manifests.workloads if workload.key != key), *was),
         items=(*(item for item in manifests.items if id(item) not in gone), *(workload.item for workload in was)),
     )
 
@@ -187,12 +167,11 @@ def _compared(
     """Return answers as they are compared: both cover, for each pod, the nodes that either chooses."""
     chosen: dict[str, set[str]] = {}
     for answer in answers:
+        ends: list[tuple[str, str | None]] = []
         if isinstance(answer, Plan):
             ends = [(placement.pod.key, placement.node) for placement in answer.placements]
-        else:
-            ends = (
-                [] if isinstance(answer, Report) else [(pod.key, pod.node) for pod in answer.simulation.pods.values()]
-            )
+        elif isinstance(answer, CarriedOut):
+            ends = [(pod.key, pod.node) for pod in answer.simulation.pods.values()]
         for name, node in ends:
             chosen.setdefault(name, set()).update((node,) if node else ())
     compared: list[ComparedAnswer] = []

@@ -58,7 +58,6 @@ _EVENTS: Mapping[str, str] = {
     "MayGoWorse": "not drainable now",
 }
 _MOST_ROWS = 50
-_MOST_NAMED = 3
 _MOST_NODES = 2
 
 
@@ -72,20 +71,18 @@ def workloads_sentence(document: DiffReport) -> str:
     """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
     refused = [row for row in document.workloads if row.difference is Difference.REFUSED]
     worse = [row for row in document.workloads if is_pending_now(row)]
-    parts = []
-    if refused:
-        more = f" and {count(len(refused) - 1, 'more workload')}" if len(refused) > 1 else ""
-        parts.append(f"refused now: {name_of(refused[0].workload)}{more}: {refused[0].message}")
-    if worse:
-        more = f" and {count(len(worse) - 1, 'more workload')}" if len(worse) > 1 else ""
-        parts.append(f"pending now: {_pending_of(worse[0])}{more}")
+
+    def more(rows: Sequence[WorkloadDifference]) -> str:
+        return f" and {count(len(rows) - 1, 'more workload')}" if len(rows) > 1 else ""
+
+    parts = [f"refused now: {name_of(row.workload)}{more(refused)}: {row.message}" for row in refused[:1]]
+    parts += [f"pending now: {_pending_of(row)}{more(worse)}" for row in worse[:1]]
     if evicted := evicted_for_good(document):
         parts.append(f"evicted now: {listing(evicted, most=1)}")
     others = [row for row in document.workloads if row not in refused and row.now_pending <= 0]
-    noun = "pod" if all(row.workload.startswith("Pod/") for row in others) else "workload"
     if others:
-        numbers = Counter(row.difference for row in others)
-        parts.append(_numbers(noun, len(others), numbers))
+        noun = "pod" if all(row.workload.startswith("Pod/") for row in others) else "workload"
+        parts.append(_numbers(noun, len(others), Counter(row.difference for row in others)))
     if still := document.summary.still_pending:
         parts.append(f"{count(still, 'pod')} pending before and after")
     if document.summary.same:
@@ -166,8 +163,9 @@ def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
         return name
     case = _located(row)
     file = options.repository.file(case.file)
-    is_inside = file and not file.startswith(("/", "../"))
-    return Span(name, href=f"{options.pages}/{quote(file)}#L{case.line or 1}") if is_inside else name
+    if not file or file.startswith(("/", "../")):
+        return name
+    return Span(name, href=f"{options.pages}/{quote(file)}#L{case.line or 1}")
 
 
 def _located(row: WorkloadDifference) -> Case:
@@ -190,7 +188,7 @@ def difference_word(row: WorkloadDifference) -> str:
 def _besides(row: WorkloadDifference) -> Iterator[str]:
     """Yield which parts of the change a workload waits for, what it evicts, and for whom pods of it are evicted."""
     yield " ".join(f"{blame_text(blame)}." for blame in row.because)
-    yield f"Evicts {listing(row.evicts, most=_MOST_NAMED)}." if row.evicts else ""
+    yield f"Evicts {listing(row.evicts)}." if row.evicts else ""
     yield " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
 
 
@@ -206,17 +204,11 @@ def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
 
 
 def workload_reason(row: WorkloadDifference) -> str:
-    decision = row.decision
-    parts = []
-    if decision is not None and isinstance(decision.diagnosis, str) and decision.diagnosis:
-        parts.append(decision.diagnosis)
-        if decision.remedies:
-            parts.append(f"What would help: {remedy_text(decision.remedies[0])}.")
-    elif row.message:
-        parts.append(row.message)
-    elif row.why:
-        parts.append("; ".join(map(cause_text, row.why)))
-    return " ".join(filter(None, (*parts, *_besides(row))))
+    reason, decision = row.message or "; ".join(map(cause_text, row.why)), row.decision
+    if decision is not None and decision.diagnosis:
+        helps = f" What would help: {remedy_text(decision.remedies[0])}." if decision.remedies else ""
+        reason = f"{decision.diagnosis}{helps}"
+    return " ".join(filter(None, (reason, *_besides(row))))
 
 
 def blame_text(blame: Blame) -> str:
@@ -249,21 +241,22 @@ def _lead(points: int) -> str:
 
 def cost_blocks(document: DiffReport) -> Iterator[Block]:
     """Yield what the change costs, resource by resource: requests, and the room that is left."""
-    shares = {usage.resource: (f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
-    costs = {cost.resource: cost for cost in document.costs}
+    shares = {usage.resource: _then(f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
+    costs = {
+        cost.resource: (
+            _then(cost.requests_before or "", cost.requests_after or ""),
+            _then(cost.free_before, cost.free_after),
+            _then(cost.largest_before, cost.largest_after),
+        )
+        for cost in document.costs
+    }
     if not costs and not shares:
         return
     yield Heading(("What it costs",), folds=False)
     rows = []
     for name in dict.fromkeys((*costs, *shares)):
-        share, others = _then(*shares.get(name, ("", ""))), ("-", "-", "-")
-        if cost := costs.get(name):
-            others = (
-                _then(cost.requests_before or "", cost.requests_after or ""),
-                _then(cost.free_before, cost.free_after),
-                _then(cost.largest_before, cost.largest_after),
-            )
-        rows.append((name, others[0], share, *others[1:]))
+        requests, *room = costs.get(name, ("-", "-", "-"))
+        rows.append((name, requests, shares.get(name, "-"), *room))
     header = ("RESOURCE", "MANIFESTS REQUEST", "CLUSTER REQUESTED", "ROOM LEFT", "LARGEST POD THAT STILL FITS")
     yield Table(header, tuple(rows), "<<<<<")
 
@@ -301,8 +294,7 @@ def _message(row: WorkloadDifference) -> str:
     else:
         first = f"{difference_word(row)}: {_where(row.before)} before, {_where(row.after)} after"
     reason = row.message or "; ".join(map(cause_text, row.why))
-    if row.decision is not None and isinstance(row.decision.diagnosis, str):
-        reason = row.decision.diagnosis or reason
+    reason = (row.decision.diagnosis or reason) if row.decision is not None else reason
     return "\n".join(filter(None, (first, reason, *_besides(row))))
 
 
@@ -337,11 +329,10 @@ def reasons(document: DiffReport) -> str:
         else:
             name = event.object
         names_of.setdefault(f"{document.verdict.condition_of(event)}: {words}", {})[name] = None
-    lines = [*document.verdict.also]
-    for words, names in names_of.items():
-        ordered = sorted(names, key=lambda name: order.get(name, len(order)))
-        lines.append(f"{words}: {listing(ordered, most=_MOST_NAMED)}")
-    return failure_words(lines, {})
+    ordered = (
+        (words, sorted(names, key=lambda name: order.get(name, len(order)))) for words, names in names_of.items()
+    )
+    return failure_words([*document.verdict.also, *(f"{words}: {listing(names)}" for words, names in ordered)], {})
 
 
 _ON_NODE = "nodes."
@@ -378,7 +369,12 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     if document.workloads:
         yield from workload_blocks(document, options)
     if document.pods and (options.in_full or options.is_wide or not document.workloads):
-        yield from _pod_blocks(document, options)
+        if document.workloads:
+            yield Heading(("Each pod",))
+        pods = _shown(document.pods, options)
+        note = left_out(len(document.pods) - len(pods))
+        rows = tuple(_row(pod, options) for pod in pods)
+        yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
     in_rows = {victim for row in document.workloads for victim in row.evicts}
     added = [victim for victim in evicted_for_good(document) if victim not in in_rows]
     for title, victims in (("Newly evicted", added), ("No longer evicted", document.victims_removed)):
@@ -390,8 +386,8 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
         fits = ((fit.template, _number(fit.before), _number(fit.after)) for fit in document.capacity)
         yield Table(("TEMPLATE", "BEFORE", "AFTER"), tuple(fits), "<>>")
     yield from cost_blocks(document)
-    rows = {row.workload for row in document.workloads}
-    facts = [fact for fact in document.facts if fact.about not in rows or fact.fact != "state"]
+    told = {row.workload for row in document.workloads}
+    facts = [fact for fact in document.facts if fact.about not in told or fact.fact != "state"]
     if facts:
         shown = _shown(facts, options)
         yield Heading(("What else differs" if document.pods or document.capacity else "What differs",))
@@ -403,19 +399,9 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
         yield from _sides(document)
 
 
-def _pod_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    shown = _shown(document.pods, options)
-    if document.workloads:
-        yield Heading(("Each pod",))
-    rows = tuple(_row(pod, options) for pod in shown)
-    note = left_out(len(document.pods) - len(shown))
-    yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
-
-
 def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
     name = _FACTS.get(fact.fact, fact.fact)
-    if fact.fact.startswith(_ON_NODE):
-        name = f"on {fact.fact.removeprefix(_ON_NODE)}"
+    name = f"on {name.removeprefix(_ON_NODE)}" if name.startswith(_ON_NODE) else name
     before, after = _fact_texts(fact)
     return (fact.about or "all pods", name, before, Span(after, "bad") if fact.worse else after)
 
@@ -448,14 +434,10 @@ def _sentence(document: DiffReport) -> str:
 def _other_differences(document: DiffReport) -> str:
     """Return what differs besides the places of pods: how many replicas fit, and facts."""
     parts = []
-    fits = [
-        (fit.template, fit.before, fit.after)
-        for fit in document.capacity
-        if fit.before is not None and fit.after is not None
-    ]
+    both = ((fit.template, fit.before, fit.after) for fit in document.capacity)
+    fits = [(name, before, after) for name, before, after in both if before is not None and after is not None]
     if len(fits) == len(document.capacity) == 1:
-        [(template, before, after)] = fits
-        parts.append(f"{after} of {template} fit, {before} before")
+        parts += [f"{after} of {template} fit, {before} before" for template, before, after in fits]
     else:
         fewer = sum(after < before for _, before, after in fits)
         ways = ((fewer, "fewer"), (len(fits) - fewer, "more"))
@@ -465,26 +447,21 @@ def _other_differences(document: DiffReport) -> str:
     if document.after.kind == document.before.kind == "NodesReport":
         parts += _node_differences(document.facts)
     elif document.facts:
-        worse = sum(fact.worse for fact in document.facts)
-        facts = "other fact" if document.capacity else "fact"
-        verb = "differs" if len(document.facts) == 1 else "differ"
-        parts.append(f"{count(len(document.facts), facts)} {verb}, {worse} for the worse")
+        worse, noun = sum(fact.worse for fact in document.facts), "other fact" if document.capacity else "fact"
+        parts.append(f"{count(len(document.facts), f'{noun} differs', f'{noun}s differ')}, {worse} for the worse")
     return _capitalized("; ".join(parts))
 
 
 def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
-    others = sum(fact.fact == NODE for fact in facts)
-    if others:
+    if others := sum(fact.fact == NODE for fact in facts):
         yield f"the autoscaler treats {count(others, 'node')} differently"
-    added = [fact for fact in facts if fact.fact == ADDED]
-    if added:
+    if added := [fact for fact in facts if fact.fact == ADDED]:
         before = sum(fact.before for fact in added if isinstance(fact.before, int))
         after = sum(fact.after for fact in added if isinstance(fact.after, int))
         more, number = ("fewer" if after < before else "more"), abs(after - before)
         yield f"{number} {more} {'node' if number == 1 else 'nodes'} added" if number else "other nodes added"
     for is_worse, word in ((True, "newly without help"), (False, "no longer without help")):
-        pods = sum(fact.fact == "unhelped" and fact.worse is is_worse for fact in facts)
-        if pods:
+        if pods := sum(fact.fact == "unhelped" and fact.worse is is_worse for fact in facts):
             yield f"{count(pods, 'pod')} {word}"
     for fact in facts:
         if fact.fact == PRICE:
