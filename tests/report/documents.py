@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 import kplan
+from kplan.course.asking import Showing
 from kplan.course.task import WorkedOff
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
@@ -65,7 +66,8 @@ def demo_document(kind: str, *, explain: bool = False) -> Any:
     planner = demo()
     shown = Shown(None, with_score_details=True) if explain else Shown()
     if kind == "explain":
-        return _still(whereabouts_report(planner, [explain_pod(planner, "batch/report-daily-knqdn")], nodes=shown))
+        explained = [explain_pod(planner, "batch/report-daily-knqdn")]
+        return _still(whereabouts_report(planner, explained, Showing(nodes=shown)))
     if kind == "place":
         pods = ["shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "batch/nightly-export"]
         return _still(planner.plan(pods).report(nodes_of=dict.fromkeys(range(4), shown)))

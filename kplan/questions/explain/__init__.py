@@ -43,12 +43,5 @@ class Explain(Question, frozen=True):
             explained.append(explain_pod(base, key))
             if showing.progress is not None:
                 showing.progress(len(explained), len(keys))
-        report = whereabouts_report(
-            base,
-            explained,
-            workloads=present,
-            fail_on=showing.fail_on,
-            nodes=showing.explained,
-            max_listed=showing.max_listed,
-        )
+        report = whereabouts_report(base, explained, showing, workloads=present)
         return with_missing(report, [*missing, *piled_up(base.objects, keys)])

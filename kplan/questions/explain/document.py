@@ -20,9 +20,10 @@ from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.placement_report import placement_report
 from kplan.course.answers.plan import with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
+from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import as_waiting, place_in_order
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Condition, Context
+from kplan.documents.base import Context
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
@@ -67,55 +68,47 @@ class Whereabouts(msgspec.Struct, frozen=True):
 
 
 def whereabouts_report(
-    base: Base,
-    whereabouts: Sequence[Whereabouts],
-    *,
-    workloads: Sequence[WorkloadHealth] = (),
-    fail_on: Sequence[Condition] | None = None,
-    nodes: NodesShown = None,
-    max_listed: int | None = None,
+    base: Base, pods: Sequence[Whereabouts], showing: Showing = PLAIN, *, workloads: Sequence[WorkloadHealth] = ()
 ) -> PlacementReport:
     """Return a PlacementReport about pods; ``current`` of a placement is the node on which the pod runs."""
     groups: dict[str, GroupPlan] = {}  # a group with several of the pods is asked about once
-    for pod in whereabouts:
+    for pod in pods:
         if not any(pod.placement.pod.key in group.members for group in groups.values()):
             groups |= {group.key: group for group in pod.make_groups()}
     report = placement_report(
-        (whereabouts[0].make_context if whereabouts else base.context)(),
-        [pod.placement for pod in whereabouts],
-        fail_on=DEFAULT_FAIL_ON["explain"] if fail_on is None else fail_on,
-        nodes_of={index: pod.shown(nodes) for index, pod in enumerate(whereabouts)},
-        max_listed=max_listed,
+        (pods[0].make_context if pods else base.context)(),
+        [pod.placement for pod in pods],
+        fail_on=DEFAULT_FAIL_ON["explain"] if showing.fail_on is None else showing.fail_on,
+        nodes_of={index: pod.shown(showing.explained) for index, pod in enumerate(pods)},
+        max_listed=showing.max_listed,
         groups=tuple(groups.values()),
     )
     objects, placements = base.objects, []
     nodes_now, now = nodes_health(objects), moment(objects)
-    for shown, pod in zip(report.placements, whereabouts, strict=False):
+    for shown, pod in zip(report.placements, pods, strict=False):
         (placement,) = with_new_nodes([shown], pod.adds)
         health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects.pods)
         remedies = _with_pools(base, placement.remedies, pod.pools)
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
-    changes = [pod.nodes for pod in whereabouts if pod.nodes is not None]
+    changes = [pod.nodes for pod in pods if pod.nodes is not None]
     return replace(
         report,
         placements=tuple(placements),
-        nodes=_together(changes) if changes else UNSET,
+        nodes=reduce(_both, changes) if changes else UNSET,
         workloads=tuple(workloads) or UNSET,
     )
 
 
-def _together(changes: Sequence[NodeChanges]) -> NodeChanges:
+def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:
     """Return what an autoscaler does for pods of which each is looked at alone; several have no price together."""
-    if len(changes) == 1:
-        return changes[0]
     return replace(
-        changes[0],
-        added=tuple(node for change in changes for node in change.added),
-        unhelped={pod: why for change in changes for pod, why in change.unhelped.items()},
-        events={pod: text for change in changes for pod, text in change.events.items()},
-        existing={node: pods for change in changes for node, pods in change.existing.items()},
-        elsewhere={pod: node for change in changes for pod, node in change.elsewhere.items()},
-        price=NodePrices(before=changes[0].price.before, after=None),
+        one,
+        added=one.added + other.added,
+        unhelped=one.unhelped | other.unhelped,
+        events=one.events | other.events,
+        existing=one.existing | other.existing,
+        elsewhere=one.elsewhere | other.elsewhere,
+        price=NodePrices(before=one.price.before, after=None),
     )
 
 
@@ -179,12 +172,11 @@ def _place_again(base: Base, key: str, pod: Pod) -> Placement:
     row = base.session.find(key)
     if row is not None and pod.spec.node_name in session.cluster.nodes.row_of:
         session.evict(row)
-    pending = session.add_pod(PodInfo(_as_pending(pod)))
-    result = next(iter(run_in_order(session, [pending], settle_preemption=False)))
-    return last_placement(session, result)
-
-
-def _as_pending(pod: Pod) -> Pod:
-    metadata, status = pod.metadata, replace(pod.status, nominated_node_name="", phase="Pending")
-    spec = replace(pod.spec, node_name="", scheduling_gates=())
-    return replace(pod, metadata=replace(metadata, deletion_timestamp=None), spec=spec, status=status)
+    pending = replace(
+        pod,
+        metadata=replace(pod.metadata, deletion_timestamp=None),
+        spec=replace(pod.spec, node_name="", scheduling_gates=()),
+        status=replace(pod.status, nominated_node_name="", phase="Pending"),
+    )
+    again = session.add_pod(PodInfo(pending))
+    return last_placement(session, next(iter(run_in_order(session, [again], settle_preemption=False))))

@@ -38,7 +38,4 @@ class Runbook(Question, frozen=True):
 
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        options, clock = self.options, self.timeline
-        return runbook_report(
-            subject.base, self.nodes, options, clock, showing, timeout=self.timeout, rolling=self.rolling
-        )
+        return runbook_report(subject.base, self, showing)

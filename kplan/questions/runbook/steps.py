@@ -38,6 +38,7 @@ from kplan.course.what_if import changed
 from kplan.documents.base import Counted, conditions_of
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
+from kplan.questions.runbook import Runbook
 from kplan.remedies.node_shapes import node_shapes
 
 MOST_TRIED = 300  #: at most this many drains are simulated; nodes that are left then are stuck
@@ -47,18 +48,9 @@ _MOST_ADDED = 3
 _MOST_SHAPES = 4
 
 
-def runbook_report(
-    base: Base,
-    nodes: Sequence[str],
-    options: c.DrainOptions,
-    clock: Clock | None,
-    showing: Showing,
-    *,
-    timeout: float | None,
-    rolling: bool,
-) -> RunbookReport:
-    check_nodes(base, nodes)
-    book = _Runbook(base, list(dict.fromkeys(nodes)), options, clock, timeout=timeout, rolling=rolling)
+def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookReport:
+    check_nodes(base, question.nodes)
+    book = _Runbook(base, question)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     counted = [
@@ -67,11 +59,11 @@ def runbook_report(
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),
-        nodes=tuple(dict.fromkeys(nodes)),
-        rolling=rolling,
+        nodes=tuple(dict.fromkeys(question.nodes)),
+        rolling=question.rolling,
         steps=tuple(book.steps),
         stuck=tuple(book.stuck),
-        seconds=sum(times) if clock is not None else UNSET,
+        seconds=sum(times) if question.timeline is not None else UNSET,
         tried=book.n_tried,
     )
 
@@ -90,20 +82,11 @@ class _Tried(msgspec.Struct, frozen=True):
 
 
 class _Runbook:
-    def __init__(
-        self,
-        base: Base,
-        nodes: list[str],
-        options: c.DrainOptions,
-        clock: Clock | None,
-        *,
-        timeout: float | None,
-        rolling: bool,
-    ) -> None:
-        self._base, self._left, self._options, self._rolling = base, nodes, options, rolling
-        self._timeout = timeout or None
-        self._has_clock = clock is not None
-        clock = clock or Clock()
+    def __init__(self, base: Base, question: Runbook) -> None:
+        self._base, self._question, self._rolling = base, question, question.rolling
+        self._left = list(dict.fromkeys(question.nodes))
+        self._has_clock = question.timeline is not None
+        clock = question.timeline or Clock()
         self._clock = replace(clock, until=clock.look, runs_for=0.0)
         self._known: tuple[Base, Mapping[str, int]] | None = None
         self._undoing: list[RunbookStep] = []
@@ -121,7 +104,14 @@ class _Runbook:
         while self._left:
             progress(n_nodes - len(self._left), n_nodes)
             stopped: dict[str, _Tried] = {}
-            if not self._drain_one(stopped) and not self._prepare(stopped):
+            if self._drain_one(stopped):
+                continue
+            prepared = (
+                self._prepared(self._base, name, tried, (), (), number)
+                for number in range(1, _MOST_PREPARED + 1)
+                for name, tried in stopped.items()
+            )
+            if not any(prepared):
                 self.stuck += [tried.stuck for tried in stopped.values() if tried.stuck is not None]
                 self.stuck += [
                     StuckNode(name=name, rule="Stuck", pod="", because="") for name in self._left if name not in stopped
@@ -147,7 +137,7 @@ class _Runbook:
     def _try(self, base: Base, name: str) -> _Tried:
         """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
-        drain = c.Drain((name,), self._options, self._timeout)
+        drain = c.Drain((name,), self._question.options, self._question.timeout or None)
         plan = carry_out(base, Task((Timed(0.0, drain),), self._clock))
         simulation = plan.simulation
         step = _drain_step(base, plan, drain, self._clock.min_ready if self._has_clock else 1)
@@ -223,14 +213,6 @@ class _Runbook:
         if not was_cordoned:
             self.steps.append(_step("uncordon", c.Uncordon((name,)), name))
         self._left.remove(name)
-
-    def _prepare(self, stopped: Mapping[str, _Tried]) -> bool:
-        """Make changes after which one of the nodes drains safely; tell whether there are such changes."""
-        return any(
-            self._prepared(self._base, name, tried, (), (), number)
-            for number in range(1, _MOST_PREPARED + 1)
-            for name, tried in stopped.items()
-        )
 
     def _prepared(  # noqa: PLR0917 - what a chain of changes has so far
         self, base: Base, name: str, tried: _Tried, before: _Steps, undoing: _Steps, number: int
@@ -308,16 +290,8 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
         for name, workload in plan.timeline.workloads.items()
         if min_ready == 1 and workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
     )
-    return _step(
-        "drain",
-        drain,
-        node,
-        moved=tuple(moved),
-        waits=tuple(waits),
-        preempted=tuple(preempted),
-        gone=tuple(gone),
-        away=single,
-    )
+    ends = {"moved": tuple(moved), "waits": tuple(waits), "preempted": tuple(preempted), "gone": tuple(gone)}
+    return _step("drain", drain, node, away=single, **ends)
 
 
 def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
