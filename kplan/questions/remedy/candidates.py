@@ -91,9 +91,10 @@ class Candidates:
 
     def offered(self) -> Sequence[Changes]:
         """Return what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
-        if self._acts not in self._playing.offered:
-            self._playing.offered[self._acts] = tuple(self._offers())
-        return self._playing.offered[self._acts]
+        offered = self._playing.offered
+        if self._acts not in offered:
+            offered[self._acts] = tuple(self._offers())
+        return offered[self._acts]
 
     def _offers(self) -> Iterator[Changes]:
         session = self._simulation.session
@@ -216,11 +217,8 @@ class Candidates:
 
     def _pools(self) -> Iterator[Changes]:
         """Yield what lets an autoscaler add more; a list of excluded values is not changed twice."""
-        excluded = {
-            act.part
-            for act in self._acts
-            if isinstance(act, Pool) and act.admits is not None and act.admits.operator != "In"
-        }
+        pools = (act for act in self._acts if isinstance(act, Pool))
+        excluded = {act.part for act in pools if act.admits is not None and act.admits.operator != "In"}
         for changes in self._playing.widening(self._played, self._acts):
             if excluded.isdisjoint(change.part for change in changes):
                 yield changes
@@ -361,10 +359,8 @@ def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int,
         return None
     version = "v1" if ref.kind == "ReplicationController" else "apps/v1"
     scalers = Autoscalers(objects.horizontal_pod_autoscalers).of(version, ref.kind, ref.namespace, ref.name)
-    bounds = bounds_of(scalers)
-    if bounds is None:
-        return Scale(workload, old - number, old, stops=stops)
-    return Scale(workload, old - number, old, bounds.name, bounds.lowest, stops)
+    scale, bounds = Scale(workload, old - number, old, stops=stops), bounds_of(scalers)
+    return scale if bounds is None else replace(scale, autoscaler=bounds.name, lowest=bounds.lowest)
 
 
 def object_of(snapshot: Snapshot, workload: str) -> Any:

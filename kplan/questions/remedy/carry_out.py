@@ -200,8 +200,7 @@ class Playing:
 
     def _base_of(self, acts: Changes) -> Base:
         if acts not in self._bases:
-            before, act = self._base_of(acts[:-1]), acts[-1]
-            self._bases[acts] = _changed_base(before, act)
+            self._bases[acts] = _changed_base(self._base_of(acts[:-1]), acts[-1])
         return self._bases[acts]
 
     def _names_of(self, act: AddNodes, acts: Changes) -> list[str]:
@@ -247,8 +246,7 @@ class _Trial:
             case Scale():
                 self._scale(change)
             case Move():
-                pods = [place.pod for place in change.pods]
-                self.refused = _move(self._simulation, change.node, pods, self.moved_to)
+                self.refused = _move(self._simulation, change, self.moved_to)
             case Uncordon():
                 self.uncordon(change.nodes)
             case _:
@@ -307,17 +305,17 @@ def _without_spreads(update: Update, deleted: Deleted) -> Update:
     )
 
 
-def _move(simulation: Simulation, node: str, pods: Iterable[str], moved_to: dict[str, str]) -> str:
+def _move(simulation: Simulation, move: Move, moved_to: dict[str, str]) -> str:
     """Delete pods of a node, one after another, while it is cordoned."""
+    node = move.node
     was_cordoned = is_cordoned(simulation, node)
     if not was_cordoned:
         simulation.life.cordon([node])
-    for key in pods:
+    for key in (place.pod for place in move.pods):
         pod = next((known for known in simulation.pods.values() if known.key == key and known.node == node), None)
         if pod is None:
             return f"{key} is not on {node} any more"
-        refusal = simulation.disruptions.refusal(pod)
-        if refusal:
+        if refusal := simulation.disruptions.refusal(pod):
             return refusal
         owner, known = simulation.workload_of(pod), set(simulation.pods)
         n_waiting = sum(not other.node for other in simulation.pods.values())
@@ -378,11 +376,11 @@ def _with_patch(snapshot: Snapshot, act: Patch) -> Snapshot:
     if target.kind == "PersistentVolumeClaim":
         claims = (held for held in snapshot.persistent_volume_claims if held.metadata.key == target.path)
         return with_objects(snapshot, [_patched(claim, act.spec) for claim in claims])
-    patched: list[Any] = []
-    for job in snapshot.jobs:
-        if job.metadata.key == target.path:
-            template = _patched(job.spec.template, act.spec)
-            patched.append(replace(job, spec=replace(job.spec, template=template)))
+    patched: list[Any] = [
+        replace(job, spec=replace(job.spec, template=_patched(job.spec.template, act.spec)))
+        for job in snapshot.jobs
+        if job.metadata.key == target.path
+    ]
     for pod in snapshot.pods:
         owner = controller_of(pod.metadata)
         own = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)

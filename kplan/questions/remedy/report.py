@@ -62,19 +62,18 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
     simulation = playing.begin()[1]
-    start = waiting_of(simulation)
-    by_itself = playing.play(())
-    anyway = by_itself.waiting
-    asleep = _asleep(simulation)
-    named = {key for keys in (*start.values(), *anyway.values()) for key in keys} if not pods else set(pods)
+    start, by_itself = waiting_of(simulation), playing.play(())
+    anyway, asleep = by_itself.waiting, _asleep(simulation)
+    named = set(pods) or {key for keys in (*start.values(), *anyway.values()) for key in keys}
     goal = Goal(start, anyway, named - asleep)
     most = budget(playing, goal)
     by_hand = "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
     alternatives, known = [], [set(best.acts)]
-    for others in _other_kinds(best.acts, kinds):
-        if goal.of and best.acts:
+    used = {kind for act in best.acts for kind in kinds_of(act)}
+    for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
+        if others and goal.of and best.acts and not used <= {*others}:
             other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE, by_hand=by_hand).run()
             undone = any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
             if other.acts and other.runs == best.runs and set(other.acts) not in known and not undone:
@@ -83,9 +82,9 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     growth = by_itself.growth
     chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
-    left = sorted({*described.left, *(asleep & named)})
-    counted = [Counted(pod, "Unschedulable") for pod in left] if {UNSCHEDULABLE, PENDING} & set(chosen) else []
+    left, counted = sorted({*described.left, *(asleep & named)}), list[Counted]()
     if {UNSCHEDULABLE, PENDING} & set(chosen):
+        counted = [Counted(pod, "Unschedulable") for pod in left]
         staying = {*left, *(health.workload for health in workloads if health.refused.raises and not quotas)}
         short = (health.workload for health in workloads if _stays_short(health, staying))
         counted += [Counted(workload, "MissingReplicas") for workload in short]
@@ -160,22 +159,13 @@ def _node_of(played: Played) -> dict[str, str]:
 def _asleep(simulation: Simulation) -> set[str]:
     """Return the pods that no action lets run: those with scheduling gates, and those of other schedulers."""
     session: Session = simulation.session
-    waiting = ((pod.key, session.cluster.pods.infos[row]) for row, pod in simulation.pods.items() if not pod.node)
-    return {
-        key
-        for key, info in waiting
-        if info.pod.spec.scheduling_gates
-        or (session.framework_for(info) is None and not meant_scheduler(session, info.pod))
-    }
 
+    def sleeps(row: int) -> bool:
+        info = session.cluster.pods.infos[row]
+        is_of_others = session.framework_for(info) is None and not meant_scheduler(session, info.pod)
+        return bool(info.pod.spec.scheduling_gates) or is_of_others
 
-def _other_kinds(acts: Changes, kinds: Sequence[Kind]) -> Iterator[tuple[Kind, ...]]:
-    """Yield kinds of actions of which a set is put beside the least one."""
-    used = {kind for act in acts for kind in kinds_of(act)}
-    for group in _APART:
-        allowed = tuple(kind for kind in group if kind in kinds)
-        if allowed and not used <= set(allowed):
-            yield allowed
+    return {pod.key for row, pod in simulation.pods.items() if not pod.node and sleeps(row)}
 
 
 def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> d.RemedySet:
@@ -213,15 +203,11 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
 
 def _named_as_others(act: Change, goal: Goal) -> Change:
     """Return a change with the workload that it disturbs, if that is of another namespace than the pods in question."""
-    match act:
-        case Scale():
-            workloads = [act.workload]
-        case Move():
-            workloads = [place.workload for place in act.pods if place.workload]
-        case _:
-            return act
+    if not isinstance(act, Scale | Move):
+        return act
+    workloads = [act.workload] if isinstance(act, Scale) else [place.workload for place in act.pods if place.workload]
     own = {WorkloadRef.parse(workload).namespace for workload in goal.wanted}
-    others = (ref for workload in workloads if (ref := WorkloadRef.parse(workload)).namespace not in own)
+    others = (ref for ref in map(WorkloadRef.parse, workloads) if ref.namespace not in own)
     return replace(act, of_others=next((ref.path for ref in others), ""))
 
 

@@ -15,7 +15,7 @@ from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode
 from kplan.facts import grouped
 from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
-from kplan.report.blocks import Block, Heading, Preformatted, Span, Style, line
+from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
 from kplan.report.options import ReportOptions
@@ -83,14 +83,8 @@ def _left(document: d.RemedyReport) -> Iterator[Block]:
             yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
 
 
-def _style(document: d.RemedyReport) -> Style:
-    is_whole = document.remedy.runs == document.remedy.of
-    return "good" if is_whole and not document.verdict.failed else "bad"
-
-
 def _sentence(document: d.RemedyReport) -> str:
-    short = [health for health in document.workloads or () if health.is_short]
-    if short:
+    if short := [health for health in document.workloads or () if health.is_short]:
         more = f"; and {count(len(short) - 1, 'more workload')}" if len(short) > 1 else ""
         pending = f". {_pods_sentence(document)}" if document.pods else ""
         return f"{workload_text(short[0])}{more}{pending}"
@@ -109,24 +103,23 @@ def _pods_sentence(document: d.RemedyReport) -> str:
         text = f"{remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
         return f"{text[:1].upper()}{text[1:]}; then {_ends(remedy)}"
     if remedy.of and remedy.runs == remedy.of:
-        by_itself = document.nodes and document.nodes.added
-        enough = "the autoscaler does all by itself" if by_itself else "nothing needs to be done"
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
-        enough = enough if by_itself or not waits else f"{listing([*waits], most=2)}"
+        enough = listing([*waits], most=2) or "nothing needs to be done"
+        if document.nodes and document.nodes.added:
+            enough = "the autoscaler does all by itself"
         if document.evicts:
-            by, victims = next(iter(document.evicts.items()))
-            more = len(document.evicts) - 1
-            others = f", and {count(more, 'more pod')} by evicting others" if more else ""
+            (by, victims), *more = document.evicts.items()
+            others = f", and {count(len(more), 'more pod')} by evicting others" if more else ""
             enough = f"{by} gets in by evicting {listing(victims, most=2)}{others}"
         return f"{_all_run(remedy)}: {enough}"
     first, reasons = _first_left(document), document.because or {}
-    like = [pod for pod in document.pods if reasons.get(pod) == reasons.get(first)]
-    other = count(len(document.pods) - len(like), "other pod")
-    who = f"{first} and {count(len(like) - 1, 'other pod')} stay pending" if len(like) > 1 else f"{first} stays pending"
+    like = sum(reasons.get(pod) == reasons.get(first) for pod in document.pods)
+    who = f"{first} and {count(like - 1, 'other pod')} stay pending" if like > 1 else f"{first} stays pending"
     why = f": {clause(reasons[first])}" if reasons.get(first) else ""
     helpful = (document.would_help or {}).get(first)
     ending = "no action helps" if helpful is None else f"what would help: {remedy_text(helpful)}"
-    return f"{who}{why}; {ending}" + (f"; {other} too" if len(document.pods) > len(like) else "")
+    others = len(document.pods) - like
+    return f"{who}{why}; {ending}" + (f"; {count(others, 'other pod')} too" if others else "")
 
 
 def _first_left(document: d.RemedyReport) -> str:
@@ -146,14 +139,15 @@ def _ends(remedy: d.RemedySet) -> str:
     achieved = list(dict.fromkeys(name for action in remedy.actions for name in action.achieves or ()))
     dropped = [pod for action in remedy.actions if isinstance(action, Scale) for pod in action.drops or ()]
     parts = [f"{listing(achieved, most=2)} {_runs(len(achieved))}"] if achieved else []
-    if dropped:
-        parts.append(f"{listing(dropped, most=2)} {'is' if len(dropped) == 1 else 'are'} not wanted any more")
-    names = " and ".join(parts)
-    if not names:
+    parts += [_not_wanted(dropped, most=2)] if dropped else []
+    if not parts:
         return _all_run(remedy)
-    is_whole = remedy.runs == remedy.of
-    number = "" if is_whole and remedy.of == 1 else f" ({remedy.runs} of {count(remedy.of, 'pod')})"
-    return f"{names}{number}" if remedy.of else names
+    is_one = not remedy.of or remedy.runs == remedy.of == 1
+    return " and ".join(parts) + ("" if is_one else f" ({remedy.runs} of {count(remedy.of, 'pod')})")
+
+
+def _not_wanted(pods: Sequence[str], most: int) -> str:
+    return f"{listing(pods, most=most)} {'is' if len(pods) == 1 else 'are'} not wanted any more"
 
 
 def _all_run(remedy: d.RemedySet) -> str:
@@ -204,8 +198,7 @@ def _effects(action: Change) -> str:
     if action.achieves:
         parts.append(f"then {listing(action.achieves, most=_MOST_NAMED)} {_runs(len(action.achieves))}")
     if isinstance(action, Scale) and action.drops:
-        dropped = listing(action.drops, most=_MOST_NAMED)
-        parts.append(f"{dropped} {'is' if len(action.drops) == 1 else 'are'} not wanted any more")
+        parts.append(_not_wanted(action.drops, _MOST_NAMED))
     if others := _others(action):
         parts.append(f"deletes {listing(others, most=_MOST_NAMED)}")
     return f": {'; '.join(parts)}" if parts else ""
@@ -234,8 +227,10 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
             yield Case(pod, state_of(document.verdict, pod), "Unschedulable", message)
 
 
-def _names(document: d.RemedyReport) -> list[str]:
-    return [*(command for action in document.remedy.actions for command in action.steps), *document.remedy.undo]
-
-
-VIEW = View(_sentence, _body, _cases, _names, style=_style)
+VIEW = View[d.RemedyReport](
+    _sentence,
+    _body,
+    _cases,
+    lambda document: (*(step for action in document.remedy.actions for step in action.steps), *document.remedy.undo),
+    style=lambda one: "good" if one.remedy.runs == one.remedy.of and not one.verdict.failed else "bad",
+)
