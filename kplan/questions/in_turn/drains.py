@@ -76,11 +76,8 @@ def drains_report(
         )
     )
     cluster = base.session.cluster
-    counted = [
-        Counted(outcome.name, rule)
-        for outcome in outcomes
-        for rule in dict.fromkeys(counted.rule for counted in outcome.counted)
-    ]
+    events = dict.fromkeys((outcome.name, event.rule) for outcome in outcomes for event in outcome.counted)
+    counted = [Counted(name, rule) for name, rule in events]
     return DrainsReport(
         **opening(base.context(), chosen, counted),
         label=label,
@@ -159,12 +156,10 @@ def _restored(timeline: Timeline) -> float | None:
     """Return when all workloads that are to run on have their ready pods again; None for never."""
     last = 0.0
     for name, workload in timeline.workloads.items():
-        enough = min(workload.ready_before, workload.wanted)
+        enough, points = min(workload.ready_before, workload.wanted), workload.ready_over_time
         if name.startswith(_NOT_RESTORED) or workload.lowest_ready >= enough:
             continue
-        *_, (_, now) = workload.ready_over_time
-        if now < enough:
+        if points[-1][1] < enough:
             return None
-        points = [*workload.ready_over_time]
         last = max(last, *(then for (_, n), (then, _) in itertools.pairwise(points) if n < enough))
     return last

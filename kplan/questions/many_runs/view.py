@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.odds import EndSpread, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.facts import grouped
+from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
@@ -27,7 +26,7 @@ _DRAWN_TURNS = (
     "equal pods leave."
 )
 
-_TITLES = ("POD", "PLACED", "PENDING", "EVICTED", "WHERE (95 % interval)")
+_WHERE = "WHERE (95 % interval)"
 
 _RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone"}
 
@@ -43,14 +42,16 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     elif summary.certain:
         yield _certainty(summary)
     else:
-        ways = f"they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
+        ways = f"; they differ in {summary.outcomes} ways in which pods are placed, evicted or left pending."
         if summary.outcomes == 1:
-            ways = "which only differ in nodes: the same pods are placed, evicted and left pending in all."
-        results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}"
-        results += f"{',' if summary.outcomes == 1 else ';'} {ways}"
+            ways = ", which only differ in nodes: the same pods are placed, evicted and left pending in all."
+        results = f"{count(summary.runs, 'run')} have {count(summary.distinct, 'different result')}{ways}"
         yield line(f"{results} {_DRAWS}{_DRAWN_TURNS if is_change else ''}")
-    if not isinstance(summary.end, UnsetType):
-        yield line(_spread(summary.end))
+    if not isinstance(end := summary.end, UnsetType):
+        shortest, longest, median, p90 = map(seconds_text, (end.shortest, end.longest, end.median, end.p90))
+        spread = f"after {shortest} to {longest}; half of them by {median}, nine of ten by {p90}"
+        is_same = end.shortest == end.longest
+        yield line(f"Time: all runs end after {longest}" if is_same else f"Time: runs end {spread}")
     yield from _group_blocks(document, options)
     yield from _change_blocks(document, options) if is_change else _plain_blocks(document, options)
     if document.evicted:
@@ -60,24 +61,18 @@ def _body(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
         yield from _example_blocks(document.examples)
 
 
-def _spread(end: EndSpread) -> str:
-    shortest, longest, median, p90 = map(seconds_text, (end.shortest, end.longest, end.median, end.p90))
-    if end.shortest == end.longest:
-        return f"Time: all runs end after {longest}"
-    return f"Time: runs end after {shortest} to {longest}; half of them by {median}, nine of ten by {p90}"
-
-
 def _certainty(summary: OddsSummary) -> Block:
     """Return the sentence for runs that all end alike: they cannot differ, or what may not have shown."""
     if summary.distinct == 1 and summary.runs >= _MANY_RUNS:
         return line(Span("Certain", "good"), f": every pod ends the same way in all {summary.runs} runs.")
     placed = summary.all_placed
     most = _percent(placed.high if placed.share == 0 else 1 - placed.low)
-    if summary.distinct > 1:
-        alike = f"{count(summary.runs, 'run')} have the same result, though chance decides on the way"
-        return line(f"{alike}: an outcome with a probability of up to {most} may not show.")
-    alike = "There is only one run" if summary.runs == 1 else f"Every pod ends the same way in all {summary.runs} runs"
-    return line(f"{alike}. In so few, an outcome with a probability of up to {most} may not show.")
+    alike = f"{count(summary.runs, 'run')} have the same result, though chance decides on the way:"
+    if summary.distinct == 1:
+        alike = f"Every pod ends the same way in all {summary.runs} runs. In so few,"
+    if summary.distinct == summary.runs == 1:
+        alike = "There is only one run. In so few,"
+    return line(f"{alike} an outcome with a probability of up to {most} may not show.")
 
 
 def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
@@ -105,31 +100,29 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         yield Heading(("Workloads",))
         # A workload may lack nothing and yet have a pod that is gone or that may not go, and so on.
         tells_complete = any(workload.complete != workload.all_placed for workload in document.workloads)
-        rows = tuple(_workload_row(workload, options, tells_complete=tells_complete) for workload in document.workloads)
+        rows: list[tuple[Cell, ...]] = []
+        for one in document.workloads:
+            complete = [_share(one.complete)] if tells_complete and one.complete is not UNSET else []
+            where = _parts(one.zones or one.nodes, options.top) or "nowhere"
+            name = one.workload.replace("/", " ", 1)
+            rows.append((name, str(one.pods), _styled(one.all_placed), *complete, where))
         where = "ZONES" if any(workload.zones for workload in document.workloads) else "NODES"
-        complete = ("COMPLETE",) if tells_complete else ()
-        yield Table(("WORKLOAD", "PODS", "ALL PLACED", *complete, where), rows, f"<><{'<' * len(complete)}<")
+        titles = ("WORKLOAD", "PODS", "ALL PLACED", *(["COMPLETE"] if tells_complete else []), where)
+        yield Table(titles, tuple(rows), "<><<<"[: len(titles)])
     if document.pods:
         yield Heading(("Pods",))
         pods = sorted(document.pods, key=_is_certain)
         fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
-        yield Table(("POD", "OUTCOME", "WHERE (95 % interval)"), fates, "<<<", note=_left_out(pods, options))
+        yield Table(("POD", "OUTCOME", _WHERE), fates, "<<<", note=_left_out(pods, options))
     named = ((workload.because, workload.workload.replace("/", " ", 1)) for workload in document.workloads)
     if held_up := grouped((because, name) for because, name in named if because):
         yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
 
 
-def _workload_row(workload: WorkloadOdds, options: ReportOptions, *, tells_complete: bool) -> tuple[Cell, ...]:
-    complete = (_share(workload.complete),) if tells_complete and workload.complete is not UNSET else ()
-    where = _parts(workload.zones or workload.nodes, options.top) or "nowhere"
-    return (workload.workload.replace("/", " ", 1), str(workload.pods), _styled(workload.all_placed), *complete, where)
-
-
 def _is_certain(pod: PodOdds) -> bool:
-    return any(share.share == 1 for share in (*pod.nodes.values(), pod.pending)) or any(
-        share is not UNSET and share.share == 1 for share in (pod.gone, pod.blocked)
-    )
+    shares = (*pod.nodes.values(), pod.pending, pod.gone, pod.blocked)
+    return any(share is not UNSET and share.share == 1 for share in shares)
 
 
 def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: ReportOptions) -> Iterator[Block]:
@@ -148,19 +141,13 @@ def _styled(share: Share) -> Span:
 
 
 def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
-    is_evicting = any(pod.evicted.runs for pod in pods)
+    ends = ["placed", "pending", *(["evicted"] if any(pod.evicted.runs for pod in pods) else [])]
     rows = tuple(
-        (
-            pod.pod,
-            _percent(pod.placed.share),
-            _percent(pod.pending.share),
-            *((_percent(pod.evicted.share),) if is_evicting else ()),
-            _node_shares(pod, options.top),
-        )
+        (pod.pod, *(_percent(getattr(pod, end).share) for end in ends), _node_shares(pod, options.top))
         for pod in _shown(pods, options)
     )
-    titles = tuple(title for title in _TITLES if is_evicting or title != "EVICTED")
-    return Table(titles, rows, f"<{'>' * (len(titles) - 2)}<", note=_left_out(pods, options))
+    titles = ("POD", *map(str.upper, ends), _WHERE)
+    return Table(titles, rows, f"<{'>' * len(ends)}<", note=_left_out(pods, options))
 
 
 def _fate(pod: PodOdds) -> str:
@@ -242,8 +229,7 @@ def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
             because = f": {workload.because.removesuffix('.')}" if workload.because else ""
             name = object_title(workload.workload)
             return f"{name} is incomplete {_in_runs(runs - workload.complete.runs, runs)}{because}"
-    waiting = sorted((pod for pod in own if pod.pending.runs), key=lambda pod: -pod.pending.runs)
-    if waiting:
+    if waiting := sorted((pod for pod in own if pod.pending.runs), key=lambda pod: -pod.pending.runs):
         more = f", {count(len(waiting) - 1, 'other pod')} as well" if len(waiting) > 1 else ""
         return f"{waiting[0].pod} stays pending {_in_runs(waiting[0].pending.runs, runs)}{more}"
     for counted in document.verdict.counted:

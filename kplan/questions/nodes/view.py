@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.change import Timeline
-from kplan.documents.nodes import AddedNode, RemovedNodes
+from kplan.documents.nodes import RemovedNodes
 from kplan.documents.nodes_report import NodesReport
 from kplan.facts import grouped
 from kplan.report import new_nodes
-from kplan.report.blocks import Block, Cell, Heading, Line, Span, Style, line
+from kplan.report.blocks import Block, Cell, Heading, Line, Span, line
 from kplan.report.options import ReportOptions
 from kplan.report.timeline import end_line, step_blocks, timeline_blocks
 from kplan.report.view import Case, Metric, View, state_of
@@ -29,7 +29,12 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
     yield new_nodes.followed_line(document.autoscaler)
     is_whole = options.shows_all
     yield from new_nodes.added_blocks(document.adds, document.autoscaler, is_whole=is_whole)
-    yield from _existing(document, is_whole=is_whole)
+    if document.existing:
+        n_pods, most = sum(map(len, document.existing.values())), None if is_whole else _MOST_NAMES
+        fits = count(n_pods, "pending pod fits", "pending pods fit")
+        yield Heading((f"{fits} on nodes that are there or on their way",))
+        rows = [(node, name_ranges(pods, most)) for node, pods in document.existing.items()]
+        yield new_nodes.node_table(["NODE", "PODS"], rows, is_whole=is_whole)
     yield from new_nodes.unhelped_blocks(document.unhelped, is_whole=is_whole)
     yield from _removes(document, is_whole=is_whole)
     yield from _stays(document, is_whole=is_whole)
@@ -41,11 +46,6 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
         yield from timeline_blocks(steps, document.timeline)
         if options.is_wide:
             yield from step_blocks(steps)
-
-
-def _style(document: NodesReport) -> Style:
-    changes = document.adds or document.removes
-    return "bad" if document.verdict.exit_code else "good" if changes and not document.unhelped else ""
 
 
 def _sentence(document: NodesReport) -> str:
@@ -63,25 +63,13 @@ def _sentence(document: NodesReport) -> str:
         more = f" (and {count(len(others), 'other pod')} too)" if others else ""
         texts.append(f"{first} gets none{more}: {next(_reason_texts(reasons))}")
     if document.stays:
-        texts.append(f"{count(len(document.stays), 'node')} {'stays' if len(document.stays) == 1 else 'stay'}")
+        texts.append(count(len(document.stays), "node stays", "nodes stay"))
     return "; ".join(texts)
 
 
 def _reason_texts(reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for home, why in reasons.items():
         yield f"{short_group_name(home)}: {', '.join(why)}" if home else ", ".join(why)
-
-
-def _existing(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
-    if not document.existing:
-        return
-    n_pods = sum(map(len, document.existing.values()))
-    fits = "fits" if n_pods == 1 else "fit"
-    yield Heading((f"{count(n_pods, 'pending pod')} {fits} on nodes that are there or on their way",))
-    rows = [
-        (node, name_ranges(pods, most=None if is_whole else _MOST_NAMES)) for node, pods in document.existing.items()
-    ]
-    yield new_nodes.node_table(["NODE", "PODS"], rows, is_whole=is_whole)
 
 
 def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
@@ -91,17 +79,17 @@ def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     yield Heading((f"{count(gone, 'node')} removed",))
     has_new = any(removal.replacements for removal in document.removes)
     header = ["NODE", "WHY", "WHEN", "PODS MOVED", "SAVES", *(["REPLACED BY"] if has_new else [])]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            Span(name_ranges(removal.nodes), "warn"),
+    rows: list[tuple[Cell, ...]] = []
+    for removal in document.removes:
+        moves = ", ".join(_places(removal)) if is_whole else str(len(removal.moves))
+        texts = (
             removal.reason,
             _when(removal),
-            _moves(removal, is_whole=is_whole),
+            moves if removal.moves else "none",
             new_nodes.price_text(removal.saves),
-            *([_types(removal.replacements) or _NONE] if has_new else []),
         )
-        for removal in document.removes
-    ]
+        kinds = name_ranges([f"{new.instance_type or new.name} {new.zone}".strip() for new in removal.replacements])
+        rows.append((Span(name_ranges(removal.nodes), "warn"), *texts, *([kinds or _NONE] if has_new else [])))
     yield new_nodes.node_table(header, rows, is_whole=is_whole)
 
 
@@ -109,34 +97,24 @@ def _when(removal: RemovedNodes) -> str:
     return f"in {seconds_text(removal.after)}" if removal.after else "now"
 
 
-def _types(added: Sequence[AddedNode]) -> str:
-    return name_ranges([f"{new.instance_type or new.name} {new.zone}".strip() for new in added])
-
-
-def _moves(removal: RemovedNodes, *, is_whole: bool) -> str:
-    if not removal.moves:
-        return "none"
-    if not is_whole:
-        return str(len(removal.moves))
-    return ", ".join(f"{pod} -> {node or 'open'}" for pod, node in removal.moves.items())
+def _places(removal: RemovedNodes) -> list[str]:
+    return [f"{pod} -> {node or 'open'}" for pod, node in removal.moves.items()]
 
 
 def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
-    stays = document.stays
-    if not stays:
+    if not (stays := document.stays):
         return
-    yield Heading((f"{count(len(stays), 'node')} {'stays' if len(stays) == 1 else 'stay'}",))
+    yield Heading((count(len(stays), "node stays", "nodes stay"),))
     if is_whole:
         rows = [(name, stay.reason, stay.pod or _NONE, new_nodes.stay_words(stay)) for name, stay in stays.items()]
         yield new_nodes.node_table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
     together = grouped(((stay.reason, new_nodes.stay_reason(stay).words), name) for name, stay in stays.items())
     for (reason, words), nodes in together.items():
-        first, remedy = stays[nodes[0]], new_nodes.stay_reason(stays[nodes[0]]).remedy
-        such = f", such as {first.pod} of {nodes[0]}" if first.pod else ""
+        first = stays[nodes[0]]
         if not is_whole:
-            names = name_ranges(nodes, most=_MOST_NAMES)
+            such, names = f", such as {first.pod} of {nodes[0]}" if first.pod else "", name_ranges(nodes, _MOST_NAMES)
             yield line(f"{count(len(nodes), 'node')}: {words}{such} ({names})", is_item=True)
-        if remedy:
+        if remedy := new_nodes.stay_reason(first).remedy:
             lead = f"{reason}: " if is_whole else ""
             would_free = Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong")
             yield Line((would_free, f": {remedy}."), 2)
@@ -147,24 +125,16 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
     yield from new_nodes.added_cases(new, document.verdict)
     for removal in document.removes:
         for name in removal.nodes:
-            detail = "\n".join(f"{pod} -> {node or 'open'}" for pod, node in removal.moves.items())
             message = f"removed: {removal.reason}, {_when(removal)}"
-            yield Case(name, "passed", "Removed", message, detail, kind="node")
+            yield Case(name, "passed", "Removed", message, "\n".join(_places(removal)), kind="node")
     for pod, reasons in document.unhelped.items():
         message, state = "; ".join(_reason_texts(reasons)), state_of(document.verdict, pod)
         yield Case(pod, state, "Unschedulable", message, more=f"kplan explain {pod}")
     for name, stay in document.stays.items():
-        meaning = new_nodes.stay_reason(stay)
-        yield Case(
-            name,
-            "skipped",
-            "Kept",
-            f"stays: {new_nodes.stay_words(stay)}",
-            stay.pod,
-            workload=meaning.words if meaning.words != stay.message else stay.reason,
-            would_help=meaning.remedy,
-            kind="node",
-        )
+        meaning, message = new_nodes.stay_reason(stay), f"stays: {new_nodes.stay_words(stay)}"
+        of = meaning.words if meaning.words != stay.message else stay.reason
+        case = Case(name, "skipped", "Kept", message, stay.pod, workload=of, would_help=meaning.remedy, kind="node")
+        yield case
 
 
 def _names(document: NodesReport) -> Iterator[str]:
@@ -173,10 +143,6 @@ def _names(document: NodesReport) -> Iterator[str]:
     for removal in document.removes:
         yield from (f"remove {name}" for name in removal.nodes)
         yield from (f"add {new.name}" for new in removal.replacements)
-
-
-def _marks(document: NodesReport) -> dict[str, Span]:
-    return {name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes}
 
 
 def _metrics(document: NodesReport) -> Iterator[Metric]:
@@ -192,13 +158,17 @@ def _metrics(document: NodesReport) -> Iterator[Metric]:
             yield Metric("nodes_price", "The price of all nodes whose price is known.", price, {"when": when})
 
 
-VIEW = View(
+VIEW = View[NodesReport](
     _sentence,
     _body,
     _cases,
     _names,
     metrics=_metrics,
-    style=_style,
+    style=lambda one: (
+        "bad" if one.verdict.exit_code else "good" if (one.adds or one.removes) and not one.unhelped else ""
+    ),
     moments={"after": "The cluster with its new nodes"},
-    marks=_marks,
+    marks=lambda document: {
+        name: Span(f"leaves: {removal.reason}", "bad") for removal in document.removes for name in removal.nodes
+    },
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from kplan.admission.stored import FilledField
-from kplan.documents.pods import PodsMade, PodsReport
+from kplan.documents.pods import PodsReport
 from kplan.report.blocks import Block, Table, line
 from kplan.report.options import DEFAULT_WIDTH
 from kplan.report.text import render_plain
@@ -19,22 +19,16 @@ _COLUMNS = ("NAMESPACE", "NAME", "FROM", "PODS", "ACCEPTED", "FILLED IN BY")
 
 def render_yaml(report: PodsReport) -> str:
     """Return the pods as YAML; comments say where each comes from, what filled it in, or why it is refused."""
-    return "".join(map(_document, report.pods))
-
-
-def _document(pods: PodsMade) -> str:
-    lines = ["---", f"# {_from(pods)}"]
-    if pods.refusal:
-        return "\n".join([*lines, f"# refused: {visible(pods.refusal)}", ""])
-    lines += [f"# {_change_text(change)}" for change in _notable(pods.changes)]
-    return "\n".join([*lines, as_yaml(pods.object)])
-
-
-def _from(pods: PodsMade) -> str:
-    source = pods.source
-    line = "" if source.line is None else f", line {source.line}"
-    number = "" if pods.count == 1 else f", {pods.count} pods"
-    return visible(f"{source.kind} {source.namespace}/{source.name}{number} ({source.file}{line})")
+    documents = []
+    for pods in report.pods:
+        source = pods.source
+        at = "" if source.line is None else f", line {source.line}"
+        number = "" if pods.count == 1 else f", {pods.count} pods"
+        comments = [f"{source.kind} {source.namespace}/{source.name}{number} ({source.file}{at})"]
+        comments += [f"refused: {pods.refusal}"] if pods.refusal else map(_change_text, _notable(pods.changes))
+        lines = ["---", *(f"# {visible(comment)}" for comment in comments)]
+        documents.append("\n".join([*lines, "" if pods.refusal else as_yaml(pods.object)]))
+    return "".join(documents)
 
 
 def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
@@ -49,10 +43,10 @@ def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
 def _change_text(change: FilledField) -> str:
     """Return what filled in a field: ``spec.priority 10 from PriorityClass usual``."""
     if change.value is None:
-        return visible(f"{change.field} taken away: {change.source}")
+        return f"{change.field} taken away: {change.source}"
     text = change.value if isinstance(change.value, str) else json.dumps(change.value, ensure_ascii=False)
     shown = text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
-    return visible(f"{change.field} {shown} from {change.source}")
+    return f"{change.field} {shown} from {change.source}"
 
 
 def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:

@@ -109,8 +109,8 @@ def _pods_sentence(document: d.RemedyReport) -> str:
             enough = "the autoscaler does all by itself"
         if document.evicts:
             (by, victims), *more = document.evicts.items()
-            others = f", and {count(len(more), 'more pod')} by evicting others" if more else ""
-            enough = f"{by} gets in by evicting {listing(victims, most=2)}{others}"
+            besides = f", and {count(len(more), 'more pod')} by evicting others" if more else ""
+            enough = f"{by} gets in by evicting {listing(victims, most=2)}{besides}"
         return f"{_all_run(remedy)}: {enough}"
     first, reasons = _first_left(document), document.because or {}
     like = sum(reasons.get(pod) == reasons.get(first) for pod in document.pods)
