@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kplan.api.affinity import PodAffinity, PodAffinityTerm
+from kplan.api.affinity import Affinity
 from kplan.api.core import Container, Pod
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
@@ -31,15 +31,12 @@ def field_of(causes: c.Causes, remedies: Sequence[r.Remedy], pod: Pod, listers: 
     else the first remedy that changes one.
     """
     if causes.whole:
-        return _path(_of_whole(causes.whole[0], pod))
-    fields = {_of_group(group, pod, listers) for group in causes.out}
-    if len(fields) == 1 and (field := fields.pop()):
-        return _path(field)
-    fields_of_remedies = (_of_remedy(remedy, pod) for remedy in remedies)
-    return _path(next(filter(None, fields_of_remedies), ()))
-
-
-def _path(field: Field) -> str:
+        field = _of_whole(causes.whole[0], pod)
+    else:
+        of_details = ((_of_detail(detail, pod, listers) for detail in group.details) for group in causes.out)
+        fields = {next(filter(None, own), ()) for own in of_details}
+        field = fields.pop() if len(fields) == 1 else ()
+        field = field or next(filter(None, (_of_remedy(remedy, pod) for remedy in remedies)), ())
     return path_of(field) if field else ""
 
 
@@ -67,11 +64,6 @@ def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one c
             return _request(pod, resource)
         case _:
             return ()
-
-
-def _of_group(group: c.NodesOut, pod: Pod, listers: Listers) -> Field:
-    fields = [_of_detail(detail, pod, listers) for detail in group.details]
-    return next((field for field in fields if field), ())
 
 
 def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
@@ -142,25 +134,17 @@ def _request(pod: Pod, resource: str) -> Field:
 def _container(pod: Pod, name: str, below: Field) -> Field:
     if not name:
         return ("spec", *below)
-    for kind, containers in _containers(pod):
-        for index, container in enumerate(containers):
-            if container.name == name:
-                return ("spec", kind, index, *below)
-    return ()
+    return next(((*field, *below) for field, container in _containers(pod) if container.name == name), ())
 
 
-def _containers(pod: Pod) -> Iterator[tuple[str, Sequence[Container]]]:
-    yield "containers", pod.spec.containers
-    yield "initContainers", pod.spec.init_containers
+def _containers(pod: Pod) -> Iterator[tuple[Field, Container]]:
+    for kind, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
+        yield from ((("spec", kind, index), container) for index, container in enumerate(containers))
 
 
 def _host_port(pod: Pod, number: int) -> Field:
-    for kind, containers in _containers(pod):
-        for index, container in enumerate(containers):
-            for port_index, port in enumerate(container.ports):
-                if port.host_port == number:
-                    return ("spec", kind, index, "ports", port_index)
-    return ()
+    ports = ((field, *entry) for field, container in _containers(pod) for entry in enumerate(container.ports))
+    return next(((*field, "ports", index) for field, index, port in ports if port.host_port == number), ())
 
 
 def _label(pod: Pod, key: str) -> Field:
@@ -168,19 +152,14 @@ def _label(pod: Pod, key: str) -> Field:
 
 
 def _rule(pod: Pod, rule: str, topology_key: str) -> Field:
-    if rule == _SPREAD:
-        keys = [constraint.topology_key for constraint in pod.spec.topology_spread_constraints]
-        return ("spec", rule, keys.index(topology_key)) if topology_key in keys else ()
-    keys = [term.topology_key for term in _terms(pod, rule)]
-    return ("spec", "affinity", rule, _REQUIRED, keys.index(topology_key)) if topology_key in keys else ()
-
-
-def _terms(pod: Pod, rule: str) -> Sequence[PodAffinityTerm]:
-    affinity = pod.spec.affinity
-    rules: PodAffinity | None = None
-    if affinity is not None:
+    field: Field = ("spec", rule)
+    keys = [constraint.topology_key for constraint in pod.spec.topology_spread_constraints]
+    if rule != _SPREAD:
+        field, affinity = ("spec", "affinity", rule, _REQUIRED), pod.spec.affinity or Affinity()
         rules = affinity.pod_affinity if rule == _TOGETHER else affinity.pod_anti_affinity
-    return () if rules is None else rules.required_during_scheduling_ignored_during_execution
+        terms = () if rules is None else rules.required_during_scheduling_ignored_during_execution
+        keys = [term.topology_key for term in terms]
+    return (*field, keys.index(topology_key)) if topology_key in keys else ()
 
 
 def _volume(pod: Pod, claim: str) -> Field:

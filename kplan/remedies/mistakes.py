@@ -22,7 +22,7 @@ from kplan.framework.session import Session
 from kplan.health.nodes import is_startup_taint
 from kplan.remedies import variants
 from kplan.remedies.surroundings import relax_and_add
-from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps, untried
+from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps
 from kplan.rules.volumes import claim_name
 
 
@@ -49,12 +49,9 @@ _KEEPERS = {
 
 def keeper_of_gate(gate: str) -> GateKeeper | None:
     """Return who removes a gate, by the domain before its slash; None for a gate of somebody unknown."""
-    domain = gate.partition("/")[0]
-    while domain:
-        if domain in _KEEPERS:
-            return _KEEPERS[domain]
-        domain = domain.partition(".")[2]
-    return None
+    labels = gate.partition("/")[0].split(".")
+    domains = (".".join(labels[start:]) for start in range(len(labels)))
+    return next((_KEEPERS[domain] for domain in domains if domain in _KEEPERS), None)
 
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
@@ -97,7 +94,7 @@ def gates(case: Case, names: tuple[str, ...], rows: frozenset[int] | None = None
     if keeper is not None:
         command = f"{keeper.look} -n {quote(case.info.namespace)}" if keeper.look else ""
         awaited = r.Awaited(what="gates", name=keeper.name, because=names)
-        yield untried(r.Await(change=awaited, command=command, then=None, checked=False))
+        yield Offer(r.Await(change=awaited, command=command, then=None, checked=False))
         return
     trial = Trial(edit=lambda pod: replace(pod, spec=replace(pod.spec, scheduling_gates=())), edited=rows)
     yield from case.tried(
@@ -109,8 +106,8 @@ def missing_object(what: str, name: str, nearest: str) -> Offers:
     """Name an object that exists, or create the one that is missing; neither is tried."""
     if nearest:
         change = r.NameChange(what=what, old=name, to=nearest)
-        yield untried(r.CorrectName(change=change, then=None, checked=False))
-    yield untried(r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False))
+        yield Offer(r.CorrectName(change=change, then=None, checked=False))
+    yield Offer(r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False))
 
 
 def _claim(case: Case, cause: c.MissingClaim) -> Offers:
@@ -130,8 +127,7 @@ def _claim(case: Case, cause: c.MissingClaim) -> Offers:
 def _class(case: Case, cause: c.UnboundClaim) -> Offers:
     namespace, _, name = cause.claim.partition("/")
     claim = case.live.listers.persistent_volume_claims[namespace, name]
-    instead = cause.nearest or _usual_class(case.live)
-    if instead:
+    if instead := cause.nearest or _usual_class(case.live):
         what = f"PersistentVolumeClaim {cause.claim}"
         change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
         corrected = replace(claim, spec=replace(claim.spec, storage_class_name=instead))
@@ -258,8 +254,7 @@ def topology_keys(case: Case, misses: NearMisses) -> Offers:
     if _PODS in misses.rejecting:
         keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
     for key, rule in keys.items():
-        to = intended.suggested_topology_key(key, nodes)
-        if to:
+        if to := intended.suggested_topology_key(key, nodes):
             changed = variants.with_topology_key(pod, key, to)
             yield from _renamed(case, changed, what=r.TOPOLOGY_KEY, of=rule, old=key, to=to)
 
@@ -276,10 +271,8 @@ def together(case: Case, misses: NearMisses) -> Offers:
             old, to = "=".join(guess.old), "=".join(guess.to)
             yield from _renamed(case, corrected, what="label", of="podAffinity", old=old, to=to)
             continue
-        wider = replace(term, namespaces=(*term.namespaces, guess.namespace))
-        addition = r.NamespaceAddition(
-            namespace=guess.namespace, selector=guess.selector, topology_key=guess.topology_key
-        )
+        wider, key = replace(term, namespaces=(*term.namespaces, guess.namespace)), guess.topology_key
+        addition = r.NamespaceAddition(namespace=guess.namespace, selector=guess.selector, topology_key=key)
         remedy = r.SearchNamespace(change=addition, then=None)
         offers: list[Offer] = list(case.changed(remedy, variants.with_term(pod, guess.index, wider)))
         yield from offers
@@ -290,22 +283,17 @@ def together(case: Case, misses: NearMisses) -> Offers:
 def rules(case: Case, misses: NearMisses) -> Offers:
     """Let a spread constraint leave out the nodes on which the pod may not run, and prefer where the pod requires."""
     pod = case.pod
-    ways: list[tuple[r.RuleChange, Pod]] = []
+    ways: list[tuple[r.Rule, str, Pod]] = []
     if _SPREAD in misses.rejecting:
         for policy, key, honoring in variants.honoring(pod):
-            yield from case.changed(
-                r.HonorPolicy(change=r.PolicyChange(policy=policy, topology_key=key), then=None), honoring
-            )
-        ways += [(_rule("topologySpreadConstraints", key), relaxed) for key, relaxed in variants.relaxed_spreads(pod)]
+            honored = r.PolicyChange(policy=policy, topology_key=key)
+            yield from case.changed(r.HonorPolicy(change=honored, then=None), honoring)
+        ways += [("topologySpreadConstraints", *way) for way in variants.relaxed_spreads(pod)]
     if _PODS in misses.rejecting:
         affinity = pod.spec.affinity or Affinity()
-        apart, near = affinity.pod_anti_affinity, affinity.pod_affinity
-        ways += [(_rule("podAntiAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, apart)]
-        ways += [(_rule("podAffinity", key), relaxed) for key, relaxed in variants.relaxed_terms(pod, near)]
-    for change, relaxed in ways:
+        ways += [("podAntiAffinity", *way) for way in variants.relaxed_terms(pod, affinity.pod_anti_affinity)]
+        ways += [("podAffinity", *way) for way in variants.relaxed_terms(pod, affinity.pod_affinity)]
+    for rule, key, relaxed in ways:
+        change = r.RuleChange(rule=rule, topology_key=key)
         offers = list(case.changed(r.RelaxRule(change=change, then=None), relaxed))
         yield from offers or relax_and_add(case, relaxed, change)
-
-
-def _rule(rule: r.Rule, topology_key: str) -> r.RuleChange:
-    return r.RuleChange(rule=rule, topology_key=topology_key)

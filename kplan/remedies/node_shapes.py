@@ -53,17 +53,14 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
 def differing(node: Node, labels: Sequence[str], room: Sequence[str]) -> Node:
     """Return a node with other labels and other room, as `kplan.changes.nodes.AddNodes` has them."""
     metadata, status = node.metadata, node.status
-    pairs = ((key, value or f"another-{key.rpartition('/')[2]}") for key, _, value in map(_halves, labels))
-    more = {resource: amount for resource, _, amount in map(_halves, room)}
+    halves = (text.partition("=") for text in labels)
+    pairs = ((key, value or f"another-{key.rpartition('/')[2]}") for key, _, value in halves)
+    more = {resource: amount for resource, _, amount in (text.partition("=") for text in room)}
     return replace(
         node,
         metadata=replace(metadata, labels={**metadata.labels, **dict(pairs)}),
         status=replace(status, allocatable={**status.allocatable, **more}, capacity={**status.capacity, **more}),
     )
-
-
-def _halves(text: str) -> tuple[str, str, str]:
-    return text.partition("=")
 
 
 def _shape(node: Node) -> bytes:
@@ -93,12 +90,12 @@ def copies(
     own = own or model.metadata.name
     free = (name for number in count(1) if (name := f"{prefix}-{number}") not in used_names)
     names = list(islice(free, n))
-    return [_renamed(model, own, name) for name in names], [_moved(pod, name) for name in names for pod in daemons]
-
-
-def _renamed(node: Node, own: str, name: str) -> Node:
-    labels = {key: name if value == own else value for key, value in node.metadata.labels.items()}
-    return replace(node, metadata=replace(node.metadata, name=name, uid=f"added-{name}", labels=labels))
+    nodes = []
+    for name in names:
+        labels = {key: name if value == own else value for key, value in model.metadata.labels.items()}
+        metadata = replace(model.metadata, name=name, uid=f"added-{name}", labels=labels)
+        nodes.append(replace(model, metadata=metadata))
+    return nodes, [_moved(pod, name) for name in names for pod in daemons]
 
 
 def is_daemon(pod: Pod) -> bool:

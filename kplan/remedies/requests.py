@@ -33,25 +33,23 @@ _STEPS = 7  #: how often the amount that is low enough for all is narrowed down
 
 def lower(case: Case, misses: NearMisses) -> Offers:
     """Lower one request where that is enough for some node, else all requests that are too high for one node."""
-    is_offered = False
-    for position, missing in misses.by_single_reason(_FIT):
-        for resource in _resources(misses.details_at(_FIT, position)):
-            for offer in _lowered(case, {resource: missing}):
-                is_offered = True
-                yield offer
-    together = None if is_offered else _missing_together(misses)
-    if together is not None:
-        yield from _lowered(case, together)
+    offers = [
+        offer
+        for position, missing in misses.by_single_reason(_FIT)
+        for resource in _resources(misses.details_at(_FIT, position))
+        for offer in _lowered(case, {resource: missing})
+    ]
+    yield from offers or _lowered(case, _missing_together(misses))
 
 
-def _missing_together(misses: NearMisses) -> dict[str, int] | None:
-    """Return resource -> missing amount for the node that has too little of the fewest resources.
+def _missing_together(misses: NearMisses) -> dict[str, int]:
+    """Return resource -> missing amount for the node that has too little of the fewest resources; empty for none.
 
     Of several such nodes, it is the one where least is missing of the first resource.
     """
     positions = misses.only(_FIT)
     if not len(positions):
-        return None
+        return {}
     verdict = misses.verdicts[_FIT]
     n_short = np.zeros(len(positions), np.int64)
     for k in range(len(verdict.reasons)):
@@ -158,15 +156,15 @@ def is_within_limit_ranges(session: Session, pod: Pod, changed: Pod) -> bool:
 
     A pod may be older than they are, and a snapshot may hold none of its limits.
     """
-    return not _is_refused(session, changed) or _is_refused(session, pod)
 
+    def is_refused(one: Pod) -> bool:
+        try:
+            limits.check(one, session.listers.snapshot.limit_ranges)
+        except Rejection:
+            return True
+        return False
 
-def _is_refused(session: Session, pod: Pod) -> bool:
-    try:
-        limits.check(pod, session.listers.snapshot.limit_ranges)
-    except Rejection:
-        return True
-    return False
+    return not is_refused(changed) or is_refused(pod)
 
 
 def largest_requester(pod: Pod, resource: str) -> Requester | None:

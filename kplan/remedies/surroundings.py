@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from shlex import quote
 from typing import Literal
 
@@ -61,11 +61,9 @@ def waits(case: Case, misses: NearMisses) -> Offers:
 
 
 def _await_nodes(case: Case, misses: NearMisses) -> Iterator[Offers]:
-    coming = coming_nodes(case.live.listers.snapshot) if len(misses.only(_TAINTS)) else {}
-    for row, keys in _ill(case, misses):
-        name = case.live.cluster.nodes.names[row]
-        starting = coming.get(name, frozenset())
+    for row, keys, starting in _ill(case, misses):
         if keys <= starting:
+            name = case.live.cluster.nodes.names[row]
             awaited = r.Awaited(what="node", name=name, because=tuple(sorted(keys)))
             remedy = r.Await(change=awaited, command=f"kubectl get node {quote(name)} -w", then=None)
             yield case.tried(remedy, Trial(nodes=opened(case.live, [row], starting)))
@@ -91,13 +89,14 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
         yield from case.ended(r.Await(change=awaited, command=command, then=None), end)
 
 
-def _ill(case: Case, misses: NearMisses) -> Iterator[tuple[int, set[str]]]:
-    """Yield the nodes that are rejected only for their taints, each with the keys of those."""
+def _ill(case: Case, misses: NearMisses) -> Iterator[tuple[int, set[str], frozenset[str]]]:
+    """Yield the nodes that are rejected only for their taints, each with the keys of those, and while it is set up."""
     table, compares = case.live.cluster.nodes, case.live.config.release.is_on(COMPARISON_GATE)
-    for row in misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_LOOKED_AT]:
-        keys = {taint.key for taint in untolerated(case.pod, table.nodes[row], compares=compares)}
-        if keys:
-            yield row, keys
+    rows = misses.rows[misses.only(_TAINTS)].tolist()[:_MOST_LOOKED_AT]
+    coming = coming_nodes(case.live.listers.snapshot) if rows else {}
+    for row in rows:
+        if keys := {taint.key for taint in untolerated(case.pod, table.nodes[row], compares=compares)}:
+            yield row, keys, coming.get(table.names[row], frozenset())
 
 
 def uncordon(case: Case, misses: NearMisses | None) -> Offers:
@@ -145,14 +144,13 @@ def repair(case: Case, misses: NearMisses) -> Offers:
 
 
 def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
-    table, snapshot = case.live.cluster.nodes, case.live.listers.snapshot
-    coming = coming_nodes(snapshot) if len(misses.only(_TAINTS)) else {}
-    for row, keys in _ill(case, misses):
+    table = case.live.cluster.nodes
+    for row, keys, starting in _ill(case, misses):
         is_leaving = table.nodes[row].metadata.deletion_timestamp or keys.intersection(LEAVING_TAINTS)
         is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(
             key.startswith(SYSTEM_TAINTS) or is_startup_taint(key) for key in keys
         )
-        if is_ill and not is_leaving and not keys <= coming.get(table.names[row], frozenset()):
+        if is_ill and not is_leaving and not keys <= starting:
             remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
             yield case.tried(remedy, Trial(nodes=opened(case.live, [row], keys)))
 
@@ -250,17 +248,16 @@ def _lacking_room(case: Case, model: str) -> Iterator[str]:
 
 def _additions(case: Case, trial: Trial, shapes: Iterable[NodeShape]) -> Iterator[tuple[r.NodeAddition, End]]:
     """Yield the fewest nodes to add with which most run, at most once, with how the trial of it ends."""
-    best: tuple[int, str, End] | None = None
+    ends: list[tuple[int, str, End]] = []
     for shape in shapes:
         number, end = _enough_nodes(case, trial, shape)
-        rank = (-end.runs, number)
-        if end.runs > case.trials.rests and (best is None or rank < (-best[2].runs, best[0])):
-            best = number, shape.like.metadata.name, end
-        if best is not None and case.trials.of == 1:
+        ends += [(number, shape.like.metadata.name, end)] if end.runs > case.trials.rests else []
+        if ends and case.trials.of == 1:
             break
-    if best is not None:
+    if ends:
+        number, like, end = min(ends, key=lambda one: (-one[2].runs, one[0]))
         devices: Literal[True] | UnsetType = True if case.pod.spec.resource_claims else UNSET
-        yield r.NodeAddition(nodes=best[0], like=best[1], devices=devices), best[2]
+        yield r.NodeAddition(nodes=number, like=like, devices=devices), end
 
 
 def _enough_nodes(case: Case, trial: Trial, shape: NodeShape) -> tuple[int, End]:
@@ -296,27 +293,17 @@ def _enough_nodes(case: Case, trial: Trial, shape: NodeShape) -> tuple[int, End]
 
 def move(case: Case) -> Offers:
     """Move running pods out of the way that fit elsewhere once the others run, as few as possible."""
-    budgets, cluster = case.trials.budgets, case.live.cluster
+    cluster = case.live.cluster
     leaving, end = _leaving(case) if case.trials.key is not None else _leaving_at_once(case)
-    if not leaving:
-        return
-    moved = [
-        r.MovedPod(
-            pod=cluster.pods.infos[row].key,
-            node=cluster.nodes.names[cluster.node_of[row]],
-            goes_to=node,
-            budgets=tuple(budgets.covering(cluster.pods, row)),
-            of_others=owner_of(case, row),
-        )
-        for row, node in zip(leaving, end.goes_to, strict=True)
-    ]
-    yield from case.ended(r.MovePod(change=moved[0], also=tuple(moved[1:]) or UNSET, then=None), end)
-
-
-def owner_of(case: Case, row: int) -> str:
-    """Return the workload of a pod of another namespace than the one that waits; empty for one of the same."""
-    _, namespace, name = workload_of(case.live, case.live.cluster.pods.infos[row])
-    return "" if namespace == case.info.namespace else f"{namespace}/{name}"
+    moved = []
+    for row, node in zip(leaving, end.goes_to, strict=True):
+        info, on = cluster.pods.infos[row], cluster.nodes.names[cluster.node_of[row]]
+        _, namespace, name = workload_of(case.live, info)
+        owner = "" if namespace == case.info.namespace else f"{namespace}/{name}"
+        budgets = tuple(case.trials.budgets.covering(cluster.pods, row))
+        moved.append(r.MovedPod(pod=info.key, node=on, goes_to=node, budgets=budgets, of_others=owner))
+    if moved:
+        yield from case.ended(r.MovePod(change=moved[0], also=tuple(moved[1:]) or UNSET, then=None), end)
 
 
 def _leaving_at_once(case: Case) -> tuple[Rows, End]:
@@ -386,10 +373,9 @@ def priority(case: Case) -> Offers:
     above = old if group is None else max(old, group.spec.priority or 0)
     for priority_class in higher_classes(case.live, above, of_daemon_set=of_daemon_set)[:_MOST_TRIED]:
         name, to = priority_class.metadata.name, priority_class.value
-
-        raised = _raised(name, to, is_group=group is not None)
-        spec_of_group = None if group is None else replace(group.spec, priority=to, priority_class_name=name)
-        changed = None if group is None or spec_of_group is None else replace(group, spec=spec_of_group)
+        raised, changed = _raised(name, to, is_group=group is not None), group
+        if group is not None:
+            changed = replace(group, spec=replace(group.spec, priority=to, priority_class_name=name))
         trial = Trial(edit=raised, group=changed, preempts=True)
         end = trials.end(trial)
         budgets, pods = trials.budgets, trials.live.cluster.pods
@@ -439,22 +425,20 @@ def _is_gain(case: Case, elsewhere: Trial) -> bool:
 
 def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = False) -> list[PriorityClass]:
     """Return the priority classes above a priority with which a pod may evict others, the lowest first."""
-    higher = [
-        priority_class
-        for priority_class in session.listers.snapshot.priority_classes
-        if priority_class.value > priority
-        and priority_class.preemption_policy != "Never"
-        and (of_daemon_set or not priority_class.metadata.name.startswith(_SYSTEM_CLASSES))
-    ]
-    higher.sort(
-        key=lambda priority_class: (
-            # Daemons that every node needs have the class that exists for them.
-            of_daemon_set and priority_class.metadata.name != _NODE_CRITICAL,
-            priority_class.value,
-            priority_class.metadata.name,
-        )
+
+    def rank(known: PriorityClass) -> tuple[bool, int, str]:
+        # Daemons that every node needs have the class that exists for them.
+        is_for_others = of_daemon_set and known.metadata.name != _NODE_CRITICAL
+        return is_for_others, known.value, known.metadata.name
+
+    higher = (
+        known
+        for known in session.listers.snapshot.priority_classes
+        if known.value > priority
+        and known.preemption_policy != "Never"
+        and (of_daemon_set or not known.metadata.name.startswith(_SYSTEM_CLASSES))
     )
-    return higher
+    return sorted(higher, key=rank)
 
 
 _MOST_CLOSEST, _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 400, 40, 10, 4, 24
@@ -489,16 +473,12 @@ def making_room(
         if result.filter is None or result.filter.pre_filter_status is not None:
             continue
         misses = NearMisses(result.filter)
-        n_nodes = 0
-        for node, missing in _closest(session, row, misses.rows[misses.only("NodeResourcesFit")]):
-            pods = list(may_go(cluster.pods_on[node]))
+        closest = _closest(session, row, misses.rows[misses.only(_FIT)])
+        emptied = ((missing, list(may_go(cluster.pods_on[node]))) for node, missing in closest)
+        for missing, pods in islice((entry for entry in emptied if entry[1]), _MOST_NODES):
             ranked += _enough(session, missing, pods)
-            n_nodes += bool(pods)
-            if n_nodes == _MOST_NODES:
-                break
-        ranked += (
-            (len(group), 0.0, group) for group in _by_rules(session, misses) if len(group) == len([*may_go(group)])
-        )
+        by_rules = (group for group in _by_rules(session, misses) if len(group) == len([*may_go(group)]))
+        ranked += ((len(group), 0.0, group) for group in by_rules)
     infos = cluster.pods.infos
     ranked.sort(key=lambda entry: (entry[0], entry[1], [infos[pod].key for pod in entry[2]]))
     return list(dict.fromkeys(group for _, _, group in ranked if group))[:_MOST_GROUPS]
@@ -506,7 +486,7 @@ def making_room(
 
 def _by_rules(session: Session, misses: NearMisses) -> Iterator[Rows]:
     """Yield the pods that alone make a node reject the pod by a port or a rule of theirs."""
-    for plugin in ("NodePorts", "InterPodAffinity"):
+    for plugin in (_PORTS, _PODS):
         for position in misses.only(plugin)[:_MOST_NODES].tolist():
             for detail in misses.details_at(plugin, position):
                 if isinstance(detail, TakenHostPort | ForeignAntiAffinity) and not detail.and_more:
@@ -535,7 +515,8 @@ def _closest(session: Session, row: int, rows: RowArray) -> Iterator[tuple[int, 
 def _enough(session: Session, missing: Mapping[str, int], pods: Sequence[int]) -> Iterator[tuple[int, float, Rows]]:
     """Yield the smallest groups of pods of a node without which a pod has enough of every resource there."""
     infos = session.cluster.pods.infos
-    frees = {pod: {name: _freed(infos[pod].requests, name) for name in missing} for pod in pods}
+    requests = {pod: {**infos[pod].requests, PODS: 1} for pod in pods}
+    frees = {pod: {name: own.get(name, 0) for name in missing} for pod, own in requests.items()}
     sizes = {pod: sum(freed[name] / missing[name] for name in missing) for pod, freed in frees.items()}
     useful = sorted((pod for pod in pods if sizes[pod]), key=lambda pod: (-min(sizes[pod], 1), sizes[pod]))
     for number in range(1, _MOST_TOGETHER + 1):
@@ -547,7 +528,3 @@ def _enough(session: Session, missing: Mapping[str, int], pods: Sequence[int]) -
         if enough:
             yield from sorted(enough, key=lambda entry: entry[:2])[:_MOST_TOGETHER]
             return
-
-
-def _freed(requests: Mapping[str, int], resource: str) -> int:
-    return 1 if resource == PODS else requests.get(resource, 0)

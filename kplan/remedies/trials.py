@@ -130,15 +130,14 @@ class Trials:
         if trial.preempts:
             post_filter = first.post_filter
             findings = None if post_filter is None else post_filter.findings
-            if post_filter is None or post_filter.nominated_row is None:
-                return NOBODY
-            if findings is not None and any(victim.pdb_violation for victim in findings.victims()):
+            breaks = findings is not None and any(victim.pdb_violation for victim in findings.victims())
+            if post_filter is None or breaks:
                 return NOBODY
             node_row, victims = post_filter.nominated_row, tuple(post_filter.victims)
-            for victim in victims:
-                session.evict(victim)
         if node_row is None:
             return NOBODY
+        for victim in victims:
+            session.evict(victim)
         session.bind(row, node_row)
         goes_to = self.places_of(session, trial.leaving)
         if goes_to is None:
@@ -336,17 +335,19 @@ class NearMisses:
 
     @cached_property
     def _n_rejecting(self) -> Int64Array:
+        return self._number_of(self.verdicts)
+
+    def _number_of(self, plugins: Iterable[str]) -> Int64Array:
+        """Return how many of some plugins reject each position."""
         total = np.zeros(len(self.rows), np.int64)
-        for verdict in self.verdicts.values():
-            total += verdict.bits != 0
+        for name in plugins:
+            if name in self.verdicts:
+                total += self.verdicts[name].bits != 0
         return total
 
     def only(self, *plugins: str) -> RowArray:
         """Return the positions that one or more of these plugins reject and no other plugin does."""
-        rejecting = np.zeros(len(self.rows), np.int64)
-        for name in plugins:
-            if name in self.verdicts:
-                rejecting += self.verdicts[name].bits != 0
+        rejecting = self._number_of(plugins)
         return np.flatnonzero((rejecting > 0) & (rejecting == self._n_rejecting))
 
     def rejected(self, plugin: str, *, but_not: str) -> RowArray:
@@ -394,7 +395,7 @@ R = TypeVar("R", bound=r.RemedyBase)
 
 
 class Offer(msgspec.Struct, frozen=True, eq=False):
-    """A remedy that was tried, and helps."""
+    """A remedy that was tried, and helps; or one that cannot be tried."""
 
     remedy: r.Remedy
     pod: Pod | None = None  #: the changed pod, where the pod changes
@@ -475,11 +476,6 @@ def first_that_helps(ways: Iterable[Offers]) -> Offers:
         yield from offers
         if offers:
             return
-
-
-def untried(remedy: r.Remedy) -> Offer:
-    """Return a remedy that is offered without a trial."""
-    return Offer(remedy)
 
 
 def least(most: int, is_enough: Callable[[int], bool]) -> int:

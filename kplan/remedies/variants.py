@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -28,6 +28,10 @@ DO_NOT_SCHEDULE = "DoNotSchedule"
 _ANYWAY = "ScheduleAnyway"
 _HONOR = "Honor"
 _FULL_WEIGHT = 100
+
+
+A = TypeVar("A", PodAffinity, PodAntiAffinity)
+R = TypeVar("R", PodAffinityTerm, TopologySpreadConstraint)
 
 
 class Requester(NamedTuple):
@@ -60,12 +64,10 @@ def with_request(pod: Pod, requester: Requester, resource: str, amount: str) -> 
     if not requester.name:
         return replace(pod, spec=replace(pod.spec, resources=lowered))
 
-    def changed(containers: Sequence[Container]) -> tuple[Container, ...]:
-        return tuple(replace(one, resources=lowered) if one.name == requester.name else one for one in containers)
+    def changed(one: Container) -> Container:
+        return replace(one, resources=lowered) if one.name == requester.name else one
 
-    spec = pod.spec
-    after = replace(spec, containers=changed(spec.containers), init_containers=changed(spec.init_containers))
-    return replace(pod, spec=after)
+    return _with_containers(pod, changed)
 
 
 def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
@@ -79,8 +81,12 @@ def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
         )
         return replace(container, resources=replace(resources, requests=requests, limits=limits))
 
+    return _with_containers(pod, renamed)
+
+
+def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
     spec = pod.spec
-    containers, init = tuple(map(renamed, spec.containers)), tuple(map(renamed, spec.init_containers))
+    containers, init = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
     return replace(pod, spec=replace(spec, containers=containers, init_containers=init))
 
 
@@ -92,17 +98,15 @@ def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
 def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
     """Return the pod with an entry of its nodeSelector replaced by another label, or removed."""
     selector = {name: value for name, value in pod.spec.node_selector.items() if name != key}
-    if label is not None:
-        selector[label[0]] = label[1]
+    selector |= {} if label is None else {label[0]: label[1]}
     return replace(pod, spec=replace(pod.spec, node_selector=selector))
 
 
 def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
     """Return the label conditions of the pod's required node affinity; none where it has several terms."""
     required = required_node_affinity(pod.spec.affinity)
-    if required is None or len(required.node_selector_terms) != 1:
-        return ()
-    return required.node_selector_terms[0].match_expressions
+    terms = () if required is None else required.node_selector_terms
+    return terms[0].match_expressions if len(terms) == 1 else ()
 
 
 def with_condition(pod: Pod, index: int, condition: NodeSelectorRequirement | None) -> Pod:
@@ -172,10 +176,7 @@ def with_label(term: PodAffinityTerm, old: tuple[str, str], to: tuple[str, str])
     selector = term.label_selector
     if selector is None:
         return term
-    labels = {
-        (to[0] if label == old else label[0]): (to[1] if label == old else label[1])
-        for label in selector.match_labels.items()
-    }
+    labels = dict(to if label == old else label for label in selector.match_labels.items())
     expressions = tuple(
         replace(expression, key=to[0], values=(to[1],))
         if (expression.key, expression.operator, expression.values) == (old[0], "In", (old[1],))
@@ -187,28 +188,22 @@ def with_label(term: PodAffinityTerm, old: tuple[str, str], to: tuple[str, str])
 
 def with_topology_key(pod: Pod, old: str, to: str) -> Pod:
     """Return the pod with another topology key in all its spread constraints and terms that have this one."""
-    spec, affinity = pod.spec, pod.spec.affinity
-    spreads = tuple(
-        replace(constraint, topology_key=to) if constraint.topology_key == old else constraint
-        for constraint in spec.topology_spread_constraints
-    )
+    affinity = pod.spec.affinity
+
+    def changed(rules: Iterable[R]) -> tuple[R, ...]:
+        return tuple(replace(rule, topology_key=to) if rule.topology_key == old else rule for rule in rules)
+
+    def with_terms(rules: A | None) -> A | None:
+        if rules is None:
+            return None
+        terms = changed(rules.required_during_scheduling_ignored_during_execution)
+        return replace(rules, required_during_scheduling_ignored_during_execution=terms)
+
     if affinity is not None:
-        together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
-        affinity = replace(
-            affinity,
-            pod_affinity=None if together is None else _with_key(together, old, to),
-            pod_anti_affinity=None if apart is None else _with_key(apart, old, to),
-        )
-    return replace(pod, spec=replace(spec, topology_spread_constraints=spreads, affinity=affinity))
-
-
-_Rules = TypeVar("_Rules", PodAffinity, PodAntiAffinity)
-
-
-def _with_key(rules: _Rules, old: str, to: str) -> _Rules:
-    required = rules.required_during_scheduling_ignored_during_execution
-    terms = tuple(replace(term, topology_key=to) if term.topology_key == old else term for term in required)
-    return replace(rules, required_during_scheduling_ignored_during_execution=terms)
+        together, apart = with_terms(affinity.pod_affinity), with_terms(affinity.pod_anti_affinity)
+        affinity = replace(affinity, pod_affinity=together, pod_anti_affinity=apart)
+    spreads = changed(pod.spec.topology_spread_constraints)
+    return replace(pod, spec=replace(pod.spec, topology_spread_constraints=spreads, affinity=affinity))
 
 
 def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:

@@ -155,10 +155,9 @@ def _ways_of_group(trials: Trials, key: Key) -> Offers:
     group = trials.group
     if group is None:
         known = [name for namespace, name in trials.live.pod_groups.groups if namespace == key[0]]
+        missing = r.MissingObject(what="PodGroup", name="/".join(key))
         for offer in mistakes.missing_object("podGroupName", key[1], next(iter(nearest_texts(key[1], known, 1)), "")):
-            created = r.CreateObject(
-                change=r.MissingObject(what="PodGroup", name="/".join(key)), then=None, checked=False
-            )
+            created = r.CreateObject(change=missing, then=None, checked=False)
             yield replace(offer, remedy=created) if isinstance(offer.remedy, r.CreateObject) else offer
         return
     case = Case(trials, trials.live, trials.pending[0])
