@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
-from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.documents.placement import Failure, NodeScore, ReasonCount, Rejection
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, RowArray
 from kplan.engine.details import Detail
 from kplan.engine.verdicts import Reason, Verdicts
 from kplan.framework.cycle import CycleResult
@@ -31,12 +30,15 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
     measured; they follow in the order of names.
     """
     if outcome.pre_filter_status is not None:
-        rows = list(range(outcome.n_nodes if limit is None else min(limit, outcome.n_nodes)))
+        rows = list(range(outcome.n_nodes))[:limit]
         return {(outcome.pre_filter_status.plugin, text): rows for text in outcome.pre_filter_status.reasons}
     closest: dict[Group, list[int]] = {}
     all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     measured = outcome.verdicts_count
-    n_reasons = _reasons_against(outcome)
+    n_reasons = np.zeros(len(outcome.first), np.int64)
+    for _, verdict in outcome.verdicts:
+        for k in range(len(verdict.reasons)) if verdict.bits.any() else ():
+            n_reasons += _holds(verdict, k)
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         is_first = (outcome.first == index) & measured
         if not is_first.any():
@@ -44,7 +46,7 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
         for k, reason in enumerate(verdict.reasons):
             positions = np.flatnonzero(is_first & _holds(verdict, k))
             if len(positions):
-                missing = reason.shortfall(positions) if reason.shortfall is not None else np.zeros_like(positions)
+                missing = np.zeros_like(positions) if reason.shortfall is None else reason.shortfall(positions)
                 ordered = positions[np.lexsort((positions, missing, n_reasons[positions]))]
                 closest[plugin, reason.text] = all_rows[ordered[:limit]].tolist()
     _add_unmeasured(outcome, closest, limit)
@@ -54,15 +56,6 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
 def _holds(verdict: Verdicts, k: int) -> BoolArray:
     holds: BoolArray = (verdict.bits >> k & 1).astype(np.bool_)
     return holds
-
-
-def _reasons_against(outcome: FilterOutcome) -> Int64Array:
-    total = np.zeros(len(outcome.first), np.int64)
-    for _, verdict in outcome.verdicts:
-        if verdict.bits.any():
-            for k in range(len(verdict.reasons)):
-                total += _holds(verdict, k)
-    return total
 
 
 def _add_unmeasured(outcome: FilterOutcome, closest: dict[Group, list[int]], limit: int | None) -> None:
@@ -114,13 +107,12 @@ class Explanation(msgspec.Struct, frozen=True):
         """Return the explanation restricted to the nodes that a table shows; it gets no score details."""
         if shown.top is None:
             return self
-        shown_nodes = {*shown.also, *(node for count in self.rejection_summary for node in count.closest[: shown.top])}
+        summary = tuple(replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary)
         best = sorted(self.feasible_nodes, key=lambda node: -self.scores[node].total if node in self.scores else 0)
-        shown_nodes.update(best[: shown.top])
-        shown_nodes.update(() if self.chosen is None else (self.chosen,))
-        shown_nodes.update(self.not_evaluated[: shown.top])
-        summary = tuple(structs.replace(count, closest=count.closest[: shown.top]) for count in self.rejection_summary)
-        return replace(self.of_nodes(shown_nodes), rejection_summary=summary)
+        closest = (node for count in summary for node in count.closest)
+        chosen = () if self.chosen is None else (self.chosen,)
+        nodes = (*shown.also, *closest, *best[: shown.top], *chosen, *self.not_evaluated[: shown.top])
+        return replace(self.of_nodes(nodes), rejection_summary=summary)
 
     def of_nodes(self, names: Iterable[str]) -> Explanation:
         shown_nodes = set(names)
@@ -206,13 +198,12 @@ def details_at(reasons: Iterable[Reason], position: int) -> Iterator[Detail]:
     for reason in reasons:
         if reason.details is not None:
             for detail in reason.details(position):
-                yield detail if detail.reason else structs.replace(detail, reason=reason.text)
+                yield detail if detail.reason else replace(detail, reason=reason.text)
 
 
 def _summary(outcome: FilterOutcome, closest: Mapping[Group, list[int]], names: list[str]) -> tuple[ReasonCount, ...]:
     """Count nodes per reason: the most frequent first, then by plugin and text."""
-    counts = outcome.reason_counts()
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ordered = sorted(outcome.reason_counts().items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         ReasonCount(group[0] or None, group[1], n, tuple(names[row] for row in closest.get(group, ())))
         for group, n in ordered
@@ -231,10 +222,9 @@ def _scores(result: CycleResult, names: list[str], feasible: list[int]) -> dict[
     equal: dict[tuple[int, tuple[int, ...]], NodeScore] = {}  # most nodes of a large cluster score as another one does
     scores: dict[str, NodeScore] = {}
     for row, points in zip(feasible, by_node, strict=True):
-        score = equal.get(points)
-        if score is None:
-            score = equal[points] = NodeScore(points[0], dict(zip(plugins, points[1], strict=True)))
-        scores[names[row]] = score
+        if points not in equal:
+            equal[points] = NodeScore(points[0], dict(zip(plugins, points[1], strict=True)))
+        scores[names[row]] = equal[points]
     return scores
 
 

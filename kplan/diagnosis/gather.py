@@ -13,7 +13,7 @@ from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
 from kplan.api.names import nearest_texts
-from kplan.api.quantity import Quantity
+from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.explanation import details_at
@@ -71,18 +71,21 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
     if outcome.pre_filter_status is not None:
         claims = tuple(_claim_causes(info.pod, session.listers))
         missing = tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
-        return c.Causes(
-            (*promised, *(claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),))), n_nodes
-        )
+        others = claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),)
+        return c.Causes((*promised, *others), n_nodes)
+    nodes = session.cluster.nodes
     if outcome.rows is None:
         whole = tuple(_for_all_nodes(session, info))
     else:
-        whole = () if len(outcome.rows) else tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
+        whole = () if len(outcome.rows) else tuple(_missing_named_nodes(nodes, info.pod))
+    named = None
+    if outcome.absent is not None and outcome.rows is not None:
+        names = tuple(nodes.names[row] for row in outcome.rows[:_MOST_PODS].tolist())
+        named = c.NotNamed(len(outcome.absent_rows()), names)
     groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
     out = tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
-    unusable = tuple(islice(_unusable(session.cluster.nodes, info), _MOST_UNUSABLE))
-    surplus = _surpluses(session, info.pod)
-    return c.Causes((*promised, *whole), n_nodes, _not_named(session, outcome), out, surplus, unusable)
+    unusable = tuple(islice(_unusable(nodes, info), _MOST_UNUSABLE))
+    return c.Causes((*promised, *whole), n_nodes, named, out, _surpluses(session, info.pod), unusable)
 
 
 def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.Whole:
@@ -154,13 +157,8 @@ def named_by_affinity(pod: Pod) -> list[str]:
     """List the nodes that the pod's required node affinity names."""
     required = required_node_affinity(pod.spec.affinity)
     terms = required.node_selector_terms if required is not None else ()
-    return [
-        value
-        for term in terms
-        for match_field in term.match_fields
-        if match_field.operator == "In"
-        for value in match_field.values
-    ]
+    fields = (field for term in terms for field in term.match_fields if field.operator == "In")
+    return [value for field in fields for value in field.values]
 
 
 def _promised(session: Session, pod: int, info: PodInfo) -> tuple[c.Promised, ...]:
@@ -229,19 +227,9 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield condition.key, condition.values
         return
     alone = [term.match_expressions[0] for term in terms if len(term.match_expressions) == 1 and not term.match_fields]
-    if (
-        terms
-        and len(alone) == len(terms)
-        and {(condition.key, condition.operator) for condition in alone} == {(alone[0].key, "In")}
-    ):
+    kinds = {(condition.key, condition.operator) for condition in alone}
+    if terms and len(alone) == len(terms) and kinds == {(alone[0].key, "In")}:
         yield alone[0].key, tuple(value for condition in alone for value in condition.values)
-
-
-def _not_named(session: Session, outcome: FilterOutcome) -> c.NotNamed | None:
-    if outcome.absent is None or outcome.rows is None:
-        return None
-    names = session.cluster.nodes.names
-    return c.NotNamed(len(outcome.absent_rows()), tuple(names[row] for row in outcome.rows[:_MOST_PODS].tolist()))
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -252,6 +240,11 @@ class _Answer(msgspec.Struct, frozen=True):
     plugin: str
     verdict: Verdicts
     rows: RowArray
+
+    @property
+    def compares(self) -> bool:
+        """Whether tolerations may compare numbers."""
+        return self.session.config.release.is_on(COMPARISON_GATE)
 
 
 def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
@@ -267,31 +260,22 @@ def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterat
 def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
     """Split the positions that a plugin rejects by its reasons; those that TaintToleration rejects, by taint."""
     if answer.plugin == _TAINTS:
-        tolerations = answer.info.pod.spec.tolerations
-        table, compares = answer.session.cluster.nodes, _compares(answer.session)
-        codes = first_untolerated_hard_taints(table, tolerations, compares=compares)[0][answer.rows[rejected]]
+        table, tolerations = answer.session.cluster.nodes, answer.info.pod.spec.tolerations
+        codes = first_untolerated_hard_taints(table, tolerations, compares=answer.compares)[0][answer.rows[rejected]]
     else:
         codes = answer.verdict.bits[rejected]
     distinct = np.unique(codes)
-    if len(distinct) > _MOST_GROUPS:
-        yield rejected
-        return
-    for code in distinct:
-        yield rejected[codes == code]
+    yield from (rejected[codes == code] for code in distinct) if len(distinct) <= _MOST_GROUPS else (rejected,)
 
 
 def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     reasons = answer.verdict.reasons_at(int(group[0]))
-    closest = int(group[0])
-    for reason in reasons:
-        if reason.shortfall is not None:
-            closest = int(group[reason.shortfall(group).argmin()])
-            break
+    measured = [None if one.shortfall is None else int(group[one.shortfall(group).argmin()]) for one in reasons]
+    closest = next((best for best in measured if best is not None), int(group[0]))
     nodes, rows = answer.session.cluster.nodes, answer.rows
     details: list[Detail] = []
-    for reason in reasons:
-        best = closest if reason.shortfall is None else int(group[reason.shortfall(group).argmin()])
-        details += details_at((reason,), best)
+    for reason, best in zip(reasons, measured, strict=True):
+        details += details_at((reason,), closest if best is None else best)
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
@@ -307,10 +291,6 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     )
 
 
-def _compares(session: Session) -> bool:
-    return session.config.release.is_on(COMPARISON_GATE)
-
-
 def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[str, str]:
     """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
@@ -319,7 +299,7 @@ def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[
     for detail in details:
         match detail:
             case UntoleratedTaint() if n_taints == 1:
-                taints = untolerated(pod, node, compares=_compares(answer.session))
+                taints = untolerated(pod, node, compares=answer.compares)
                 if len(taints) == 1 and (guess := suggested_toleration(pod, taints[0], nodes)) is not None:
                     return {"suggested": toleration_text(guess.to), "instead": toleration_text(guess.old)}
             case SpreadLabelMissing() | AffinityLabelMissing():
@@ -335,45 +315,32 @@ def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[
 
 
 def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
-    nodes, info = answer.session.cluster.nodes, answer.info
-    largest = {}
-    for detail in details:
-        if isinstance(detail, InsufficientResource) and detail.resource != PODS:
-            most = int(nodes.allocatable(detail.resource)[rows].max())
-            if most < info.requests.get(detail.resource, 0):
-                largest[detail.resource] = quantity_text(detail.resource, most)
-    return largest
+    nodes, requests = answer.session.cluster.nodes, answer.info.requests
+    names = [one.resource for one in details if isinstance(one, InsufficientResource) and one.resource != PODS]
+    most = {name: int(nodes.allocatable(name)[rows].max()) for name in names}
+    return {name: quantity_text(name, most[name]) for name in names if most[name] < requests.get(name, 0)}
 
 
 def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut]:
     """Yield groups of nodes that are rejected because of nominated pods or by an extender."""
-    groups: dict[tuple[str, tuple[str, ...]], c.NodesOut] = {}
-    for row in sorted(outcome.overrides):
-        status = outcome.status(row)
-        if status is None:
-            continue
-        key = (status.plugin, status.texts)
-        if key in groups:
-            groups[key] = replace(groups[key], nodes=groups[key].nodes + 1)
-        else:
-            details = tuple(details_at(status.reasons, status.position))
-            name = session.cluster.nodes.names[row]
-            groups[key] = c.NodesOut(1, name, status.plugin, status.texts, details)
-    yield from groups.values()
+    statuses = ((row, outcome.status(row)) for row in sorted(outcome.overrides))
+    groups = grouped(((status.plugin, status.texts), (row, status)) for row, status in statuses if status is not None)
+    for (plugin, texts), rows in groups.items():
+        first, status = rows[0]
+        details = tuple(details_at(status.reasons, status.position))
+        yield c.NodesOut(len(rows), session.cluster.nodes.names[first], plugin, texts, details)
 
 
 def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[tuple[str, UnusableResource]]:
     """Yield the nodes that have a resource that the pod requests, and of which nothing, or too little, can be used."""
     for resource, amount in info.requests.items():
-        if amount > 0 and resource != PODS and is_counted(resource):
-            for row in np.flatnonzero(nodes.allocatable(resource) < amount):
-                node = nodes.nodes[row]
-                if resource in node.status.capacity:
-                    for one in unusable_resources(node):
-                        if one.resource == resource and (
-                            one.allocatable == "0" or quantity_value(one.capacity) >= amount
-                        ):
-                            yield node.metadata.name, one
+        if amount <= 0 or resource == PODS or not is_counted(resource):
+            continue
+        short = (nodes.nodes[row] for row in np.flatnonzero(nodes.allocatable(resource) < amount))
+        for node in (node for node in short if resource in node.status.capacity):
+            own = (one for one in unusable_resources(node) if one.resource == resource)
+            enough = (one for one in own if one.allocatable == "0" or quantity_value(one.capacity) >= amount)
+            yield from ((node.metadata.name, one) for one in enough)
 
 
 def _surpluses(session: Session, pod: Pod) -> dict[str, c.Surplus]:

@@ -38,8 +38,7 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
     for other in names:
         by_folded.setdefault(other.casefold(), other)
     near = [by_folded[match] for match in nearest_texts(name.casefold(), by_folded, _MOST)]
-    words = _words(name)
-    if words:
+    if words := _words(name):
         subsets = (other for other in names if (own := _words(other)) and (own <= words or words <= own))
         near += [other for other in subsets if other not in near][:_MOST]
     return sorted(near, key=lambda other: (*(-rank for rank in _rank(name, other)), other))
@@ -222,11 +221,9 @@ def suggested_pods(session: Session, info: PodInfo) -> Iterator[MeantLabel | Mea
 
 
 def _running(session: Session, term: AffinityTerm) -> bool:
-    pods, labels_of = session.cluster.pods, session.listers.namespace_labels
-    return any(
-        term.matches(pods.infos[row].namespace, pods.infos[row].labels, labels_of(pods.infos[row].namespace))
-        for row in _placed(session, term)
-    )
+    infos = (session.cluster.pods.infos[row] for row in _placed(session, term))
+    labels_of = session.listers.namespace_labels
+    return any(term.matches(info.namespace, info.labels, labels_of(info.namespace)) for info in infos)
 
 
 def _placed(session: Session, term: AffinityTerm) -> Iterator[int]:
@@ -242,15 +239,13 @@ def _other_namespaces(session: Session, term: AffinityTerm) -> list[str]:
         return []
     infos = session.cluster.pods.infos
     numbers = Counter(infos[row].namespace for row in _placed(session, term))
-    ordered = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
-    return ordered[:_MOST_NAMESPACES]
+    return sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))[:_MOST_NAMESPACES]
 
 
 def _suggested_labels(session: Session, index: int, term: PodAffinityTerm) -> Iterator[MeantLabel]:
     for key, value in _wanted(term):
         pods = session.cluster.pods
-        values = pods.label_values(key)
-        if value in values:
+        if value in (values := pods.label_values(key)):
             continue
         if values:
             to = key, nearest(value, values)

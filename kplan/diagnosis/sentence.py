@@ -16,7 +16,6 @@ from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
 _MOST_NAMES = 3
 _MOST_GROUPS = 5
-_FEWEST_TOGETHER = 2
 
 
 def sentence(causes: c.Causes) -> str:
@@ -44,11 +43,10 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
         case c.Refused(missing_class=name) if name:
             return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
         case c.Refused(uses=uses) if uses:
-            amounts = [
-                f"{use.resource} {readable(use.used)} of {readable(use.hard)} used, {readable(use.requested)} more "
-                "requested"
-                for use in uses
-            ]
+            amounts = []
+            for use in uses:
+                used, hard, more = map(readable, (use.used, use.hard, use.requested))
+                amounts.append(f"{use.resource} {used} of {hard} used, {more} more requested")
             return f"{cause.by} refuses the pod: {listing(amounts)}"
         case c.Refused():
             return f"{cause.by or 'The API server'} refuses the pod: {_clause(cause.message)}"
@@ -87,10 +85,8 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             why = _why_so_much(surplus.get(cause.resource))
             if cause.largest == "0":
                 return f"{of_all} has {cause.resource}, of which it requests {requested}{_suggestion(cause.nearest)}"
-            return (
-                f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}{why}, and the "
-                f"largest, {cause.node}, has {readable(cause.largest)}"
-            )
+            largest = f"the largest, {cause.node}, has {readable(cause.largest)}"
+            return f"{of_all} is large enough, even empty: it requests {requested} {cause.resource}{why}, and {largest}"
 
 
 def _why_so_much(surplus: c.Surplus | None) -> str:
@@ -143,8 +139,12 @@ def _groups(causes: c.Causes) -> str:
     shown = out[:_MOST_GROUPS]
     left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
     total = sum(group.nodes for group in out)
+    parts = [f"{group.nodes} {_group_text(group, causes.surplus, is_single=group.nodes == 1)}" for group in shown]
     if causes.named is not None:
-        return _on_named(causes, shown)
+        named = causes.named.named
+        if len(named) == 1 and shown:
+            return f"It can run on {named[0]} only, which {_group_text(shown[0], causes.surplus, is_single=True)}"
+        return f"It can run on {listing(named)} only: {', '.join(parts)}"
     if not out:
         return "No node is left that it could go to"
     if len(out) == 1:
@@ -155,12 +155,14 @@ def _groups(causes: c.Causes) -> str:
         everyone = "Both nodes" if total == 2 else f"All {total} nodes"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
         return f"{subject} {_group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
-    parts = _counted(shown, causes.surplus)
     # A node that is out for a reason of its own may be the one that matters.
     names = listing([group.closest for group in out[_MOST_GROUPS:]])
     such_as = "" if left_out == len(out[_MOST_GROUPS:]) else "such as "
     parts += [f"{left_out} for other reasons ({such_as}{names})"] if left_out else []
-    return f"{_all(causes, total)}: {', '.join(parts)}"
+    who = f"{total} of {causes.n_nodes} nodes do not fit, and the others were not evaluated"
+    if total == causes.n_nodes:
+        who = f"{_of_all(total)} fits" if total > 1 else "The only node does not fit"
+    return f"{who}: {', '.join(parts)}"
 
 
 def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in one place
@@ -185,7 +187,7 @@ def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in o
 
 def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     tainted = [group for group in groups if _is_set_by_people(group)]
-    if len(tainted) < _FEWEST_TOGETHER:
+    if len(tainted) < 2:
         return list(groups)
     meant = next((group for group in tainted if group.instead), tainted[0])
     together = replace(
@@ -200,23 +202,6 @@ def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
 def _is_set_by_people(group: c.NodesOut) -> bool:
     first = group.details[0] if group.details else None
     return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in NODE_STATES
-
-
-def _all(causes: c.Causes, total: int) -> str:
-    if total == causes.n_nodes:
-        return f"{_of_all(total)} fits" if total > 1 else "The only node does not fit"
-    return f"{total} of {causes.n_nodes} nodes do not fit, and the others were not evaluated"
-
-
-def _on_named(causes: c.Causes, shown: Sequence[c.NodesOut]) -> str:
-    named = causes.named.named if causes.named is not None else ()
-    if len(named) == 1 and shown:
-        return f"It can run on {named[0]} only, which {_group_text(shown[0], causes.surplus, is_single=True)}"
-    return f"It can run on {listing(named)} only: {', '.join(_counted(shown, causes.surplus))}"
-
-
-def _counted(groups: Sequence[c.NodesOut], surplus: Mapping[str, c.Surplus]) -> list[str]:
-    return [f"{group.nodes} {_group_text(group, surplus, is_single=group.nodes == 1)}" for group in groups]
 
 
 def nodes_out_text(group: c.NodesOut) -> str:
@@ -255,13 +240,11 @@ def _lack(
         elif largest == "0":
             texts.append(f"{name} (requests {requested}, {'it has' if is_single else 'they have'} none)")
         elif largest is not None:
-            most = readable(largest)
-            empty = f"it has {most} even when empty" if is_single else f"the largest has {most} even when empty"
-            texts.append(f"{name} (requests {requested}, {empty})")
+            has = f"{'it' if is_single else 'the largest'} has {readable(largest)} even when empty"
+            texts.append(f"{name} (requests {requested}, {has})")
         else:
-            on_closest = (
-                "none free" if free == "0" or free.startswith("-") else f"at most {free} free, on {group.closest}"
-            )
+            is_full = free == "0" or free.startswith("-")
+            on_closest = "none free" if is_full else f"at most {free} free, on {group.closest}"
             texts.append(f"{name} (requests {requested}, {f'{free} free' if is_single else on_closest})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
@@ -316,9 +299,8 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.ClaimInUse():
             return f"cannot take it, because {_in_use(detail)}"
         case d.TooManyVolumes():
-            return (
-                f"{have} as many {detail.driver} volumes as {'it' if is_single else 'they'} can attach ({detail.limit})"
-            )
+            they = "it" if is_single else "they"
+            return f"{have} as many {detail.driver} volumes as {they} can attach ({detail.limit})"
         case d.MissingDriver():
             return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
