@@ -16,29 +16,10 @@ from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
+from kplan.diagnosis import intended
 from kplan.diagnosis.explanation import details_at
-from kplan.diagnosis.intended import (
-    MeantNamespace,
-    is_fact,
-    nearest,
-    nearest_key,
-    suggested_pods,
-    suggested_toleration,
-    suggested_topology_key,
-    toleration_text,
-    untolerated,
-)
+from kplan.engine import details as d
 from kplan.engine.arrays import RowArray
-from kplan.engine.details import (
-    AffinityLabelMissing,
-    AntiAffinity,
-    Detail,
-    InsufficientResource,
-    SpreadLabelMissing,
-    TooMuchSkew,
-    UnmetAffinity,
-    UntoleratedTaint,
-)
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Verdicts
@@ -111,11 +92,11 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
     message, spec, snapshot = session.refused[pod], info.pod.spec, session.listers.snapshot
     namespaces = [namespace.metadata.name for namespace in snapshot.namespaces]
     if namespaces and info.namespace not in namespaces:
-        return c.MissingNamespace(info.namespace, nearest(info.namespace, namespaces))
+        return c.MissingNamespace(info.namespace, intended.nearest(info.namespace, namespaces))
     classes = [priority_class.metadata.name for priority_class in snapshot.priority_classes]
     missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
     if missing and f" {missing} " in f"{message} ":
-        return c.Refused(message, missing, nearest(missing, classes))
+        return c.Refused(message, missing, intended.nearest(missing, classes))
     try:
         limits.check(info.pod, snapshot.limit_ranges)
         limits.QuotaLedger(snapshot).charge(info.pod)
@@ -134,7 +115,7 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         claim = listers.persistent_volume_claims.get((namespace, name))
         if claim is None:
             known = [other for of, other in listers.persistent_volume_claims if of == namespace]
-            yield c.MissingClaim(f"{namespace}/{name}", nearest(name, known))
+            yield c.MissingClaim(f"{namespace}/{name}", intended.nearest(name, known))
             continue
         if is_fully_bound(claim):
             continue
@@ -142,7 +123,8 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         storage_class = listers.storage_classes.get(class_name)
         if storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             continue
-        suggested = "" if storage_class is not None or not class_name else nearest(class_name, listers.storage_classes)
+        is_known = storage_class is not None or not class_name
+        suggested = "" if is_known else intended.nearest(class_name, listers.storage_classes)
         provisioner = "" if storage_class is None else storage_class.provisioner
         yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, suggested, provisioner)
 
@@ -150,7 +132,7 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
     for name in named_by_affinity(pod):
         if name not in nodes.row_of:
-            yield c.NoSuchNode(len(nodes), name, nearest(name, nodes.names))
+            yield c.NoSuchNode(len(nodes), name, intended.nearest(name, nodes.names))
 
 
 def named_by_affinity(pod: Pod) -> list[str]:
@@ -176,7 +158,7 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
     nodes, pod = session.cluster.nodes, info.pod
     n_nodes, of_devices = len(nodes), session.listers.extended_resource_classes
     if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
-        yield c.NoSuchNode(n_nodes, pod.spec.node_name, nearest(pod.spec.node_name, nodes.names))
+        yield c.NoSuchNode(n_nodes, pod.spec.node_name, intended.nearest(pod.spec.node_name, nodes.names))
     yield from _missing_labels(nodes, list(wanted_labels(pod)))
     for resource, amount in info.requests.items():
         if amount <= 0 or resource == PODS or not is_counted(resource) or resource in of_devices:
@@ -185,7 +167,7 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
         row = int(allocatable.argmax())
         if allocatable[row] < amount:
             largest = quantity_text(resource, int(allocatable[row]))
-            suggested = "" if allocatable[row] else nearest(resource, resources_of(nodes))
+            suggested = "" if allocatable[row] else intended.nearest(resource, resources_of(nodes))
             yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], suggested)
 
 
@@ -198,9 +180,11 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
         codes = [column.code_of[value] for value in values if value in column.code_of]
         if not codes:
             keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
-            suggested = nearest(values[0], column.values) if column.values else nearest_key(label, keys)
+            suggested = (
+                intended.nearest(values[0], column.values) if column.values else intended.nearest_key(label, keys)
+            )
             known = tuple(sorted(column.values))
-            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_fact(label) else suggested)
+            yield c.NoSuchLabel(len(nodes), label, values, known, "" if intended.is_fact(label) else suggested)
         has_label = np.isin(column.codes, codes)
         has_all &= has_label
         counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
@@ -273,11 +257,11 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     measured = [None if one.shortfall is None else int(group[one.shortfall(group).argmin()]) for one in reasons]
     closest = next((best for best in measured if best is not None), int(group[0]))
     nodes, rows = answer.session.cluster.nodes, answer.rows
-    details: list[Detail] = []
+    details: list[d.Detail] = []
     for reason, best in zip(reasons, measured, strict=True):
         details += details_at((reason,), closest if best is None else best)
     largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
-    key = next((detail.topology_key for detail in details if isinstance(detail, TooMuchSkew | AntiAffinity)), "")
+    key = next((detail.topology_key for detail in details if isinstance(detail, d.TooMuchSkew | d.AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
     return c.NodesOut(
         nodes=len(group),
@@ -291,22 +275,23 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     )
 
 
-def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[str, str]:
+def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dict[str, str]:
     """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
-    n_taints = sum(isinstance(detail, UntoleratedTaint) for detail in details)
+    n_taints = sum(isinstance(detail, d.UntoleratedTaint) for detail in details)
     for detail in details:
         match detail:
-            case UntoleratedTaint() if n_taints == 1:
-                taints = untolerated(pod, node, compares=answer.compares)
-                if len(taints) == 1 and (guess := suggested_toleration(pod, taints[0], nodes)) is not None:
-                    return {"suggested": toleration_text(guess.to), "instead": toleration_text(guess.old)}
-            case SpreadLabelMissing() | AffinityLabelMissing():
-                return {"suggested": suggested_topology_key(detail.missing_label, nodes)}
-            case UnmetAffinity() if not detail.domains_with_matching_pods:
-                for guess_of_pods in suggested_pods(answer.session, answer.info):
-                    if isinstance(guess_of_pods, MeantNamespace):
+            case d.UntoleratedTaint() if n_taints == 1:
+                taints = intended.untolerated(pod, node, compares=answer.compares)
+                if len(taints) == 1 and (guess := intended.suggested_toleration(pod, taints[0], nodes)) is not None:
+                    to, old = map(intended.toleration_text, (guess.to, guess.old))
+                    return {"suggested": to, "instead": old}
+            case d.SpreadLabelMissing() | d.AffinityLabelMissing():
+                return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
+            case d.UnmetAffinity() if not detail.domains_with_matching_pods:
+                for guess_of_pods in intended.suggested_pods(answer.session, answer.info):
+                    if isinstance(guess_of_pods, intended.MeantNamespace):
                         return {"runs_in": guess_of_pods.namespace}
                     return {"suggested": "=".join(guess_of_pods.to)}
             case _:
@@ -314,9 +299,9 @@ def _suggestion(answer: _Answer, details: Sequence[Detail], node: Node) -> dict[
     return {}
 
 
-def _largest(answer: _Answer, details: Iterable[Detail], rows: RowArray) -> dict[str, str]:
+def _largest(answer: _Answer, details: Iterable[d.Detail], rows: RowArray) -> dict[str, str]:
     nodes, requests = answer.session.cluster.nodes, answer.info.requests
-    names = [one.resource for one in details if isinstance(one, InsufficientResource) and one.resource != PODS]
+    names = [one.resource for one in details if isinstance(one, d.InsufficientResource) and one.resource != PODS]
     most = {name: int(nodes.allocatable(name)[rows].max()) for name in names}
     return {name: quantity_text(name, most[name]) for name in names if most[name] < requests.get(name, 0)}
 

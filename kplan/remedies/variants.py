@@ -7,19 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-    required_node_affinity,
-)
+from kplan.api import affinity as a
 from kplan.api.core import HUGE_PAGES, Container, Pod
 from kplan.api.pod import ResourceRequirements
 from kplan.changes.remedy import Policy
@@ -30,8 +18,8 @@ _HONOR = "Honor"
 _FULL_WEIGHT = 100
 
 
-A = TypeVar("A", PodAffinity, PodAntiAffinity)
-R = TypeVar("R", PodAffinityTerm, TopologySpreadConstraint)
+A = TypeVar("A", a.PodAffinity, a.PodAntiAffinity)
+R = TypeVar("R", a.PodAffinityTerm, a.TopologySpreadConstraint)
 
 
 class Requester(NamedTuple):
@@ -90,8 +78,8 @@ def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod
     return replace(pod, spec=replace(spec, containers=containers, init_containers=init))
 
 
-def tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
-    added = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
+def tolerating(pod: Pod, taints: Sequence[a.Taint]) -> Pod:
+    added = tuple(a.Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
 
 
@@ -102,23 +90,23 @@ def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_selector=selector))
 
 
-def conditions(pod: Pod) -> tuple[NodeSelectorRequirement, ...]:
+def conditions(pod: Pod) -> tuple[a.NodeSelectorRequirement, ...]:
     """Return the label conditions of the pod's required node affinity; none where it has several terms."""
-    required = required_node_affinity(pod.spec.affinity)
+    required = a.required_node_affinity(pod.spec.affinity)
     terms = () if required is None else required.node_selector_terms
     return terms[0].match_expressions if len(terms) == 1 else ()
 
 
-def with_condition(pod: Pod, index: int, condition: NodeSelectorRequirement | None) -> Pod:
+def with_condition(pod: Pod, index: int, condition: a.NodeSelectorRequirement | None) -> Pod:
     """Return the pod with one of its `conditions` replaced by another, or removed."""
-    affinity, required = pod.spec.affinity, required_node_affinity(pod.spec.affinity)
+    affinity, required = pod.spec.affinity, a.required_node_affinity(pod.spec.affinity)
     if affinity is None or affinity.node_affinity is None or required is None:
         return pod
     term = required.node_selector_terms[0]
     expressions = list(term.match_expressions)
     expressions[index : index + 1] = [] if condition is None else [condition]
-    changed = NodeSelectorTerm(tuple(expressions), term.match_fields)
-    selector = NodeSelector((changed,)) if expressions or term.match_fields else None
+    changed = a.NodeSelectorTerm(tuple(expressions), term.match_fields)
+    selector = a.NodeSelector((changed,)) if expressions or term.match_fields else None
     node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
     return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
 
@@ -135,7 +123,7 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
             yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=relaxed))
 
 
-def relaxed_terms(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Pod]]:
+def relaxed_terms(pod: Pod, rules: a.PodAffinity | None) -> Iterator[tuple[str, Pod]]:
     """Yield each topology key of a required term of a pod's rules, with the pod for which that term is preferred."""
     affinity = pod.spec.affinity
     if rules is None or affinity is None:
@@ -147,20 +135,20 @@ def relaxed_terms(pod: Pod, rules: PodAffinity | None) -> Iterator[tuple[str, Po
             required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not term),
             preferred_during_scheduling_ignored_during_execution=(
                 *rules.preferred_during_scheduling_ignored_during_execution,
-                WeightedPodAffinityTerm(_FULL_WEIGHT, term),
+                a.WeightedPodAffinityTerm(_FULL_WEIGHT, term),
             ),
         )
-        name = "pod_anti_affinity" if isinstance(rules, PodAntiAffinity) else "pod_affinity"
+        name = "pod_anti_affinity" if isinstance(rules, a.PodAntiAffinity) else "pod_affinity"
         yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))
 
 
-def with_toleration(pod: Pod, index: int, toleration: Toleration) -> Pod:
+def with_toleration(pod: Pod, index: int, toleration: a.Toleration) -> Pod:
     tolerations = list(pod.spec.tolerations)
     tolerations[index] = toleration
     return replace(pod, spec=replace(pod.spec, tolerations=tuple(tolerations)))
 
 
-def with_term(pod: Pod, index: int, term: PodAffinityTerm) -> Pod:
+def with_term(pod: Pod, index: int, term: a.PodAffinityTerm) -> Pod:
     affinity = pod.spec.affinity
     rules = affinity.pod_affinity if affinity is not None else None
     if affinity is None or rules is None:
@@ -171,7 +159,7 @@ def with_term(pod: Pod, index: int, term: PodAffinityTerm) -> Pod:
     return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_affinity=changed)))
 
 
-def with_label(term: PodAffinityTerm, old: tuple[str, str], to: tuple[str, str]) -> PodAffinityTerm:
+def with_label(term: a.PodAffinityTerm, old: tuple[str, str], to: tuple[str, str]) -> a.PodAffinityTerm:
     """Return a term that wants another label instead of one with this key and value."""
     selector = term.label_selector
     if selector is None:
@@ -215,7 +203,7 @@ def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
     for constraint in constraints:
         if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
             continue
-        ways: list[tuple[Policy, TopologySpreadConstraint]] = []
+        ways: list[tuple[Policy, a.TopologySpreadConstraint]] = []
         if constraint.node_taints_policy != _HONOR:
             ways.append(("nodeTaintsPolicy", replace(constraint, node_taints_policy=_HONOR)))
         if constraint.node_affinity_policy not in (None, _HONOR):

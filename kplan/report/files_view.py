@@ -16,17 +16,8 @@ from kplan.config.loading import Difference, args_document, default_configuratio
 from kplan.config.model import POINT_NAMES
 from kplan.config.releases import nearest
 from kplan.course.simulation.durations import EACH, Duration, learn
+from kplan.documents import files as d
 from kplan.documents.change import LearnedDurations, PodDuration
-from kplan.documents.files import (
-    ConfigProblem,
-    GateState,
-    InspectedSnapshot,
-    ResourceTotal,
-    SchedulerConfigCheck,
-    SchedulerConfigReport,
-    SnapshotCheck,
-    SnapshotOverview,
-)
 from kplan.facts import InputWarning
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH
@@ -44,13 +35,15 @@ if TYPE_CHECKING:
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
 
-def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
+def config_report(config: SchedulerConfiguration) -> d.SchedulerConfigReport:
     """Return the document of `kplan config show`: a loadable configuration, its differences and warnings."""
-    return SchedulerConfigReport(
+    return d.SchedulerConfigReport(
         source=config.source,
         kubernetes_version=config.release.version,
         feature_gates={
-            name: GateState(on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked)
+            name: d.GateState(
+                on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked
+            )
             for name, gate in sorted(config.release.gates.items())
         },
         configuration=to_document(config),
@@ -61,11 +54,11 @@ def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
 
 def config_check(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
-) -> SchedulerConfigCheck:
+) -> d.SchedulerConfigCheck:
     """Return the document of `kplan config check`; `config` is None for one that kube-scheduler refuses."""
-    known = (ConfigProblem(path=one.json_path, line=one.line, message=one.message, hint=one.hint) for one in problems)
+    known = (d.ConfigProblem(path=one.json_path, line=one.line, message=one.message, hint=one.hint) for one in problems)
     warnings = config.warnings if config is not None else ()
-    return SchedulerConfigCheck(source=source, valid=config is not None, problems=tuple(known), warnings=warnings)
+    return d.SchedulerConfigCheck(source=source, valid=config is not None, problems=tuple(known), warnings=warnings)
 
 
 def render_config_check(
@@ -238,9 +231,9 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _MOST_LINES = 12
 
 
-def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> SnapshotOverview:
+def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> d.SnapshotOverview:
     """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
-    return SnapshotOverview(
+    return d.SnapshotOverview(
         snapshot=_inspected(snapshot),
         counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
         skipped=dict(snapshot.skipped),
@@ -266,17 +259,17 @@ def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
     return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
 
 
-def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
+def snapshot_check(snapshot: Snapshot) -> d.SnapshotCheck:
     findings = check_snapshot(snapshot)
     problems, notes = (
         tuple(InputWarning(one.code, one.object, one.message) for one in findings if one.is_note is is_note)
         for is_note in (False, True)
     )
-    return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
+    return d.SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
 
 
-def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
-    return InspectedSnapshot(
+def _inspected(snapshot: Snapshot) -> d.InspectedSnapshot:
+    return d.InspectedSnapshot(
         source=snapshot.source,
         taken_at=snapshot.taken_at,
         server_version=snapshot.server_version,
@@ -288,7 +281,7 @@ def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
     )
 
 
-def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
+def _resources(snapshot: Snapshot) -> tuple[d.ResourceTotal, ...]:
     """Return what all nodes offer and what the pods on them request, in cores, bytes or pieces."""
     offered: Counter[str] = Counter()
     requested: Counter[str] = Counter()
@@ -301,7 +294,7 @@ def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
             requested.update(pod_requests(pod, use_status=True))
             requested["pods"] += _NANOS
     return tuple(
-        ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
+        d.ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
         for name in resource_order(offered.keys() | requested.keys())
         if offered[name] or requested[name]
     )
@@ -312,11 +305,11 @@ def _units(nanos: int) -> float | int:
     return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
 
 
-def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
+def render_overview(report: d.SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
     return render_plain(_overview(report), width)
 
 
-def _overview(report: SnapshotOverview) -> Iterator[Block]:
+def _overview(report: d.SnapshotOverview) -> Iterator[Block]:
     facts = report.snapshot
     yield Heading((f"Snapshot {facts.source}",), 0)
     version = facts.server_version
@@ -359,7 +352,7 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
 
 
-def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
+def render_snapshot_check(report: d.SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
     """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
     facts = report.snapshot
     verdict = "ok" if report.valid else _count(len(report.findings), "problem")
@@ -375,7 +368,7 @@ def _length(duration: PodDuration | UnsetType) -> str:
     return f"{seconds_text(duration.seconds)} (of {duration.samples})"
 
 
-def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
+def _on_paper(facts: d.InspectedSnapshot) -> Iterator[Block]:
     return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
 
 

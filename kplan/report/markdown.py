@@ -9,19 +9,7 @@ from html import escape
 from itertools import groupby
 from textwrap import indent
 
-from kplan.report.blocks import (
-    NO_BREAK,
-    Block,
-    Cell,
-    Heading,
-    Line,
-    Preformatted,
-    Span,
-    Table,
-    end_of_section,
-    plain,
-    spans_of,
-)
+from kplan.report import blocks as b
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
 _AT_FIRST = re.compile(r"^(\d*)([-+#=.)])")
@@ -50,7 +38,7 @@ MOST_BYTES = 60_000  #: GitHub takes comments of 65,536 characters, with what is
 _LEFT_OUT = "The report is longer than a comment may be: tables end early, and sections are left out."
 
 
-def render_markdown(blocks: Sequence[Block], title: str) -> str:
+def render_markdown(blocks: Sequence[b.Block], title: str) -> str:
     """Return a report as Markdown with GitHub's tables: the answer, details that are folded away, and the verdict.
 
     It has at most `MOST_BYTES`, and ends within no section, fence or line.
@@ -79,21 +67,21 @@ def _bounded(parts: Sequence[str], most: int) -> Iterator[str]:
     yield _LEFT_OUT
 
 
-def _parts(blocks: Sequence[Block]) -> Iterator[str]:
+def _parts(blocks: Sequence[b.Block]) -> Iterator[str]:
     """Yield paragraphs: sections, blocks, and items that follow each other as one list."""
     index = 0
     while index < len(blocks):
         block = blocks[index]
         end = index + 1
-        if isinstance(block, Heading):
-            end = end_of_section(blocks, index)
+        if isinstance(block, b.Heading):
+            end = b.end_of_section(blocks, index)
             yield from _section(block, blocks[index + 1 : end])
         elif _is_item(block):
             while end < len(blocks) and _is_item(blocks[end]):
                 end += 1
             yield "\n".join(_block(item) for item in blocks[index:end])
-        elif isinstance(block, Line) and block.is_task:
-            while end < len(blocks) and isinstance(blocks[end], Preformatted):
+        elif isinstance(block, b.Line) and block.is_task:
+            while end < len(blocks) and isinstance(blocks[end], b.Preformatted):
                 end += 1
             nested = (indent(_block(commands), "  ") for commands in blocks[index + 1 : end])
             yield "\n\n".join((_block(block), *nested))
@@ -102,57 +90,57 @@ def _parts(blocks: Sequence[Block]) -> Iterator[str]:
         index = end
 
 
-def _section(heading: Heading, body: Sequence[Block]) -> Iterator[str]:
+def _section(heading: b.Heading, body: Sequence[b.Block]) -> Iterator[str]:
     """Yield a section; one that may fold is folded away, with the blank lines around it that GitHub needs."""
     if not body:
-        yield f"**{escape_markdown(plain(heading.spans))}**"
+        yield f"**{escape_markdown(b.plain(heading.spans))}**"
     elif heading.folds:
         plainly = partial(escape, quote=False)
-        summary = _by_words(plain(heading.spans), plainly, lambda word: f"<code>{plainly(word)}</code>")
+        summary = _by_words(b.plain(heading.spans), plainly, lambda word: f"<code>{plainly(word)}</code>")
         yield "\n\n".join((f"<details><summary>{summary}</summary>", *_parts(body), "</details>"))
     else:
-        yield f"### {escape_markdown(plain(heading.spans))}"
+        yield f"### {escape_markdown(b.plain(heading.spans))}"
         yield from _parts(body)
 
 
-def _is_item(block: Block) -> bool:
-    return isinstance(block, Line) and block.is_item
+def _is_item(block: b.Block) -> bool:
+    return isinstance(block, b.Line) and block.is_item
 
 
-def _block(block: Block) -> str:
+def _block(block: b.Block) -> str:
     match block:
-        case Line(spans, _, _, is_task) if is_task:
+        case b.Line(spans, _, _, is_task) if is_task:
             return f"- [ ] {_inline(spans)}"
-        case Line(spans, _, is_item):
+        case b.Line(spans, _, is_item):
             return f"- {_inline(spans)}" if is_item else _AT_FIRST.sub(r"\1\\\2", _inline(spans).lstrip())
-        case Preformatted(label, text, _):
+        case b.Preformatted(label, text, _):
             fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
             if not label:
                 return f"{fence}sh\n{text}\n{fence}"
             return f"{escape_markdown(label)}:\n\n{fence}text\n{text}\n{fence}"
-        case Table():
+        case b.Table():
             return _table(block)
-        case Heading(spans):
+        case b.Heading(spans):
             return _inline(spans)
 
 
 _HEAD_ROWS = 2  #: lines of a table above its rows
 
 
-def _table(table: Table) -> str:
+def _table(table: b.Table) -> str:
     rows = [table.header, ["--:" if side == ">" else "---" for side in table.align]]
     for row in table.rows:
-        texts = [(_inline((cell,)), cell.href if isinstance(cell, Span) else "") for cell in row]
+        texts = [(_inline((cell,)), cell.href if isinstance(cell, b.Span) else "") for cell in row]
         rows.append([f"[{text}]({href})" if href else text for text, href in texts])
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"{text}\n\n{escape_markdown(plain(table.note))}" if table.note else text
+    return f"{text}\n\n{escape_markdown(b.plain(table.note))}" if table.note else text
 
 
-def _inline(cells: Iterable[Cell]) -> str:
+def _inline(cells: Iterable[b.Cell]) -> str:
     """Return pieces one after the other; those of one style are one text, in which a word may span pieces."""
     texts = []
-    for is_strong, run in groupby(spans_of(list(cells)), key=lambda span: span.style in _STRONG):
-        text = plain(run)
+    for is_strong, run in groupby(b.spans_of(list(cells)), key=lambda span: span.style in _STRONG):
+        text = b.plain(run)
         # Blanks around what is bold stay outside, or the asterisks would be text.
         bare = text.strip() if is_strong else ""
         texts.append(text.replace(bare, f"**{escape_markdown(bare)}**") if bare else escape_markdown(text))
@@ -169,7 +157,7 @@ def escape_markdown(text: str) -> str:
 
 def _by_words(text: str, escaped: Callable[[str], str], code: Callable[[str], str]) -> str:
     """Return a text as one line with the words that call somebody or something as code, and the rest escaped."""
-    text = text.replace("\n", " ").replace(NO_BREAK, " ")
+    text = text.replace("\n", " ").replace(b.NO_BREAK, " ")
     if _CALL.search(text) is None:
         return escaped(text)
     parts: list[str] = []

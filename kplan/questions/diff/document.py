@@ -11,23 +11,9 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import grouped
 from kplan.course.answers.verdict import counted_warnings
+from kplan.documents import diff as d
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.change import PodAtRest, WorkloadChange
-from kplan.documents.diff import (
-    OF_PODS,
-    CapacityDifference,
-    Cause,
-    CauseKind,
-    Difference,
-    DiffReport,
-    DiffSummary,
-    Fate,
-    PodDifference,
-    Side,
-    UsageDifference,
-    WorkloadDifference,
-    WorkloadSide,
-)
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
@@ -71,8 +57,8 @@ class Tally(msgspec.Struct):
         return self.pods - self.placed
 
     @property
-    def side(self) -> WorkloadSide:
-        return WorkloadSide(pods=self.pods, placed=self.placed, nodes=dict(sorted(self.nodes.items())))
+    def side(self) -> d.WorkloadSide:
+        return d.WorkloadSide(pods=self.pods, placed=self.placed, nodes=dict(sorted(self.nodes.items())))
 
 
 class Workloads(msgspec.Struct):
@@ -160,10 +146,10 @@ def at_rest(
 def workload_differences(
     then: Workloads,
     now: Workloads,
-    pods: Sequence[PodDifference],
+    pods: Sequence[d.PodDifference],
     added_victims: Mapping[str, str],
     origins: Mapping[str, Origin],
-) -> Iterator[WorkloadDifference]:
+) -> Iterator[d.WorkloadDifference]:
     """Yield the workloads about which two answers differ, the worst first; `origins` are their places in manifests.
 
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
@@ -179,7 +165,7 @@ def workload_differences(
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         before, after = then.tallies.get(workload), now.tallies.get(workload)
         refused = "" if after is None or (before is not None and after.refused == before.refused) else after.refused
-        difference = Difference.REFUSED if refused else _workload_difference(before, after)
+        difference = d.Difference.REFUSED if refused else _workload_difference(before, after)
         numbers = [None if tally is None else (tally.pending, tally.pods) for tally in (before, after)]
         own = own_pods.get(workload, [])
         is_same = not own and numbers[0] == numbers[1]
@@ -191,7 +177,7 @@ def workload_differences(
         place = origins.get(workload) or (after.origin if after is not None else None)
         victims = (victim for pod in own if pod.after is not None for victim in pod.after.victims)
         rows.append(
-            WorkloadDifference(
+            d.WorkloadDifference(
                 workload=workload,
                 difference=difference,
                 before=None if before is None else before.side,
@@ -207,7 +193,7 @@ def workload_differences(
     yield from sorted(
         rows,
         key=lambda row: (
-            row.difference is not Difference.REFUSED,
+            row.difference is not d.Difference.REFUSED,
             row.now_pending <= 0,
             not row.origin,
             not row.evicts,
@@ -216,18 +202,18 @@ def workload_differences(
     )
 
 
-def _workload_difference(before: Tally | None, after: Tally | None) -> Difference | None:
+def _workload_difference(before: Tally | None, after: Tally | None) -> d.Difference | None:
     if before is None:
-        return Difference.APPEARED
+        return d.Difference.APPEARED
     if after is None:
-        return Difference.DISAPPEARED
+        return d.Difference.DISAPPEARED
     if after.pending > before.pending:
-        return Difference.NEWLY_PENDING
+        return d.Difference.NEWLY_PENDING
     if after.pods != before.pods:
-        return Difference.SCALED
+        return d.Difference.SCALED
     if after.pending < before.pending:
-        return Difference.NEWLY_PLACED
-    return Difference.MOVED if after.nodes != before.nodes else None
+        return d.Difference.NEWLY_PLACED
+    return d.Difference.MOVED if after.nodes != before.nodes else None
 
 
 REGRESSION: Condition = "regression"
@@ -254,14 +240,14 @@ _MOST_CAUSES = 5
 class _Pods(msgspec.Struct, frozen=True):
     """The pods of a report."""
 
-    fates: dict[str, Fate] = {}
+    fates: dict[str, d.Fate] = {}
     placements: dict[str, PodPlacement] = {}
     victims: Mapping[str, str] = {}  #: pod that is evicted -> the pod for which it is
     #: pods to which something happens because of others that were pending before, whatever is asked about
     waiting: frozenset[str] = frozenset()
 
 
-def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
+def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> d.DiffReport:
     """Return what differs between two answers; raises UsageError when one of them is of a kind that cannot be compared.
 
     With ``regression`` it fails when a pod is newly pending or newly evicted, less fits, or a fact is worse.
@@ -276,7 +262,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     counts = Counter(pod.difference for pod in pods)
     fits, usage = (fits_of(before.report), fits_of(after.report)), (_usage(before), _usage(after))
     capacity = tuple(
-        CapacityDifference(template=name, before=fits[0].get(name), after=fits[1].get(name))
+        d.CapacityDifference(template=name, before=fits[0].get(name), after=fits[1].get(name))
         for name in dict.fromkeys((*fits[1], *fits[0]))
         if fits[0].get(name) != fits[1].get(name)
     )
@@ -285,7 +271,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     rows = tuple(workload_differences(*workloads, pods, added_victims, after.origins))
     counted: list[Counted] = []
     if REGRESSION in fail_on:
-        counted += [Counted(row.workload, "Refused") for row in rows if row.difference is Difference.REFUSED]
+        counted += [Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED]
         counted += _worse(
             (pod for pod in pods if pod.pod not in now.waiting),
             (victim for victim in added if victim not in now.waiting),
@@ -297,19 +283,19 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
     sides = [
-        Side(what=one.what, kind=one.report.kind, snapshot=one.report.snapshot, scheduler=one.report.scheduler)
+        d.Side(what=one.what, kind=one.report.kind, snapshot=one.report.snapshot, scheduler=one.report.scheduler)
         for one in (before, after)
     ]
-    return DiffReport(
+    return d.DiffReport(
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
         verdict=Verdict.of(fail_on, counted),
         warnings=tuple(_warnings(before, after)),
         before=sides[0],
         after=sides[1],
-        summary=DiffSummary(
+        summary=d.DiffSummary(
             same=n_both - in_both,
-            **{difference.name.lower(): counts[difference] for difference in OF_PODS},
+            **{difference.name.lower(): counts[difference] for difference in d.OF_PODS},
             victims_added=len(added),
             victims_removed=len(removed),
         ),
@@ -317,7 +303,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
         victims_added=added,
         victims_removed=removed,
         utilisation=tuple(
-            UsageDifference(resource=name, before=usage[0][name], after=usage[1][name])
+            d.UsageDifference(resource=name, before=usage[0][name], after=usage[1][name])
             for name in sorted(usage[0].keys() & usage[1].keys())
             if usage[0][name] != usage[1][name]
         ),
@@ -355,12 +341,12 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
 
 
 def _worse(
-    pods: Iterable[PodDifference], victims: Iterable[str], capacity: Iterable[CapacityDifference]
+    pods: Iterable[d.PodDifference], victims: Iterable[str], capacity: Iterable[d.CapacityDifference]
 ) -> Iterator[Counted]:
     for pod in pods:
-        if pod.difference is Difference.NEWLY_PENDING:
+        if pod.difference is d.Difference.NEWLY_PENDING:
             yield Counted(pod.pod, "NewlyPending")
-        elif pod.difference is Difference.APPEARED and pod.after is not None and pod.after.node is None:
+        elif pod.difference is d.Difference.APPEARED and pod.after is not None and pod.after.node is None:
             yield Counted(pod.pod, pod.after.outcome)
     yield from (Counted(victim, "NewVictim") for victim in victims)
     for fit in capacity:
@@ -386,11 +372,11 @@ def _of_both(pods: _Pods, others: _Pods) -> _Pods:
     return replace(pods, fates=fates, victims={pod: by for pod, by in pods.victims.items() if by not in left_out})
 
 
-def _fate_of(placement: PodPlacement) -> Fate:
+def _fate_of(placement: PodPlacement) -> d.Fate:
     eviction = placement.eviction
     if placement.current and placement.node is None:
-        return Fate(outcome="Scheduled", node=_node_of(placement))
-    return Fate(
+        return d.Fate(outcome="Scheduled", node=_node_of(placement))
+    return d.Fate(
         outcome=placement.outcome.value,
         node=placement.node,
         message=placement.message,
@@ -400,18 +386,18 @@ def _fate_of(placement: PodPlacement) -> Fate:
 
 
 def _pods_of_plan(report: PlanReport) -> _Pods:
-    fates: dict[str, Fate] = {}
+    fates: dict[str, d.Fate] = {}
     placements: dict[str, PodPlacement] = {}
     victims = grouped((change.by, change.pod) for change in report.changes if change.by is not None)
     for change in report.changes:
         evicts = tuple(sorted(victims.get(change.pod, ())))
         if change.action is Action.EVICTED:
-            fates[change.pod] = Fate(outcome="Evicted")
+            fates[change.pod] = d.Fate(outcome="Evicted")
         elif change.to_node is not None:
-            fates[change.pod] = Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+            fates[change.pod] = d.Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
         else:
             outcome = change.outcome or "Unschedulable"
-            fates[change.pod] = Fate(outcome=outcome, message=change.reason, victims=evicts)
+            fates[change.pod] = d.Fate(outcome=outcome, message=change.reason, victims=evicts)
         if decision := report.decision(change):
             placements[change.pod] = decision
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
@@ -438,40 +424,40 @@ def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
 
 def _differences(
     before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods, workloads: Mapping[str, str]
-) -> Iterator[PodDifference]:
+) -> Iterator[d.PodDifference]:
     for pod in dict.fromkeys((*now.fates, *then.fates)):
         first, second = then.fates.get(pod), now.fates.get(pod)
         difference = _difference(first, second)
         if difference is None:
             continue
-        why: tuple[Cause, ...] = ()
+        why: tuple[d.Cause, ...] = ()
         if first is not None and second is not None:
             placements = then.placements.get(pod), now.placements.get(pod)
             why = tuple(_causes(first, second, placements, (before.nodes, after.nodes)))
         workload = workloads.get(pod, f"Pod/{pod}")
-        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
+        yield d.PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
 
 
-def _difference(first: Fate | None, second: Fate | None) -> Difference | None:
+def _difference(first: d.Fate | None, second: d.Fate | None) -> d.Difference | None:
     if first is None:
-        return Difference.APPEARED
+        return d.Difference.APPEARED
     if second is None:
-        return Difference.DISAPPEARED
+        return d.Difference.DISAPPEARED
     if first.node is not None and second.node is not None:
-        return Difference.MOVED if first.node != second.node else None
+        return d.Difference.MOVED if first.node != second.node else None
     if first.node is not None:
-        return Difference.NEWLY_PENDING
+        return d.Difference.NEWLY_PENDING
     if second.node is not None:
-        return Difference.NEWLY_PLACED
-    return Difference.STILL_PENDING if first != second else None
+        return d.Difference.NEWLY_PLACED
+    return d.Difference.STILL_PENDING if first != second else None
 
 
 def _causes(
-    first: Fate,
-    second: Fate,
+    first: d.Fate,
+    second: d.Fate,
     placements: tuple[PodPlacement | None, PodPlacement | None],
     nodes: tuple[frozenset[str] | None, frozenset[str] | None],
-) -> Iterator[Cause]:
+) -> Iterator[d.Cause]:
     """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
     old, new = first.node, second.node
     obstacles = (
@@ -486,22 +472,22 @@ def _causes(
     leads = [(before.get(name, 0), after.get(name, 0), name) for name in before | after]
     tips = sorted((lead for lead in leads if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
     for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
-        yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
+        yield d.Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
 
 
 def _obstacle(
     node: str | None,
-    absent: CauseKind,
-    rejected: CauseKind,
+    absent: d.CauseKind,
+    rejected: d.CauseKind,
     known: frozenset[str] | None,
     placement: PodPlacement | None,
-) -> Cause | None:
+) -> d.Cause | None:
     if node is None:
         return None
     if known is not None and node not in known:
-        return Cause(kind=absent, node=node)
+        return d.Cause(kind=absent, node=node)
     if rejection := None if placement is None else placement.rejections.get(node):
-        return Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+        return d.Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
     return None
 
 

@@ -22,6 +22,7 @@ from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
+from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import (
     OUTCOME_STYLES,
@@ -32,21 +33,6 @@ from kplan.report.decision import (
     why_nowhere,
 )
 from kplan.report.options import ReportOptions
-from kplan.report.overview import (
-    behind_groups,
-    daemon_blocks,
-    group_blocks,
-    group_cases,
-    is_daemon_set,
-    nodes_text,
-    overview_blocks,
-    placement_cases,
-    row_of,
-    unlisted_blocks,
-    unlisted_cases,
-    unlisted_names,
-    workload_name,
-)
 from kplan.report.view import Case, Metric, State, View
 from kplan.report.words import left_out, name_ranges
 
@@ -81,7 +67,7 @@ _OF_REPLICAS: Mapping[Outcome | None, str] = {
 
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
-    yield from group_blocks(document.groups or (), options)
+    yield from overview.group_blocks(document.groups or (), options)
     groups = _groups(document)
     n_nodes = document.snapshot.nodes
     workloads = _named_workloads(document)
@@ -101,7 +87,7 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
             yield line(Span(_TELLS_MORE, "hint"))
             in_answer = bool(workloads) and len(document.workloads or ()) == 1
             yield from _that_need_attention(groups, n_nodes, options, in_answer=in_answer)
-    yield from unlisted_blocks(document.unlisted, options)
+    yield from overview.unlisted_blocks(document.unlisted, options)
     if document.nodes or document.right_sizing:
         from kplan.report.new_nodes import growth_blocks, right_sizing_blocks
 
@@ -171,7 +157,7 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     of_all = {**_OF_ALL, Outcome.ERROR: _error_words(document.placements)}
     ends = [(number, of_all[outcome][number > 1]) for outcome, number in numbers if number]
     if ends:
-        names = listing([workload_name(members[0]) for members in failed], most=_MOST_NAMES)
+        names = listing([overview.workload_name(members[0]) for members in failed], most=_MOST_NAMES)
         (number, words), *others = ends
         text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
         text += "".join(f", {number} {words}" for number, words in others)
@@ -215,8 +201,8 @@ def _overview(
         more.setdefault(unlisted.workload, Counter()).update(unlisted.nodes)
         n_more[unlisted.workload] += unlisted.pods
     keys = [members[0].pod.owner_key for members in groups]
-    rows = [row_of(members, more.get(key, {}), n_more[key]) for key, members in zip(keys, groups, strict=True)]
-    yield from overview_blocks(rows, options)
+    rows = [overview.row_of(members, more.get(key, {}), n_more[key]) for key, members in zip(keys, groups, strict=True)]
+    yield from overview.overview_blocks(rows, options)
 
 
 def _is_settled(placement: PodPlacement) -> bool:
@@ -288,7 +274,13 @@ def _that_need_attention(
     """
     troubled = ((members, [member for member in members if not _is_well(member)]) for members in groups)
     alike = grouped(
-        ((*dict.fromkeys(map(_reason, failed)), workload_name(members[0]) if is_daemon_set(members) else ""), members)
+        (
+            (
+                *dict.fromkeys(map(_reason, failed)),
+                overview.workload_name(members[0]) if overview.is_daemon_set(members) else "",
+            ),
+            members,
+        )
         for members, failed in troubled
         if failed
     )
@@ -300,7 +292,7 @@ def _that_need_attention(
             yield _workload_heading(members)
         else:
             first = next(member for member in members if not _is_well(member))
-            names = listing([workload_name(member[0]) for member in ending], most=_MOST_NAMES)
+            names = listing([overview.workload_name(member[0]) for member in ending], most=_MOST_NAMES)
             yield Heading(
                 (f"{names}: ", Span(of_several(outcome_text(first), len(ending)), OUTCOME_STYLES[first.outcome]))
             )
@@ -329,8 +321,8 @@ def _ends(
     members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
     """Yield in brief why pods of a workload have no node, once for all that end alike."""
-    if is_daemon_set(members):
-        yield from daemon_blocks(members, options)
+    if overview.is_daemon_set(members):
+        yield from overview.daemon_blocks(members, options)
         return
     ends = grouped((_end(member), member) for member in members if not _is_well(member))
     for alike in ends.values():
@@ -375,17 +367,17 @@ def _workload_heading(
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
-    name = workload_name(members[0])
+    name = overview.workload_name(members[0])
     failed = next((member for member in members if member.outcome is worst), None)
-    if is_daemon_set(members):
-        ending = f"has a place on {nodes_text(members)}"
+    if overview.is_daemon_set(members):
+        ending = f"has a place on {overview.nodes_text(members)}"
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
         words = {**_OF_REPLICAS, Outcome.ERROR: _error_words(members)[1].removeprefix("are ")}
         ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
-    why = why_nowhere(failed) if not level and failed is not None and not is_daemon_set(members) else ""
+    why = why_nowhere(failed) if not level and failed is not None and not overview.is_daemon_set(members) else ""
     spans = (f"{name}: ", Span(ending, OUTCOME_STYLES[worst]), *((f": {why}",) if why else ()))
     return Heading(spans, level, name if level else "")
 
@@ -413,8 +405,8 @@ def _workload(
     more: Mapping[Outcome | None, int] = _NONE,
 ) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
-    if is_daemon_set(members) and not options.explain:
-        yield from daemon_blocks(members, options)
+    if overview.is_daemon_set(members) and not options.explain:
+        yield from overview.daemon_blocks(members, options)
         return
     yield _node_table(members, options, sum(more.values()) - more.get(Outcome.SCHEDULED, 0))
     for member, *others in grouped((_end(member), member) for member in members).values():
@@ -450,18 +442,18 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
 
 def _names(document: PlacementReport) -> list[str]:
     listed = (f"{placement.pod.key} {placement.node or '-'}" for placement in document.placements)
-    return [*listed, *unlisted_names(document.unlisted)]
+    return [*listed, *overview.unlisted_names(document.unlisted)]
 
 
 def _cases(document: PlacementReport, options: ReportOptions) -> list[Case]:
     from kplan.report.new_nodes import added_cases
 
     new = added_cases(document.nodes.added, document.verdict) if document.nodes else ()
-    groups = group_cases(document.groups or (), document.verdict)
-    return [*groups, *placement_cases(document, options), *unlisted_cases(document), *new]
+    groups = overview.group_cases(document.groups or (), document.verdict)
+    return [*groups, *overview.placement_cases(document, options), *overview.unlisted_cases(document), *new]
 
 
-VIEW = View(lambda document: behind_groups(document.groups, _answer(document)), _body, _cases, _names)
+VIEW = View(lambda document: overview.behind_groups(document.groups, _answer(document)), _body, _cases, _names)
 
 
 def clusters_report(reports: Sequence[tuple[str, Report]]) -> ClustersReport:

@@ -8,56 +8,17 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing, readable
+from kplan.documents import plan as d
 from kplan.documents.change import Change
-from kplan.documents.plan import (
-    Action,
-    LargestFit,
-    NodeGroup,
-    PlanReport,
-    PodChange,
-    QueuePlace,
-    QueueReport,
-    Usage,
-    Utilisation,
-)
-from kplan.facts import grouped
 from kplan.framework.results import Outcome
-from kplan.health.words import (
-    node_text,
-    pod_text,
-    resume_command,
-    resume_words,
-    ways_on,
-    workload_name,
-    workload_text,
-)
+from kplan.health import words as health_words
 from kplan.health.workloads import WorkloadHealth
-from kplan.questions.plan.effects_view import (
-    beside_text,
-    change_cases,
-    change_sentence,
-    changes_blocks,
-    is_change,
-    is_daemon,
-    is_queue,
-    obstacles_blocks,
-    waits_text,
-    workload_of,
-    workloads_blocks,
-)
+from kplan.questions.plan import effects_view as effects
+from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.decision import OUTCOME_WORDS, UNDECIDED_WORDS, decision_blocks, decision_heading, located, of_several
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
-from kplan.report.overview import (
-    behind_groups,
-    daemon_blocks,
-    group_blocks,
-    group_cases,
-    unlisted_blocks,
-    unlisted_cases,
-    unlisted_names,
-)
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, reasons_of, state_of
@@ -68,7 +29,7 @@ _NEARLY_FULL = 90.0
 _MOST_FITS = 2
 
 
-def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Iterator[Block]:
+def fullness_blocks(utilisation: d.Utilisation, fits: Sequence[d.LargestFit]) -> Iterator[Block]:
     """Yield in a sentence each how full the cluster is, and how large a pod still fits."""
     whole = utilisation.cluster
     if not whole.nodes:
@@ -80,14 +41,14 @@ def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Ite
         yield line(Span(f"Largest request that still fits: {', '.join(largest)}", "dim"))
 
 
-def _percent(usage: Usage) -> str:
+def _percent(usage: d.Usage) -> str:
     if usage.allocatable == "0" and usage.after == "0":
         return ""
     then, now = f"{usage.percent_before:.0f}%", f"{usage.percent_after:.0f}%"
     return now if then == now else f"{then} -> {now}"
 
 
-def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
+def utilisation_blocks(utilisation: d.Utilisation, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of how full the cluster, its zones and its pools are; with -o wide every node, too."""
     whole = utilisation.cluster
     if not whole.nodes:
@@ -100,7 +61,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
         if len(groups) > 1 or options.is_wide:
             where |= {f"{kind} {name or '(none)'}": group for name, group in groups.items()}
     if options.is_wide:
-        where |= {name: NodeGroup(nodes=1, resources=group) for name, group in utilisation.nodes.items()}
+        where |= {name: d.NodeGroup(nodes=1, resources=group) for name, group in utilisation.nodes.items()}
     rows = tuple(
         (name, str(group.nodes), *(_share(group.resources.get(resource), options) for resource in resources))
         for name, group in where.items()
@@ -112,7 +73,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     yield Table(("WHERE", "NODES", *resources), rows, "<>" + ">" * len(resources), note=note)
 
 
-def _share(usage: Usage | None, options: ReportOptions) -> Cell:
+def _share(usage: d.Usage | None, options: ReportOptions) -> Cell:
     text = "" if usage is None else _percent(usage)
     if usage is None or not text:
         return "-"
@@ -122,7 +83,7 @@ def _share(usage: Usage | None, options: ReportOptions) -> Cell:
     return Span(text, "warn") if usage.percent_after >= _NEARLY_FULL and has_moved else text
 
 
-def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
+def largest_fit_blocks(fits: Sequence[d.LargestFit], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of how large one more pod can be, by resource, and how much is free in all."""
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
@@ -142,7 +103,7 @@ _MOST_DAEMONS = 200
 _MOST_PRESENT = 10
 
 
-def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[str]:
+def _present_texts(document: d.PlanReport, *, is_sentence: bool = False) -> list[str]:
     """Return what is not well before anything happens, workloads with too few pods first.
 
     Nodes that somebody cordoned, or that are full, are none of the first sentence.
@@ -152,15 +113,17 @@ def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[s
         return []
     silent = {node.node for node in present.nodes if node.is_silent}
     shown_ones = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
-    short = [workload_text(health) for health in shown_ones if health.is_short]
-    others = [workload_text(health) for health in shown_ones if not health.is_short]
-    pods = [pod_text(pod) for pod in present.pods if pod.node not in silent or pod.state == "being-deleted"]
+    short = [health_words.workload_text(health) for health in shown_ones if health.is_short]
+    others = [health_words.workload_text(health) for health in shown_ones if not health.is_short]
+    pods = [
+        health_words.pod_text(pod) for pod in present.pods if pod.node not in silent or pod.state == "being-deleted"
+    ]
     mild = [node for node in present.nodes if not node.unusable and set(node.states) <= {"cordoned", "full"}]
     nodes = [*(node for node in present.nodes if node not in mild), *([] if is_sentence else mild)]
-    return [*short, *(f"node {node_text(node)}" for node in nodes), *others, *pods]
+    return [*short, *(f"node {health_words.node_text(node)}" for node in nodes), *others, *pods]
 
 
-def _is_short(document: PlanReport) -> bool:
+def _is_short(document: d.PlanReport) -> bool:
     return any(health.is_short for health in (document.at_present.workloads if document.at_present else ()))
 
 
@@ -170,14 +133,16 @@ def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
     return is_mild and all(pod.node in silent for pod in health.troubled)
 
 
-def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _present_blocks(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what is not well besides what the first line says, with the commands that have workloads go on."""
     present, texts = document.at_present, _present_texts(document)
     if not present or not texts:
         return
-    held_up = ((workload, resume_command(workload)) for workload in present.workloads)
+    held_up = ((workload, health_words.resume_command(workload)) for workload in present.workloads)
     commands = [
-        f"{resume_words(one)} ({workload_name(one.workload)}): {command}" for one, command in held_up if command
+        f"{health_words.resume_words(one)} ({health_words.workload_name(one.workload)}): {command}"
+        for one, command in held_up
+        if command
     ]
     first = _present_texts(document, is_sentence=True)[:1]
     texts = [text for text in texts if text not in first]
@@ -187,31 +152,31 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
         yield from (line(text, is_item=True) for text in shown)
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
-    yield from map(line, ways_on(present.workloads, present.pods))
+    yield from map(line, health_words.ways_on(present.workloads, present.pods))
     yield from map(line, commands[:_MOST_PRESENT])
 
 
-def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _body(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     if document.timeline:
         yield end_line(document.timeline, document.at_present.workloads if document.at_present else ())
     begins_with_present = not (document.changes or document.workloads) or _is_short(document)
     if begins_with_present:
         yield from _present_blocks(document, options)
-    yield from group_blocks(document.groups or (), options)
-    if is_change(document):
-        yield from workloads_blocks(document, options)
-    yield from changes_blocks(document, options)
+    yield from overview.group_blocks(document.groups or (), options)
+    if effects.is_change(document):
+        yield from effects.workloads_blocks(document, options)
+    yield from effects.changes_blocks(document, options)
     tells_all = options.in_full or options.is_wide
     if not tells_all and document.changes:
         yield from fullness_blocks(document.utilisation, document.largest_fit)
-    if is_change(document):
-        yield from obstacles_blocks(document, options)
+    if effects.is_change(document):
+        yield from effects.obstacles_blocks(document, options)
     if document.nodes:
         yield from growth_blocks(document.nodes, is_whole=tells_all)
     yield from right_sizing_blocks(document.right_sizing)
     yield from _new(document, options)
     yield from _pending(document, options)
-    yield from unlisted_blocks(document.unlisted, options)
+    yield from overview.unlisted_blocks(document.unlisted, options)
     if not begins_with_present:
         yield from _present_blocks(document, options)
     if options.explain or (options.is_wide and document.timeline):
@@ -221,20 +186,24 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield from largest_fit_blocks(document.largest_fit, options)
 
 
-def _sentence(document: PlanReport) -> str:
+def _sentence(document: d.PlanReport) -> str:
     present = _present_texts(document, is_sentence=True)
     if not present:
         return _ends_sentence(document)
     also = f"; {len(present) - 1} more not well" if len(present) > 1 else ""
     if not document.changes and not document.workloads:
         return f"{present[0]}{also}"
-    if _is_short(document) or (is_queue(document) and not waits_text(document)):
+    if _is_short(document) or (effects.is_queue(document) and not effects.waits_text(document)):
         return f"{present[0]}{also}; {_ends_sentence(document)}"
     return f"{_ends_sentence(document)}; at present {present[0]}{also}"
 
 
-def _ends_sentence(document: PlanReport) -> str:
-    if is_change(document) and not is_queue(document) and (sentence := change_sentence(document)):
+def _ends_sentence(document: d.PlanReport) -> str:
+    if (
+        effects.is_change(document)
+        and not effects.is_queue(document)
+        and (sentence := effects.change_sentence(document))
+    ):
         return sentence + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
@@ -243,11 +212,16 @@ def _ends_sentence(document: PlanReport) -> str:
         return f"Nothing to do: no pod is pending{wants}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
-    is_apart = bool(own) and len(own) < len(document.changes) and not further and not is_queue(document)
+    is_apart = bool(own) and len(own) < len(document.changes) and not further and not effects.is_queue(document)
     actions = Counter(change.action for change in own)
     numbers = (summary.placed, summary.moved, summary.evicted, summary.pending)
     if is_apart:
-        numbers = (actions[Action.PLACED], actions[Action.MOVED], actions[Action.EVICTED], actions[Action.PENDING])
+        numbers = (
+            actions[d.Action.PLACED],
+            actions[d.Action.MOVED],
+            actions[d.Action.EVICTED],
+            actions[d.Action.PENDING],
+        )
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)
@@ -255,18 +229,18 @@ def _ends_sentence(document: PlanReport) -> str:
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further
-    beside = beside_text(document) if is_apart else ""
-    waits = waits_text(document) if is_queue(document) else ""
+    beside = effects.beside_text(document) if is_apart else ""
+    waits = effects.waits_text(document) if effects.is_queue(document) else ""
     numbers_text = f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
     return f"{waits}; {numbers_text}" if waits else numbers_text
 
 
-def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _new(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the first pod of the only new workload goes where it goes; with --explain that of every workload."""
     placed = grouped(
         (change.owner_key, decision)
         for change in document.changes
-        if change.action in (Action.PLACED, Action.MOVED) and (decision := document.decision(change))
+        if change.action in (d.Action.PLACED, d.Action.MOVED) and (decision := document.decision(change))
     )
     new = [workload for workload in document.workloads if options.in_full or workload.change is Change.NEW]
     for workload in new if options.in_full or len(new) == 1 else ():
@@ -277,17 +251,17 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
-def _reasons(document: PlanReport) -> str:
+def _reasons(document: d.PlanReport) -> str:
     """Return why the verdict is a failure; pods that stay pending have their names before the plan, as in tables."""
     before = {
         change.recreated_as: change.pod
         for change in document.changes
-        if change.action is Action.PENDING and change.recreated_as is not None
+        if change.action is d.Action.PENDING and change.recreated_as is not None
     }
     return reasons_of(document.verdict, before)
 
 
-def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
+def attempts_in_full(changes: Sequence[d.PodChange]) -> list[int]:
     """Return the indices of the placements that are shown in full: of pending pods the first with each message.
 
     Every pending pod of a DaemonSet is among them, since each is meant for another node.
@@ -295,35 +269,35 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
     first: dict[tuple[str, str], int] = {}
     daemons: list[int] = []
     for change in changes:
-        if change.action is Action.PENDING and change.attempt is not None:
+        if change.action is d.Action.PENDING and change.attempt is not None:
             first.setdefault((change.outcome, change.reason), change.attempt)
-            if is_daemon(change):
+            if effects.is_daemon(change):
                 daemons.append(change.attempt)
     return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
 
 
-def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why pods stay pending: once for all that share a reason, and once for the pods of a DaemonSet."""
     in_full = set(attempts_in_full(document.changes))
     groups = grouped(
         (
-            (workload_of(change), change.outcome)
-            if is_daemon(change)
+            (effects.workload_of(change), change.outcome)
+            if effects.is_daemon(change)
             else (change.outcome, change.reason, change.held_back_by or ""),
             change,
         )
         for change in document.changes
-        if change.action is Action.PENDING
+        if change.action is d.Action.PENDING
     )
     for members in groups.values():
         first = members[0]
-        if is_daemon(first) and any(member.attempt is not None for member in members):
-            owner = workload_of(first)
-            own = [change for change in document.changes if workload_of(change) == owner]
-            wanted = sum(change.action is not Action.EVICTED for change in own) + (first.siblings or 0)
+        if effects.is_daemon(first) and any(member.attempt is not None for member in members):
+            owner = effects.workload_of(first)
+            own = [change for change in document.changes if effects.workload_of(change) == owner]
+            wanted = sum(change.action is not d.Action.EVICTED for change in own) + (first.siblings or 0)
             yield Heading((f"{owner}: ", Span(f"{wanted - len(members)} of {count(wanted, 'node')}", "bad")))
             decisions = [decision for member in members if (decision := document.decision(member))]
-            yield from daemon_blocks(decisions, options)
+            yield from overview.daemon_blocks(decisions, options)
             continue
         placement = document.decision(first)
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
@@ -338,29 +312,29 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield line(f"{first.reason}.")
 
 
-def _names_of(members: Sequence[PodChange]) -> str:
+def _names_of(members: Sequence[d.PodChange]) -> str:
     """Return the names of pods; several of one workload by its name."""
-    by_workload = grouped((workload_of(member), member.pod) for member in members)
+    by_workload = grouped((effects.workload_of(member), member.pod) for member in members)
     names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
     return listing(names)
 
 
-def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
-    yield from group_cases(document.groups or (), document.verdict)
+def _cases(document: d.PlanReport, options: ReportOptions) -> Iterator[Case]:
+    yield from overview.group_cases(document.groups or (), document.verdict)
     for change in document.changes:
         yield _case(document, change, options)
-    yield from unlisted_cases(document)
-    yield from change_cases(document)
+    yield from overview.unlisted_cases(document)
+    yield from effects.change_cases(document)
     if document.nodes:
         yield from added_cases(document.nodes.added, document.verdict)
 
 
-def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
+def _case(document: d.PlanReport, change: d.PodChange, options: ReportOptions) -> Case:
     placement = document.decision(change)
     counted = document.verdict.counted_of(change.pod)
     if change.recreated_as is not None and change.recreated_as != change.pod:
         counted += document.verdict.counted_of(change.recreated_as)
-    is_placed, is_pending = change.action in (Action.PLACED, Action.MOVED), change.action is Action.PENDING
+    is_placed, is_pending = change.action in (d.Action.PLACED, d.Action.MOVED), change.action is d.Action.PENDING
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
     if counted and not is_pending:
@@ -377,29 +351,29 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     return case if placement.pod.key == change.pod else replace(case, more="")
 
 
-def _message(change: PodChange, diagnosis: str) -> str:
+def _message(change: d.PodChange, diagnosis: str) -> str:
     left = f" from {change.from_node}" if change.from_node is not None else ""
     evicted = f"evicted{left} for {change.by}" if change.by else ""
     if change.because and change.from_node is not None:
         evicted = f"leaves {change.from_node}: {change.because}"
     reason = diagnosis or change.reason
     words = {
-        Action.PLACED: f"placed on {change.to_node}",
-        Action.MOVED: f"{evicted}, placed on {change.to_node}",
-        Action.EVICTED: evicted if change.because else f"{evicted}; no controller recreates it",
-        Action.PENDING: f"{evicted}. {reason}" if evicted else reason,
+        d.Action.PLACED: f"placed on {change.to_node}",
+        d.Action.MOVED: f"{evicted}, placed on {change.to_node}",
+        d.Action.EVICTED: evicted if change.because else f"{evicted}; no controller recreates it",
+        d.Action.PENDING: f"{evicted}. {reason}" if evicted else reason,
     }
     return words[change.action]
 
 
-def _names(document: PlanReport) -> list[str]:
+def _names(document: d.PlanReport) -> list[str]:
     listed = [f"{change.action} {change.pod} {change.to_node or '-'}" for change in document.changes]
     blocked = [f"x {obstacle.pod} {obstacle.node or '-'}" for obstacle in document.obstacles]
-    return [*listed, *unlisted_names(document.unlisted), *blocked]
+    return [*listed, *overview.unlisted_names(document.unlisted), *blocked]
 
 
 VIEW = View(
-    lambda document: behind_groups(document.groups, _sentence(document)),
+    lambda document: overview.behind_groups(document.groups, _sentence(document)),
     _body,
     _cases,
     _names,
@@ -408,41 +382,41 @@ VIEW = View(
 )
 
 
-_PLACE_STYLES: Mapping[QueuePlace, Style] = {
-    QueuePlace.GATED: "warn",
-    QueuePlace.FOREIGN: "bad",
-    QueuePlace.DELETING: "dim",
+_PLACE_STYLES: Mapping[d.QueuePlace, Style] = {
+    d.QueuePlace.GATED: "warn",
+    d.QueuePlace.FOREIGN: "bad",
+    d.QueuePlace.DELETING: "dim",
 }
 
 
-def _queue_body(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
+def _queue_body(document: d.QueueReport, options: ReportOptions) -> Iterator[Block]:
     if not document.queue:
         return
     yield line("By priority, then by age; pods that are not active have no turn.")
     rows: list[tuple[Cell, ...]] = []
     for entry in document.queue:
-        turn = str(entry.position) if entry.place is QueuePlace.ACTIVE else "-"
+        turn = str(entry.position) if entry.place is d.QueuePlace.ACTIVE else "-"
         rows.append((turn, entry.pod, Span(entry.place, _PLACE_STYLES.get(entry.place, "")), entry.reason))
     yield Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
 
 
-def _queue_sentence(document: QueueReport) -> str:
+def _queue_sentence(document: d.QueueReport) -> str:
     summary = document.summary
     others = ((summary.gated, "gated"), (summary.foreign, "of other schedulers"), (summary.deleting, "being deleted"))
     parts = [f"{summary.active} active", *(f"{number} {words}" for number, words in others if number)]
     return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
 
 
-def _queue_cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:
+def _queue_cases(document: d.QueueReport, options: ReportOptions) -> Iterator[Case]:
     for entry in document.queue:
-        is_active = entry.place is QueuePlace.ACTIVE
+        is_active = entry.place is d.QueuePlace.ACTIVE
         message = f"turn {entry.position}: {entry.reason}" if is_active else entry.reason
         yield Case(entry.pod, state_of(document.verdict, entry.pod, is_well=is_active), entry.place, message, message)
 
 
-QUEUE_VIEW = View[QueueReport](
+QUEUE_VIEW = View[d.QueueReport](
     _queue_sentence,
     _queue_body,
     _queue_cases,
-    lambda document: [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE],
+    lambda document: [entry.pod for entry in document.queue if entry.place is d.QueuePlace.ACTIVE],
 )

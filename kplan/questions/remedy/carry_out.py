@@ -16,21 +16,9 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import remedy as r
+from kplan.changes import values as c
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
-from kplan.changes.values import (
-    AddNodes,
-    AwaitNodes,
-    Change,
-    Cordon,
-    LoosenBudget,
-    Move,
-    Patch,
-    Pool,
-    RaiseQuota,
-    Scale,
-    Uncordon,
-)
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, prices_of
@@ -115,7 +103,7 @@ class Playing:
     """
 
     def __init__(
-        self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
+        self, base: Base, quotas: tuple[c.RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
     ) -> None:
         self.base = base
         self.quotas = quotas
@@ -125,7 +113,7 @@ class Playing:
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: tuple[Changes, Played] | None = None
-        self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
+        self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[c.Pool, ...], ...]] = {}
 
     @cached_property
     def prices(self) -> Mapping[str, float]:
@@ -136,7 +124,7 @@ class Playing:
         """Return the price of the nodes that actions add, those of an autoscaler as `played`; None if it is unknown."""
         growth = None if played is None else played.growth
         prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
-        new = [act for act in acts if isinstance(act, AddNodes) for _ in range(act.nodes)]
+        new = [act for act in acts if isinstance(act, c.AddNodes) for _ in range(act.nodes)]
         prices += [None if act.labels or act.room else self.prices.get(act.like) for act in new]
         known = [price for price in prices if price is not None]
         return None if len(known) < len(prices) else sum(known)
@@ -149,12 +137,12 @@ class Playing:
             return ()
         return tuple(dict.fromkeys(followed.taints(PreparedCluster(base.objects, base.session, base.now))))
 
-    def widening(self, played: Played, acts: Changes) -> tuple[tuple[Pool, ...], ...]:
+    def widening(self, played: Played, acts: Changes) -> tuple[tuple[c.Pool, ...], ...]:
         """Return changes of what the autoscaler may add with which it would help pods that wait after some actions."""
         provisioner = played.simulation.provisioner
         if not isinstance(provisioner, Growing) or not played.waiting:
             return ()
-        pools = tuple(act for act in acts if isinstance(act, Pool))
+        pools = tuple(act for act in acts if isinstance(act, c.Pool))
         wanted = pools, frozenset(played.waiting.items())
         if wanted not in self._widening:
             cluster = provisioner.sight(played.simulation)
@@ -186,8 +174,8 @@ class Playing:
         simulation.retry_pending()
         simulation.run()
         trial = _Trial(base, simulation)
-        for act in with_joined_moves(act for act in ordered if isinstance(act, AddNodes) or not _is_of_cluster(act)):
-            if isinstance(act, AddNodes):  # they are there from the start, and cordoned until it is their turn
+        for act in with_joined_moves(act for act in ordered if isinstance(act, c.AddNodes) or not _is_of_cluster(act)):
+            if isinstance(act, c.AddNodes):  # they are there from the start, and cordoned until it is their turn
                 trial.uncordon(self._names_of(act, ordered))
             else:
                 trial.carry_out(act)
@@ -203,7 +191,7 @@ class Playing:
             self._bases[acts] = _changed_base(self._base_of(acts[:-1]), acts[-1])
         return self._bases[acts]
 
-    def _names_of(self, act: AddNodes, acts: Changes) -> list[str]:
+    def _names_of(self, act: c.AddNodes, acts: Changes) -> list[str]:
         """Return the names of the new nodes of one of some actions."""
         acts = (*self.quotas, *(other for other in acts if _is_of_cluster(other)))
         number = acts.index(act)
@@ -223,10 +211,10 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
     return sorted(pods, key=lambda pod: pod.key)
 
 
-def _is_of_cluster(act: Change) -> bool:
+def _is_of_cluster(act: c.Change) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, AwaitNodes | AddNodes | Pool | LoosenBudget | RaiseQuota) or (
-        isinstance(act, Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
+    return isinstance(act, c.AwaitNodes | c.AddNodes | c.Pool | c.LoosenBudget | c.RaiseQuota) or (
+        isinstance(act, c.Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
 
 
@@ -239,15 +227,15 @@ class _Trial:
         self.moved_to: dict[str, str] = {}  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
         self.refused = ""  #: why a change cannot be carried out; empty where all were
 
-    def carry_out(self, change: Change) -> None:
+    def carry_out(self, change: c.Change) -> None:
         match change:
-            case Patch():
+            case c.Patch():
                 self._patch(change)
-            case Scale():
+            case c.Scale():
                 self._scale(change)
-            case Move():
+            case c.Move():
                 self.refused = _move(self._simulation, change, self.moved_to)
-            case Uncordon():
+            case c.Uncordon():
                 self.uncordon(change.nodes)
             case _:
                 raise change.refused("in a trial")
@@ -257,7 +245,7 @@ class _Trial:
             self._simulation.life.uncordon(node)
         self._simulation.run()
 
-    def _patch(self, change: Patch) -> None:
+    def _patch(self, change: c.Patch) -> None:
         changed, deleted = without_deletions(change.spec)
         update = _update(self._base, change.object, {"template": {"spec": changed}})
         self._apply(_without_spreads(update, deleted) if deleted else update)
@@ -266,7 +254,7 @@ class _Trial:
             self._simulation.life.remove(pod, StepEvent.DELETED, "is created again from the changed template")
         self._simulation.run()
 
-    def _scale(self, change: Scale) -> None:
+    def _scale(self, change: c.Scale) -> None:
         before, replicas = _broken(self._simulation), change.replicas
         self._apply(_update(self._base, change.workload, {"replicas": replicas}))
         if change.autoscaler:
@@ -305,7 +293,7 @@ def _without_spreads(update: Update, deleted: Deleted) -> Update:
     )
 
 
-def _move(simulation: Simulation, move: Move, moved_to: dict[str, str]) -> str:
+def _move(simulation: Simulation, move: c.Move, moved_to: dict[str, str]) -> str:
     """Delete pods of a node, one after another, while it is cordoned."""
     node = move.node
     was_cordoned = is_cordoned(simulation, node)
@@ -355,21 +343,21 @@ def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
     return [pod for pod in pods if not pod.node and not pod.is_new and simulation.workload_of(pod) == workload]
 
 
-def _changed_base(base: Base, act: Change) -> Base:
+def _changed_base(base: Base, act: c.Change) -> Base:
     match act:
-        case Pool():
+        case c.Pool():
             return base.with_pool(act)
-        case Patch():
+        case c.Patch():
             return base.with_snapshot(_with_patch(base.snapshot, act))
-        case AddNodes():  # cordoned until it is their turn
+        case c.AddNodes():  # cordoned until it is their turn
             larger = changed(base, [act])
             names = [name for name in larger.snapshot.node_by_name if name not in base.snapshot.node_by_name]
-            return changed(larger, [Cordon(tuple(names))])
+            return changed(larger, [c.Cordon(tuple(names))])
         case _:
             return changed(base, [act])
 
 
-def _with_patch(snapshot: Snapshot, act: Patch) -> Snapshot:
+def _with_patch(snapshot: Snapshot, act: c.Patch) -> Snapshot:
     target = WorkloadRef.parse(act.object)
     if target.kind == "Pod":
         return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
