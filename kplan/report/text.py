@@ -79,11 +79,8 @@ def table_lines(table: Table, width: int) -> list[list[Span]]:
     indent = len(_STEP) if name == 0 else max(len(plain(row[0])) for row in table.rows) + GAP
     others = _row_lines(below, _widths(below, width - indent))
     margin = Span(" " * indent)
-    return [
-        line
-        for head, other in zip(heads, others, strict=True)
-        for line in (*head, *([margin, *cells] for cells in other))
-    ]
+    both = zip(heads, others, strict=True)
+    return [line for head, other in both for line in (*head, *([margin, *cells] for cells in other))]
 
 
 def _broken_name(table: Table, limits: Sequence[int]) -> int | None:

@@ -44,9 +44,14 @@ def _body(document: ChecksReport, options: ReportOptions) -> Iterator[Block]:
         for check in document.checks
     )
     yield Table(header, rows, "<" * len(header))
-    for check in document.checks:
-        if check.state == "failed":
-            yield from _details(check, options)
+    for check in (check for check in document.checks if check.state == "failed"):
+        yield Heading((Span(check.name, "bad"),))
+        alike = list(grouped((_because(finding), finding.name) for finding in check.findings).items())
+        shown = alike if options.is_page or options.is_wide else alike[:_MOST_SHOWN]
+        yield from (line(f"{listing(names)}{because}", is_item=True) for because, names in shown)
+        left = check.failed - sum(len(names) for _, names in shown)
+        if left > 0:
+            yield line(f"and {left} more", is_item=True)
     if has_earlier:
         yield line(Span(f"Compared with the report of {document.since}.", "dim"))
 
@@ -68,17 +73,6 @@ def _words(check: CheckOutcome) -> str:
     if check.state == "passed":
         return f"{count(check.of, _NOUNS[check.subject])} looked at" if check.of else "nothing to look at"
     return f"{_number(check)}: {listing([finding.name for finding in check.findings], check.more)}"
-
-
-def _details(check: CheckOutcome, options: ReportOptions) -> Iterator[Block]:
-    yield Heading((Span(check.name, "bad"),))
-    alike = list(grouped((_because(finding), finding.name) for finding in check.findings).items())
-    shown = alike if options.is_page or options.is_wide else alike[:_MOST_SHOWN]
-    for because, names in shown:
-        yield line(f"{listing(names)}{because}", is_item=True)
-    left = check.failed - sum(len(names) for _, names in shown)
-    if left > 0:
-        yield line(f"and {left} more", is_item=True)
 
 
 def _because(finding: Finding) -> str:

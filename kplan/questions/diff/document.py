@@ -19,7 +19,7 @@ from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, grouped
 from kplan.framework.results import Outcome
-from kplan.questions.diff.facts import ComparedAnswer, costs_of, fact_differences, fits_of, map_of_both, rule_of
+from kplan.questions.diff.facts import ComparedAnswer, costs_of, fact_differences, fits_of, map_of_both
 
 
 class Tally(msgspec.Struct):
@@ -278,7 +278,8 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
             capacity,
         )
         worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
-        counted += [Counted(fact.about or "all pods", rule_of(fact)) for fact in worse]
+        rules = (f"{fact.fact[:1].upper()}{fact.fact[1:]}Worse" for fact in worse)
+        counted += [Counted(fact.about or "all pods", rule) for fact, rule in zip(worse, rules, strict=True)]
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)

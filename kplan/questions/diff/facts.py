@@ -65,11 +65,6 @@ def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...
     return tuple(differences)
 
 
-def rule_of(difference: FactDifference) -> str:
-    """Return the rule of a worse fact in a verdict, such as ``PendingWorse``."""
-    return f"{difference.fact[:1].upper()}{difference.fact[1:]}Worse"
-
-
 def fits_of(report: Report) -> dict[str, int]:
     """Return how many replicas of each template or workload fit; empty for reports that do not count replicas."""
     if isinstance(report, CapacityReport):

@@ -83,10 +83,6 @@ def _named(parameters: Sequence[str]) -> str:
     return enumerated([f"{{{name}}}" for name in parameters])
 
 
-def _verb(parameters: Sequence[str], singular: str, plural: str) -> str:
-    return plural if len(parameters) > 1 else singular
-
-
 def _timeout(text: str) -> float:
     from kplan.cli.timeline import seconds_of
 
@@ -135,10 +131,11 @@ class Drain(Question, frozen=True):
         way = self.how.replace("-", "_")
         clashing = [name for name in names if way in _CLASHES.get(name, _CLOCK_CLASHES)]
         missing = {name: self._missing(name) for name in names if name not in clashing}
-        problems = [f"{_named(clashing)} {_verb(clashing, 'does', 'do')} not go with {{{way}}}"] if clashing else []
+        does = "do" if len(clashing) > 1 else "does"
+        problems = [f"{_named(clashing)} {does} not go with {{{way}}}"] if clashing else []
         for needs in dict.fromkeys(filter(None, missing.values())):
             needing = [name for name, others in missing.items() if others == needs]
-            problems.append(f"{_named(needing)} {_verb(needing, 'needs', 'need')} {enumerated(needs)}")
+            problems.append(f"{_named(needing)} {'need' if len(needing) > 1 else 'needs'} {enumerated(needs)}")
         if problems:
             short = [name for name, needs in missing.items() if needs]
             adds = {_REPLACE if need == _NODE_BY_NODE else need: None for name in short for need in missing[name]}
@@ -155,19 +152,14 @@ class Drain(Question, frozen=True):
         self.check()
         if not self.nodes:
             raise UsageError("no node to drain", hint="name one")
-        for name in self._moot():
-            showing.tell_no_effect(name, "a node that is lost is not drained")
+        if self.how == "lost":  # nothing is evicted
+            unset, own = DrainOptions(), self.options
+            moot = [name for name in unset.__struct_fields__ if getattr(own, name) is not getattr(unset, name)]
+            for name in (*moot, *(["timeout"] if self.timeout is not None else [])):
+                showing.tell_no_effect(name, "a node that is lost is not drained")
         if self.timeline is None and self.options.grace_period and self.how != "lost":
             showing.tell_no_effect("grace_period", "without a clock, pods are gone at once")
         return change_of(*self.task(subject.base), showing, brings_nodes=self.how in ("rolling", "replace"))
-
-    def _moot(self) -> list[str]:
-        """Return the options about evictions that are set for nodes that are lost, from which nothing is evicted."""
-        if self.how != "lost":
-            return []
-        unset = DrainOptions()
-        names = [name for name in unset.__struct_fields__ if getattr(self.options, name) is not getattr(unset, name)]
-        return [*names, "timeout"] if self.timeout is not None else names
 
     def task(self, base: Base) -> tuple[Base, Task]:
         """Return what is carried out, and the cluster with the further nodes of an upgrade."""

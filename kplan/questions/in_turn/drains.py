@@ -142,8 +142,8 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
 def _why_nowhere(change: CarriedOut, pod: ObservedPod) -> str:
     """Return why a pod fits nowhere in the end, without a full stop."""
     session = change.simulation.session.fork()
-    diagnosis = diagnose(session, schedule_pod(session, pod.row), may_try=False).text.removesuffix(".")
-    return diagnosis or change.simulation.messages.get(pod.row, "").removesuffix(".")
+    diagnosis = diagnose(session, schedule_pod(session, pod.row), may_try=False).text
+    return (diagnosis or change.simulation.messages.get(pod.row, "")).removesuffix(".")
 
 
 def _emptied(timeline: Timeline, nodes: Sequence[str]) -> float | None:

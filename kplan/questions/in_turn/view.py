@@ -77,12 +77,9 @@ def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
     is_pending = drain.state == "pending"
     answer = "yes" if drain.may_go and drain.state != "blocked" else "yes, but" if is_pending else "no"
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
-    times = [_time(at) for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType)]
+    known = (at for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType))
+    times = [Span("never", "bad") if at is None else seconds_text(at) for at in known]
     return (drain.name, Span(answer, "good" if answer == "yes" else "bad"), *times, *map(str, numbers))
-
-
-def _time(seconds: float | None) -> Cell:
-    return Span("never", "bad") if seconds is None else seconds_text(seconds)
 
 
 def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:

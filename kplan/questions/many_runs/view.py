@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
+from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
@@ -87,8 +87,14 @@ def _group_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Bloc
 def _plain_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Block]:
     pods = grouped((pod.workload, pod) for pod in document.pods)
     for workload in document.workloads:
-        if workload.workload in pods:
-            yield from _workload_blocks(workload, pods[workload.workload], options)
+        if own := pods.get(workload.workload):
+            placed = "placed" if workload.pods == 1 else "all placed"
+            number = f"{workload.workload}: {count(workload.pods, 'pod')}, {placed} in "
+            yield Heading((number, _styled(workload.all_placed)))
+            for name, shares in (("Zones", workload.zones), ("Nodes", workload.nodes)):
+                if shares and workload.pods > 1:
+                    yield line(f"{name}: {_parts(shares, options.top)}")
+            yield _pod_table(own, options)
     if "" in pods:
         yield Heading(("Pods without a workload" if len(pods) > 1 else "Pods",))
         yield _pod_table(pods[""], options)
@@ -123,16 +129,6 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
 def _is_certain(pod: PodOdds) -> bool:
     shares = (*pod.nodes.values(), pod.pending, pod.gone, pod.blocked)
     return any(share is not UNSET and share.share == 1 for share in shares)
-
-
-def _workload_blocks(workload: WorkloadOdds, pods: Sequence[PodOdds], options: ReportOptions) -> Iterator[Block]:
-    what = "placed" if workload.pods == 1 else "all placed"
-    yield Heading((f"{workload.workload}: {count(workload.pods, 'pod')}, {what} in ", _styled(workload.all_placed)))
-    if workload.pods > 1:
-        for name, shares in (("Zones", workload.zones), ("Nodes", workload.nodes)):
-            if shares:
-                yield line(f"{name}: {_parts(shares, options.top)}")
-    yield _pod_table(pods, options)
 
 
 def _styled(share: Share) -> Span:

@@ -104,14 +104,10 @@ def _table(
         placed = sum(change.to_node is not None for change in group) + placed_further.pop(owner, 0)
         ends = ([change.from_node for change in group], [change.to_node for change in group])
         note = _note(document, group, is_wide=options.is_wide)
-        row: tuple[Cell, ...] = (
-            Span(action, _STYLES[action]),
-            group[0].pod if options.is_wide else _who(document, group),
-            f"{placed}/{len(group) + further.pop(owner, 0)}",
-            *(where_text(Counter(name for name in names if name is not None), suffix, most) for names in ends),
-            note.replace(suffix, "") if suffix else note,
-        )
-        rows.append(row)
+        who = group[0].pod if options.is_wide else _who(document, group)
+        of = f"{placed}/{len(group) + further.pop(owner, 0)}"
+        nodes = (where_text(Counter(name for name in names if name is not None), suffix, most) for names in ends)
+        rows.append((Span(action, _STYLES[action]), who, of, *nodes, note.replace(suffix, "") if suffix else note))
     rows.reverse()
     if any(len(group) > 1 for group in groups):
         return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
@@ -301,11 +297,11 @@ def _numbers_sentence(document: PlanReport) -> str:
 
 def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
     """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
-    pending = sum(change.action is Action.PENDING for change in document.changes)
-    still = sum(not pod.node for pod in document.after) - pending
     beside = beside_text(document)
-    stay = f"{still} {'stays' if still == 1 else 'stay'} pending"
-    beside += f"{',' if beside else '; of those that waited before'} {stay}" if still else ""
+    pending = sum(change.action is Action.PENDING for change in document.changes)
+    if still := sum(not pod.node for pod in document.after) - pending:
+        stays = count(still, "stays pending", "stay pending")
+        beside += f"{',' if beside else '; of those that waited before'} {stays}"
     return f"{count(others.total(), 'pod')}: {_by_action(others)}{beside}"
 
 

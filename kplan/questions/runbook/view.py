@@ -36,20 +36,17 @@ def _body(document: RunbookReport, options: ReportOptions) -> Iterator[Block]:
 
 def _sentence(document: RunbookReport) -> str:
     n_drained = len(document.nodes) - len(document.stuck)
-    prepared = sum(step.action in ("prepare", "add-nodes") for step in document.steps)
-    after = f" after {count(prepared, 'change')}" if prepared else ""
-    took = f", in {seconds_text(document.seconds)}" if document.seconds is not UNSET and n_drained else ""
-    verb = "drains" if n_drained == 1 else "drain"
-    most = max((len(step.waits) for step in document.steps), default=0)
-    nodes = f"{n_drained} of {count(len(document.nodes), 'node')} {verb}"
     if document.stuck and not n_drained:
         first, others = document.stuck[0], len(document.stuck) - 1
         more = f"; nor {'does' if others == 1 else 'do'} {count(others, 'other node')}" if others else ""
         return f"{first.name} does not drain safely{_reason(first)}{more}"
-    if not most:
-        return f"{nodes} safely{after}{took}"
-    have = "has" if most == 1 else "have"
-    return f"{nodes}{after}{took}, but {count(most, 'pod')} {have} no place until the node is uncordoned"
+    prepared = sum(step.action in ("prepare", "add-nodes") for step in document.steps)
+    after = f" after {count(prepared, 'change')}" if prepared else ""
+    after += f", in {seconds_text(document.seconds)}" if document.seconds is not UNSET and n_drained else ""
+    nodes = f"{n_drained} of {count(len(document.nodes), 'node')} {'drains' if n_drained == 1 else 'drain'}"
+    if most := max((len(step.waits) for step in document.steps), default=0):
+        return f"{nodes}{after}, but {count(most, 'pod has', 'pods have')} no place until the node is uncordoned"
+    return f"{nodes} safely{after}"
 
 
 def _step_text(step: RunbookStep, most: int | None) -> str:
