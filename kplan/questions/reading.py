@@ -49,10 +49,7 @@ _HINT = f"expected one of {', '.join(QUESTIONS)}"
 
 
 def read_questions(source: str) -> list[Question]:
-    """Read a file of questions, or ``-``, one a document.
-
-    Raises InputError with all problems of the file, each with line and path.
-    """
+    """Read a file of questions, or ``-``, one a document; raises InputError with all problems, with line and path."""
     problems: list[Problem] = []
     questions: list[Question] = []
     for document, content in read_contents(source, problems, expected=_EXPECTED):

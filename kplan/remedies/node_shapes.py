@@ -71,10 +71,7 @@ def _shape(node: Node) -> bytes:
 
 
 def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> tuple[list[Node], list[Pod]]:
-    """Return new nodes of a shape, and copies of the daemon pods of the node that they are like.
-
-    `mark`: the new names are NODE-MARK-NUMBER.
-    """
+    """Return new nodes of a shape, named NODE-MARK-NUMBER, and copies of the daemon pods of the node they are like."""
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
     return copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)

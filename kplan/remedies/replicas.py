@@ -114,10 +114,7 @@ def pending_replicas(session: Session, row: int, number: int) -> Replicas:
 
 
 def _has_own_claims(pod: Pod, kind: str) -> bool:
-    """Return whether each replica may mount or claim something of its own, so that one is no example for the others.
-
-    `kind`: of the workload; empty where it is unknown.
-    """
+    """Return whether a replica may mount something of its own, and is no example; `kind`: of the workload, if known."""
     volumes = pod.spec.volumes
     if kind in _SHARING:
         return bool(pod.spec.resource_claims) or any(volume.ephemeral is not None for volume in volumes)

@@ -118,10 +118,7 @@ _MOST_LINES = 5
 
 
 def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[Block]:
-    """Return a report with its verdict in the last line, and repeated sections and columns once.
-
-    `is_wide`: tables keep all of their columns.
-    """
+    """Return a report with its verdict last, repeated sections once and, unless `is_wide`, equal columns of tables."""
     sections = _sections_once(list(blocks))
     return [*(sections if is_wide else (part for block in sections for part in _columns_once(block))), verdict]
 

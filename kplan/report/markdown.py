@@ -148,10 +148,7 @@ def _inline(cells: Iterable[b.Cell]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as one line in which nothing is markup, and nothing mentions, links or refers.
-
-    A word that would is written as code.
-    """
+    """Return a text as one line without markup; a word that would mention, link or refer is written as code."""
     return _by_words(text, _escaped, _code)
 
 

@@ -124,10 +124,7 @@ def workload_name(placement: PodPlacement) -> str:
 
 
 def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int) -> Row:
-    """Return the row about the pods of one workload.
-
-    `more` and `n_more`: nodes of those that are not listed one by one, and how many these are.
-    """
+    """Return the row about the pods of a workload; `more`, `n_more`: nodes and number of those that are not listed."""
     alike = grouped(((member.outcome, member.message), member) for member in members)
     # Once for all that end alike; a pod that evicts others counts first.
     ends = dict.fromkeys(_end(first, 1 + len(others)) for first, *others in alike.values())

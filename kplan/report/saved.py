@@ -43,10 +43,7 @@ def read_report(path: str) -> Report:
 
 
 def _with_kinds(value: Any) -> Any:
-    """Return a document in which every detail has its ``kind``, which format 1.0 did not write.
-
-    Such details are told fact by fact.
-    """
+    """Return a document whose details have a ``kind``; those of format 1.0, which have none, are told fact by fact."""
     if isinstance(value, list):
         return [_with_kinds(item) for item in value]
     if not isinstance(value, dict):

@@ -161,10 +161,7 @@ def _ready_at_end(workload: d.WorkloadTimeline) -> int:
 
 
 def timeline_blocks(steps: Sequence[d.Step], timeline: d.Timeline) -> Iterator[Block]:
-    """Yield what the course waits for, then the times of nodes, then how many pods are ready.
-
-    `steps`: the course with its times.
-    """
+    """Yield what the course, `steps` with times, waits for, then the times of nodes, and how many pods are ready."""
     if waits := _longest_waits(steps):
         yield line(f"Longest waits: {'; '.join(waits)}")
     yield from _node_blocks(timeline.nodes)

@@ -125,10 +125,7 @@ def at_rest(
     decisions: Mapping[str, PodPlacement] = {},
     known: Mapping[str, Tally] = {},
 ) -> dict[str, Tally]:
-    """Return how the pods of each workload end, by KIND/NAMESPACE/NAME; `known` is what is known without `after`.
-
-    `decisions` are those about the first pending pod of each workload.
-    """
+    """Return how the pods of each workload end; `known`: without `after`, `decisions`: about the first pending pod."""
     tallies = dict(known)
     for pod in after:
         tallies.setdefault(pod.workload, Tally()).add(pod.node, 1, pod.message, decisions.get(pod.workload))

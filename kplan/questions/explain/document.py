@@ -122,10 +122,7 @@ def refuse_many(keys: Sequence[str], nodes: Sequence[Node]) -> None:
 
 
 def explain_pod(base: Base, key: str) -> Whereabouts:
-    """Explain where a pod is; a running one is removed from its node first, on a private copy.
-
-    Raises NotFoundError when the snapshot has no such pod.
-    """
+    """Explain where a pod is, a running one as if it were pending; raises NotFoundError where there is no such pod."""
     pod = base.objects.pod_by_key.get(key)
     if pod is None:
         raise no_pod(key, base.objects.pod_by_key, workloads_called(base.objects, key))

@@ -59,10 +59,7 @@ def decided_now(base: Base, loops: Sequence[float] | None, showing: Showing, *, 
 
 
 def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesReport:
-    """Return what the autoscaler does as long as the clock looks ahead, while nodes come and go and pods move.
-
-    Raises UsageError for no autoscaler.
-    """
+    """Return what the autoscaler does while the clock looks ahead and pods move; raises UsageError where none is."""
     _followed(subject.base)
     base, task = subject.task(Task(clock=clock, queue=WorkedOff(), removes_nodes=True))
     plan = carry_out(base, task)

@@ -101,10 +101,7 @@ class Place(AboutPods, frozen=True):
 
 
 def nodes_to_show(placements: Sequence[Placement], showing: Showing) -> NodesOf | None:
-    """Return the nodes to show for each placement: in full for the first of each outcome of a workload.
-
-    None shows all nodes for all placements.
-    """
+    """Return the nodes of each placement, all for the first of each outcome of a workload; None for all of them."""
     if showing.only_outcomes:
         return {}
     if showing.nodes is UNSET:

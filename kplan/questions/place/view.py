@@ -268,10 +268,7 @@ def _in_full(
 def _that_need_attention(
     groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
-    """Yield the workloads that need attention, in brief; those with one reason together.
-
-    With `in_answer` the answer has said why the first of them has no node.
-    """
+    """Yield in brief what needs attention, once for one reason; `in_answer`: the answer has told the first reason."""
     troubled = ((members, [member for member in members if not _is_well(member)]) for members in groups)
     alike = grouped(
         (
@@ -360,10 +357,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
 def _workload_heading(
     members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = _NONE
 ) -> Heading:
-    """Return the line that says how the pods of a workload end; `more` of them are only counted, by outcome.
-
-    With level 0 it is the answer, and says why, too.
-    """
+    """Return how the pods of a workload end, `more` only counted by outcome; with level 0 as the answer, and why."""
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
     worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)

@@ -346,10 +346,7 @@ def loosened_budget(simulation: Simulation, base: Base, pod: ObservedPod) -> Loo
 
 
 def fewer(simulation: Simulation, objects: Snapshot, workload: str, number: int, *, stops: int) -> Scale | None:
-    """Return that a workload runs fewer replicas, by a number, which `stops` so many running ones.
-
-    None where it cannot, or none would be left.
-    """
+    """Return that a workload runs fewer replicas, `stops` of them running ones; None if it cannot, or none is left."""
     owner, ref = simulation.workloads.find(workload), WorkloadRef.parse(workload)
     obj = object_of(objects, workload) if owner is not None and ref.kind in SCALED else None
     if owner is None or obj is None:

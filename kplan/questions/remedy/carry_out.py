@@ -97,10 +97,7 @@ class Goal:
 
 
 class Playing:
-    """Carries out sets of actions, each from the same start.
-
-    Quotas are raised before anything else, so that the pods that they kept away are there.
-    """
+    """Carries out sets of actions, each from the same start: with quotas raised, and the pods that they kept away."""
 
     def __init__(
         self, base: Base, quotas: tuple[c.RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None

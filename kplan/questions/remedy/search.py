@@ -49,10 +49,7 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 class Search:
-    """Searches sets of some kinds of actions, of which it tries at most `most`.
-
-    With `by_hand` nodes are added also where an autoscaler sets their number.
-    """
+    """Searches sets of some kinds of actions, at most `most`; `by_hand`: also nodes that an autoscaler would add."""
 
     def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
         self._playing, self._goal, self._by_hand = playing, goal, by_hand
