@@ -301,11 +301,9 @@ def kind_of(pod: Pod) -> bytes:
 
 def _in_turn(session: Session, rows: Sequence[int]) -> list[int]:
     """Return the members that the scheduler tries: those that nothing keeps out of the queue."""
-    infos, pods = session.cluster.pods.infos, []
-    for row in rows:
-        framework = session.framework_for(infos[row])
-        if framework is not None and framework.run_pre_enqueue(infos[row]).is_success:
-            pods.append(row)
+    infos = session.cluster.pods.infos
+    known = ((row, session.framework_for(infos[row])) for row in rows)
+    pods = [row for row, own in known if own is not None and own.run_pre_enqueue(infos[row]).is_success]
     names = [infos[row].pod.spec.scheduler_name for row in pods]
     return [] if names and error_of_several_schedulers(names) else pods
 
@@ -377,11 +375,9 @@ class NearMisses:
         -------
         (position, shortfall) of these nodes; reasons whose shortfall cannot be measured are left out
         """
-        verdict = self.verdicts.get(plugin)
-        if verdict is None:
+        if (verdict := self.verdicts.get(plugin)) is None:
             return []
-        positions = self.only(plugin)
-        closest = []
+        positions, closest = self.only(plugin), []
         for k, reason in enumerate(verdict.reasons):
             rejected = positions[verdict.bits[positions] == 1 << k]
             if reason.shortfall is not None and len(rejected):

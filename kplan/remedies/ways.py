@@ -98,16 +98,15 @@ def remedies_of(offers: Iterable[Offer]) -> tuple[r.Remedy, ...]:
 def _in_order(offers: Iterable[Offer]) -> list[Offer]:
     """Return what helps all first, then what an expert would try first, once and without more than is enough."""
     by_remedy: dict[r.Remedy, Offer] = {}
-    for offer in sorted(offers, key=lambda offer: (not _helps_all(offer.remedy), r.weight_of(offer.remedy))):
+
+    def rank(offer: Offer) -> tuple[bool, int]:
+        helps = offer.remedy.helps
+        helps_all = not helps or helps.pods == helps.of  # as far as is known
+        return isinstance(offer.remedy, r.LowerReplicas) or not helps_all, r.weight_of(offer.remedy)
+
+    for offer in sorted(offers, key=rank):
         by_remedy.setdefault(offer.remedy, offer)
     return [offer for remedy, offer in by_remedy.items() if not _has_more_than_enough(remedy, by_remedy)]
-
-
-def _helps_all(remedy: r.Remedy) -> bool:
-    """Return whether a remedy lets all pending replicas run, as far as is known."""
-    if isinstance(remedy, r.LowerReplicas):
-        return False
-    return not remedy.helps or remedy.helps.pods == remedy.helps.of
 
 
 def _has_more_than_enough(remedy: r.Remedy, others: Iterable[r.Remedy]) -> bool:
@@ -161,10 +160,8 @@ def _ways_of_group(trials: Trials, key: Key) -> Offers:
             yield replace(offer, remedy=created) if isinstance(offer.remedy, r.CreateObject) else offer
         return
     case = Case(trials, trials.live, trials.pending[0])
-    gated = {
-        row: gates for row in trials.pending if (gates := trials.live.cluster.pods.infos[row].pod.spec.scheduling_gates)
-    }
-    if gated:
+    infos = trials.live.cluster.pods.infos
+    if gated := {row: gates for row in trials.pending if (gates := infos[row].pod.spec.scheduling_gates)}:
         names = tuple(dict.fromkeys(gate.name for gates in gated.values() for gate in gates))
         yield from mistakes.gates(case, names, frozenset(gated))
     yield from _fewer_members(case, group)

@@ -209,10 +209,9 @@ class _Parser:
         nodes: list[Node] = []
         while self._at < len(self._text):
             if not self._takes("{"):
-                end = self._text.find("{", self._at)
-                end = len(self._text) if end < 0 else end
-                nodes.append(self._text[self._at : end])
-                self._at = end
+                text = self._text[self._at :].partition("{")[0]
+                nodes.append(text)
+                self._at += len(text)
                 continue
             word = self._keyword()
             path = self.path("}")
@@ -273,12 +272,10 @@ class _Parser:
     def _field(self) -> Step:
         if self._takes("*"):
             return lambda values: [child for value in values for child in _children(value)]
-        match_ = _FIELD.match(self._text, self._at)
-        if match_ is None:
-            # A dot by itself is the value itself.
-            return list
-        self._at = match_.end()
-        return _field(match_[1].replace("\\", ""))
+        if name := _FIELD.match(self._text, self._at):
+            self._at = name.end()
+            return _field(name[1].replace("\\", ""))
+        return list  # a dot by itself is the value itself
 
     def _brackets(self) -> Step:
         end = self._text.find("]", self._at)
@@ -293,19 +290,16 @@ class _Parser:
         if condition is None:
             raise _wrong("a filter is not closed: expected )]")
         self._at = condition.end()
-        parts = _FILTER.fullmatch(condition[1])
-        if parts is None:
+        if (parts := _FILTER.fullmatch(condition[1])) is None:
             return _filter(_whole(condition[1]), None, ())
         if parts[2] not in _COMPARE:
             raise _wrong(f"{parts[2]} is no comparison; there are {', '.join(_COMPARE)}")
         return _filter(_whole(parts[1]), _COMPARE[parts[2]], _whole(parts[3]))
 
     def _takes(self, *words: str) -> bool:
-        for word in words:
-            if self._text.startswith(word, self._at):
-                self._at += len(word)
-                return True
-        return False
+        word = next((word for word in words if self._text.startswith(word, self._at)), "")
+        self._at += len(word)
+        return bool(word)
 
 
 def _whole(text: str) -> tuple[Step, ...]:

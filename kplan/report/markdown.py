@@ -159,9 +159,7 @@ def _by_words(text: str, escaped: Callable[[str], str], code: Callable[[str], st
         return escaped(text)
     parts: list[str] = []
     end = 0
-    for word in _WORD.finditer(text):
-        if _CALL.search(word[0]) is None:
-            continue
+    for word in (word for word in _WORD.finditer(text) if _CALL.search(word[0])):
         start = word.end() - len(word[0].lstrip(_OPENING))
         core = text[start : word.end()].rstrip(_CLOSING)
         parts += [escaped(text[end:start]), code(core)]

@@ -64,17 +64,12 @@ def drains_report(
         for name, nodes in groups.items()
     ]
     outcomes = answers(base, questions, showing.ask_all, progress=showing.progress)
-    outcomes.sort(
-        key=lambda outcome: (
-            outcome.may_go,
-            -outcome.pending,
-            -outcome.blocked,
-            -(outcome.emptied or 0.0),
-            -(outcome.restored or 0.0),
-            -outcome.preempted,
-            -outcome.evicted,
-        )
-    )
+
+    def rank(one: DrainOutcome) -> tuple[float, ...]:
+        times = one.emptied or 0.0, one.restored or 0.0
+        return (one.may_go, *(-n for n in (one.pending, one.blocked, *times, one.preempted, one.evicted)))
+
+    outcomes.sort(key=rank)
     cluster = base.session.cluster
     events = dict.fromkeys((outcome.name, event.rule) for outcome in outcomes for event in outcome.counted)
     counted = [Counted(name, rule) for name, rule in events]
@@ -108,15 +103,14 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     waiting = [pod for pod in pendings if pod is not None]
     own = [pod for pod in waiting if not replacements.is_old(pod.key)]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
+    pod = because = workload = ""
     if change.obstacles:
         obstacle = change.obstacles[0]
         pod, because, workload = obstacle.pod, obstacle.why, obstacle.workload
     elif pending is not None:
         pod, because, workload = pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
     elif change.not_replaced:
-        pod, because, workload = change.not_replaced[0], NOT_REPLACED, ""
-    else:
-        pod = because = workload = ""
+        pod, because = change.not_replaced[0], NOT_REPLACED
     by_budget = [obstacle for obstacle in change.obstacles if obstacle.is_by_budget]
     return DrainOutcome(
         name=name,

@@ -171,9 +171,8 @@ def _map(base: Base, advice: Advice) -> ClusterMap:
     new = _new(advice)
     session = base.fork()
     session.grow([node.node for node in new])
-    rows = session.cluster.nodes.row_of
-    room = [(node.node.metadata.name, node.pods) for node in new] + [*advice.existing.items()]
-    for name, pods in room:
+    rows, room = session.cluster.nodes.row_of, [(node.node.metadata.name, node.pods) for node in new]
+    for name, pods in (*room, *advice.existing.items()):
         for pod in map(session.find, pods):
             if pod is not None and name in rows and session.cluster.node_of[pod] == NOWHERE:
                 session.bind(pod, rows[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -182,8 +182,13 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     for act in with_joined_moves(acts):
         done = (*done, act)
         after = playing.play(done)
-        named = _named_as_others(_with_places(playing.base, act, done, after.moved_to), goal)
-        actions.append(with_effects(named, before, after))
+        described = _named_as_others(act, goal)
+        if isinstance(described, Move):  # with the nodes to which its pods are moved
+            node = playing.base.objects.node_by_name[described.node]
+            accepts = not node.spec.unschedulable or Uncordon((described.node,)) in done
+            pods = tuple(replace(place, goes_to=after.moved_to.get(place.pod, "")) for place in described.pods)
+            described = replace(described, pods=pods, uncordons=accepts)
+        actions.append(with_effects(described, before, after))
         before = after
     after_all = playing.price(acts, before)
     return d.RemedySet(
@@ -209,19 +214,6 @@ def _named_as_others(act: Change, goal: Goal) -> Change:
     own = {WorkloadRef.parse(workload).namespace for workload in goal.wanted}
     others = (ref for ref in map(WorkloadRef.parse, workloads) if ref.namespace not in own)
     return replace(act, of_others=next((ref.path for ref in others), ""))
-
-
-def _with_places(base: Base, act: Change, done: Changes, moved_to: Mapping[str, str]) -> Change:
-    """Return a change with the nodes to which pods are moved.
-
-    `moved_to` has NAMESPACE/NAME of a deleted pod -> the node of the next one; `base` is the cluster before any change,
-    and `done` are all changes up to this one.
-    """
-    if not isinstance(act, Move):
-        return act
-    accepts = not base.objects.node_by_name[act.node].spec.unschedulable or Uncordon((act.node,)) in done
-    pods = tuple(replace(place, goes_to=moved_to.get(place.pod, "")) for place in act.pods)
-    return replace(act, pods=pods, uncordons=accepts)
 
 
 def with_effects(action: Change, before: Played, after: Played) -> Change:
