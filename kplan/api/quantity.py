@@ -251,9 +251,9 @@ def enumerated(names: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def listing(names: Sequence[str], and_more: int = 0, most: int = 3) -> str:
-    """Return the first few names, joined by commas, and how many more there are: those left out, and `and_more`."""
-    left_out = max(len(names) - most, 0) + and_more
+def listing(names: Sequence[str], and_more: int = 0, most: int | None = 3) -> str:
+    """Return the first names (None: all) with commas, and how many more there are: those left out, and `and_more`."""
+    left_out = len(names) - len(names[:most]) + and_more
     return ", ".join(names[:most]) + (f" and {left_out} more" if left_out else "")
 
 

@@ -354,7 +354,7 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
         return
     for index, (text, names) in enumerate(nodes_by_text.items()):
         closest = " (closest)" if index == 0 and len(nodes_by_text) > 1 and names == [best] else ""
-        yield Line((Span(listing(names, most=len(names)) + closest, "strong"), f": {text}"), 2, is_item=True)
+        yield Line((Span(", ".join(names) + closest, "strong"), f": {text}"), 2, is_item=True)
     if note := left_out(group.nodes - len(nodes), "node"):
         yield Line(note, 2, is_item=True)
 

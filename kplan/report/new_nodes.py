@@ -114,7 +114,7 @@ def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
         yield line(f"It adds no node for {names}: it finds room on {node}, where kube-scheduler puts no pod of these.")
     if changes.elsewhere:
         destinations = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
-        names = listing(destinations, most=most or len(destinations))
+        names = listing(destinations, most=most)
         yield line(f"kube-scheduler has the last word: it puts {names}.")
     if changes.added:
         yield from price_blocks(changes.price, changes.autoscaler)

@@ -207,7 +207,7 @@ def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
         return "-"
     ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
     texts = [name.removesuffix(suffix) + (f" ({n})" if n > 1 else "") for name, n in ordered]
-    return listing(texts, most=len(texts) if most is None else most)
+    return listing(texts, most=most)
 
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:

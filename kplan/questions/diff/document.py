@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -64,13 +64,10 @@ class Tally(msgspec.Struct):
 class Workloads(msgspec.Struct):
     """The workloads of an answer."""
 
-    tallies: dict[str, Tally] = {}  #: KIND/NAMESPACE/NAME -> its pods
+    tallies: dict[str, Tally] = msgspec.field(default_factory=lambda: defaultdict(Tally))  #: by KIND/NAMESPACE/NAME
     of_pod: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
     #: workloads of which only the pods are counted that had to move; what is in one answer alone is no difference
     passing: set[str] = set()
-
-    def named(self, key: str) -> Tally:
-        return self.tallies.setdefault(key, Tally())
 
 
 def workloads_of(report: Report) -> Workloads:
@@ -80,15 +77,15 @@ def workloads_of(report: Report) -> Workloads:
     elif isinstance(report, PlacementReport | PreemptionReport):
         for key, placement in {placement.pod.key: placement for placement in report.placements}.items():
             workloads.of_pod[key] = placement.pod.owner_key
-            tally = workloads.named(placement.pod.owner_key)
+            tally = workloads.tallies[placement.pod.owner_key]
             is_placed = placement.outcome is Outcome.SCHEDULED
             tally.add(_node_of(placement), 1, placement.message, None if is_placed else placement)
             tally.origin = placement.pod.origin or None
     for unlisted in report.unlisted if isinstance(report, PlacementReport) else ():
         for node, pods in unlisted.nodes.items():
-            workloads.named(unlisted.workload).add(node, pods)
+            workloads.tallies[unlisted.workload].add(node, pods)
         if (more := unlisted.pods - sum(unlisted.nodes.values())) > 0:
-            workloads.named(unlisted.workload).add(None, more, unlisted.message)
+            workloads.tallies[unlisted.workload].add(None, more, unlisted.message)
     return workloads
 
 
@@ -107,7 +104,7 @@ def _of_plan(report: PlanReport, workloads: Workloads) -> None:
         if change.action is Action.PENDING and (decision := report.decision(change)):
             decisions.setdefault(workload, decision)
         if not report.after:
-            tally = workloads.named(workload)
+            tally = workloads.tallies[workload]
             if change.from_node is not None or change.caused_by == "waiting":
                 workloads.passing.add(workload)
             if change.action is Action.PENDING:
@@ -126,11 +123,11 @@ def at_rest(
     known: Mapping[str, Tally] = {},
 ) -> dict[str, Tally]:
     """Return how the pods of each workload end; `known`: without `after`, `decisions`: about the first pending pod."""
-    tallies = dict(known)
+    tallies = defaultdict(Tally, known)
     for pod in after:
-        tallies.setdefault(pod.workload, Tally()).add(pod.node, 1, pod.message, decisions.get(pod.workload))
+        tallies[pod.workload].add(pod.node, 1, pod.message, decisions.get(pod.workload))
     for changed in changes:
-        tally = tallies.setdefault(changed.key, Tally())
+        tally = tallies[changed.key]
         tally.waiting = max(tally.waiting, changed.pending)
         if after and changed.desired:
             tally.desired = changed.desired

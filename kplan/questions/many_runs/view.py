@@ -167,13 +167,11 @@ def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> tuple[Cell, ..
 
 
 def _node_shares(pod: PodOdds, most: int | None) -> str:
-    nodes = [f"{node} {_share(share)}" for node, share in pod.nodes.items()]
-    return listing(nodes, most=len(nodes) if most is None else most) or "nowhere"
+    return listing([f"{node} {_share(share)}" for node, share in pod.nodes.items()], most=most) or "nowhere"
 
 
 def _parts(parts: Mapping[str, float], most: int | None) -> str:
-    texts = [f"{name} {_percent(share)}" for name, share in parts.items()]
-    return listing(texts, most=len(texts) if most is None else most)
+    return listing([f"{name} {_percent(share)}" for name, share in parts.items()], most=most)
 
 
 def _example_blocks(examples: Sequence[RunExample]) -> Iterator[Block]:

@@ -67,9 +67,8 @@ def utilisation_blocks(utilisation: d.Utilisation, options: ReportOptions) -> It
         for name, group in where.items()
     )
     yield Heading(("Utilisation of nodes, before -> after",))
-    label = utilisation.pool_label
     has_pools = len(utilisation.pools) > 1 or (options.is_wide and utilisation.pools)
-    note = f"pools: label {label}" if has_pools else ""
+    note = f"pools: label {utilisation.pool_label}" if has_pools else ""
     yield Table(("WHERE", "NODES", *resources), rows, "<>" + ">" * len(resources), note=note)
 
 

@@ -61,7 +61,7 @@ def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tupl
         state = "no eviction helps" if pod.placement.preemption is not None else STATES[pod.placement.outcome]
         return (key, "-", "-", Span("waits for its group" if pod.placement.held_back_by else state, "bad"))
     victims, is_broken = pod.evicts.victims, any(victim.pdb_violation for victim in pod.evicts.victims)
-    names = listing([victim.key for victim in victims], most=len(victims) if options.is_wide else _MOST_VICTIMS)
+    names = listing([victim.key for victim in victims], most=None if options.is_wide else _MOST_VICTIMS)
     fits = Span("violates a disruption budget", "bad") if is_broken else Span("fits after eviction", "warn")
     return (key, names, pod.node or "-", fits)
 

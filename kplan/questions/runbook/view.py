@@ -74,7 +74,7 @@ def _drain_text(step: RunbookStep, most: int | None) -> str:
         "not replaced": step.gone,
         "not ready meanwhile": step.away,
     }
-    parts = [f"{words}: {listing(names, most=most or len(names))}" for words, names in lists.items() if names]
+    parts = [f"{words}: {listing(names, most=most)}" for words, names in lists.items() if names]
     took = f" ({seconds_text(step.seconds)})" if step.seconds is not UNSET else ""
     return f"drain {step.node}{took}{': ' + '; '.join(parts) if parts else ', which has no pods to move'}"
 
