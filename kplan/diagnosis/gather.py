@@ -130,17 +130,12 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
 
 
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
-    for name in named_by_affinity(pod):
-        if name not in nodes.row_of:
-            yield c.NoSuchNode(len(nodes), name, intended.nearest(name, nodes.names))
-
-
-def named_by_affinity(pod: Pod) -> list[str]:
-    """List the nodes that the pod's required node affinity names."""
     required = required_node_affinity(pod.spec.affinity)
     terms = required.node_selector_terms if required is not None else ()
     fields = (field for term in terms for field in term.match_fields if field.operator == "In")
-    return [value for field in fields for value in field.values]
+    for name in (value for field in fields for value in field.values):
+        if name not in nodes.row_of:
+            yield c.NoSuchNode(len(nodes), name, intended.nearest(name, nodes.names))
 
 
 def _promised(session: Session, pod: int, info: PodInfo) -> tuple[c.Promised, ...]:

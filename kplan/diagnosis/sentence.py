@@ -139,11 +139,11 @@ def _groups(causes: c.Causes) -> str:
     shown = out[:_MOST_GROUPS]
     left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
     total = sum(group.nodes for group in out)
-    parts = [f"{group.nodes} {_group_text(group, causes.surplus, is_single=group.nodes == 1)}" for group in shown]
+    parts = [f"{group.nodes} {group_text(group, causes.surplus, is_single=group.nodes == 1)}" for group in shown]
     if causes.named is not None:
         named = causes.named.named
         if len(named) == 1 and shown:
-            return f"It can run on {named[0]} only, which {_group_text(shown[0], causes.surplus, is_single=True)}"
+            return f"It can run on {named[0]} only, which {group_text(shown[0], causes.surplus, is_single=True)}"
         return f"It can run on {listing(named)} only: {', '.join(parts)}"
     if not out:
         return "No node is left that it could go to"
@@ -154,7 +154,7 @@ def _groups(causes: c.Causes) -> str:
             return f"{_of_all(total)} {nothing}"
         everyone = "Both nodes" if total == 2 else f"All {total} nodes"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
-        return f"{subject} {_group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
+        return f"{subject} {group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
     # A node that is out for a reason of its own may be the one that matters.
     names = listing([group.closest for group in out[_MOST_GROUPS:]])
     such_as = "" if left_out == len(out[_MOST_GROUPS:]) else "such as "
@@ -204,12 +204,7 @@ def _is_set_by_people(group: c.NodesOut) -> bool:
     return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in NODE_STATES
 
 
-def nodes_out_text(group: c.NodesOut) -> str:
-    """Return why nodes are rejected, as the end of a sentence whose subject they are."""
-    return _group_text(group, {}, is_single=group.nodes == 1)
-
-
-def _group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single: bool) -> str:
+def group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single: bool) -> str:
     """Return why nodes are rejected, as the end of a sentence whose subject they are."""
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):

@@ -125,8 +125,7 @@ def _least(case: Case, requester: Requester, resource: str) -> tuple[str, int]:
 def _low_enough(case: Case, remedy: r.LowerRequest) -> list[Offer]:
     """Lower a request as little as lets all run."""
     change = remedy.change
-    requester = variants.requester_named(case.pod, change.container)
-    assert requester is not None  # noqa: S101 - it requests what is lowered
+    requester = next(one for one in variants.requesters(case.pod) if one.name == change.container)
     unit, high = unit_of(change.resource), in_units(change.resource, change.old)
     amount = -(-least_of(case.pod, requester, change.resource) // unit) * unit
     low, best = amount, list[Offer]()

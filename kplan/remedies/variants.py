@@ -37,11 +37,6 @@ def requesters(pod: Pod) -> Iterator[Requester]:
         yield Requester(container.name, container.resources)
 
 
-def requester_named(pod: Pod, name: str) -> Requester | None:
-    """Return a container, or the pod itself for an empty name; None where the pod has none of that name."""
-    return next((requester for requester in requesters(pod) if requester.name == name), None)
-
-
 def with_request(pod: Pod, requester: Requester, resource: str, amount: str) -> Pod:
     """Return the pod with a lower request, and with the same limit where the two must be equal."""
     resources = requester.resources

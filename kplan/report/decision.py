@@ -86,7 +86,7 @@ def why_nowhere(placement: PodPlacement) -> str:
 def _short_reasons(placement: PodPlacement) -> str:
     """Return the reasons of most nodes, and the correction of a mistake; the whole diagnosis stands below."""
     from kplan.diagnosis.causes import NodesOut
-    from kplan.diagnosis.sentence import nodes_out_text
+    from kplan.diagnosis.sentence import group_text
 
     texts, left = list[str](), sum(group.nodes for group in placement.rejection_summary)
     for group in sorted(placement.rejection_summary, key=lambda group: -group.nodes):
@@ -96,7 +96,7 @@ def _short_reasons(placement: PodPlacement) -> str:
         own = tuple(detail for detail in details if detail.reason in ("", group.reason))
         out = NodesOut(group.nodes, closest, group.plugin or "", (group.reason,), own)
         nodes = group.nodes if texts or placement.nodes_count else count(group.nodes, "node")
-        text = f"{nodes} {nodes_out_text(out)}"
+        text = f"{nodes} {group_text(out, {}, is_single=group.nodes == 1)}"
         if texts and sum(map(len, texts)) + len(text) > _LONGEST_REASONS:
             texts.append(f"{left} for other reasons")
             break

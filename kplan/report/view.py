@@ -174,12 +174,6 @@ def change_text(change: ClusterChange) -> str:
     return f"{word} {what}{more}{requests}"
 
 
-def closing_blocks(document: Report) -> Iterator[Block]:
-    if warnings := warning_texts(document):
-        yield Heading((Span("Warnings", "warn"),), folds=False)
-        yield from (line(text, is_item=True) for text in warnings)
-
-
 def warning_texts(document: Report) -> list[str]:
     """Return a sentence for everything that may make the answer differ from what the cluster does.
 
@@ -251,4 +245,6 @@ class View(msgspec.Struct, Generic[R], frozen=True):
         yield Heading((Span(answer, self.style(document)),), 0) if isinstance(answer, str) else answer
         yield from self.opening(document, options)
         yield from self.body(document, options)
-        yield from closing_blocks(document)
+        if warnings := warning_texts(document):
+            yield Heading((Span("Warnings", "warn"),), folds=False)
+            yield from (line(text, is_item=True) for text in warnings)
