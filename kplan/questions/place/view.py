@@ -68,9 +68,7 @@ _OF_REPLICAS: Mapping[Outcome | None, str] = {
 
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from overview.group_blocks(document.groups or (), options)
-    groups = _groups(document)
-    n_nodes = document.snapshot.nodes
-    workloads = _named_workloads(document)
+    groups, n_nodes, workloads = _groups(document), document.snapshot.nodes, _named_workloads(document)
     yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
     for one in workloads:
         first = next((pod for pod in one.troubled if pod.state == "not-ready" or pod.is_late), None)
@@ -252,10 +250,7 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
 
 
 def _in_full(
-    members: Sequence[PodPlacement],
-    n_nodes: int,
-    options: ReportOptions,
-    more: Mapping[Outcome | None, int] = _NONE,
+    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
 ) -> Iterator[Block]:
     if _is_single_pod(members):
         yield decision_heading(members[0].pod.key, members[0])
@@ -393,10 +388,7 @@ def _origin(origin: Origin | None) -> Iterator[Block]:
 
 
 def _workload(
-    members: Sequence[PodPlacement],
-    n_nodes: int,
-    options: ReportOptions,
-    more: Mapping[Outcome | None, int] = _NONE,
+    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
 ) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
     if overview.is_daemon_set(members) and not options.explain:

@@ -190,6 +190,8 @@ def change_sentence(document: PlanReport) -> str:
 
     Empty where no workload is in question, and no other pod comes or goes because of the change.
     """
+    if not is_change(document) or is_queue(document):
+        return ""
     trouble, numbers = _trouble(document), _numbers_sentence(document)
     return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
 

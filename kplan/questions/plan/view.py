@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -137,22 +138,18 @@ def _present_blocks(document: d.PlanReport, options: ReportOptions) -> Iterator[
     present, texts = document.at_present, _present_texts(document)
     if not present or not texts:
         return
-    held_up = ((workload, health_words.resume_command(workload)) for workload in present.workloads)
-    commands = [
-        f"{health_words.resume_words(one)} ({health_words.workload_name(one.workload)}): {command}"
-        for one, command in held_up
-        if command
-    ]
     first = _present_texts(document, is_sentence=True)[:1]
-    texts = [text for text in texts if text not in first]
-    if texts:
+    if texts := [text for text in texts if text not in first]:
         yield Heading(("At present",), 2)
         shown = texts if options.is_wide or options.in_full else texts[:_MOST_PRESENT]
         yield from (line(text, is_item=True) for text in shown)
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
     yield from map(line, health_words.ways_on(present.workloads, present.pods))
-    yield from map(line, commands[:_MOST_PRESENT])
+    held_up = ((one, health_words.resume_command(one)) for one in present.workloads)
+    for one, command in islice((entry for entry in held_up if entry[1]), _MOST_PRESENT):
+        name = health_words.workload_name(one.workload)
+        yield line(f"{health_words.resume_words(one)} ({name}): {command}")
 
 
 def _body(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -198,11 +195,7 @@ def _sentence(document: d.PlanReport) -> str:
 
 
 def _ends_sentence(document: d.PlanReport) -> str:
-    if (
-        effects.is_change(document)
-        and not effects.is_queue(document)
-        and (sentence := effects.change_sentence(document))
-    ):
+    if sentence := effects.change_sentence(document):
         return sentence + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
@@ -213,14 +206,9 @@ def _ends_sentence(document: d.PlanReport) -> str:
     further = sum(unlisted.pods for unlisted in document.unlisted)
     is_apart = bool(own) and len(own) < len(document.changes) and not further and not effects.is_queue(document)
     actions = Counter(change.action for change in own)
-    numbers = (summary.placed, summary.moved, summary.evicted, summary.pending)
+    numbers = [summary.placed, summary.moved, summary.evicted, summary.pending]
     if is_apart:
-        numbers = (
-            actions[d.Action.PLACED],
-            actions[d.Action.MOVED],
-            actions[d.Action.EVICTED],
-            actions[d.Action.PENDING],
-        )
+        numbers = [actions[action] for action in d.Action]
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)

@@ -69,7 +69,6 @@ class Candidates:
         self._played = played = playing.play(acts)
         self._simulation = played.simulation
         self.is_complete = True  #: nothing was left out because there is too much
-        self._decided: list[tuple[int, CycleResult]] = []
 
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added."""
@@ -100,7 +99,7 @@ class Candidates:
         session = self._simulation.session
         if not self._acts and self._simulation.groups.is_on:
             yield from self._of_groups()
-        for row, result in self._waiting():
+        for row, result in self._waiting:
             replicas = owned_replicas(session, row)
             causes = gather(session, result)
             for offer in offers_for_pod(session, result, causes, replicas, only_pod=bool(self._acts)):
@@ -129,7 +128,7 @@ class Candidates:
         """Return groups of some pods without which there is room for a waiting pod."""
         rows = {pod.row: pod for pod in pods}
         groups = making_room(
-            self._simulation.session, self._waiting(), lambda on_node: [row for row in on_node if row in rows]
+            self._simulation.session, self._waiting, lambda on_node: [row for row in on_node if row in rows]
         )
         return [[rows[row] for row in group] for group in groups]
 
@@ -149,20 +148,20 @@ class Candidates:
             if budgets:
                 yield (*budgets, *moved(self._simulation, group))
 
+    @cached_property
     def _waiting(self) -> list[tuple[int, CycleResult]]:
-        """Return the first waiting pod of some workloads, each with the scheduler's decision about it."""
-        if not self._decided:
-            there = self._simulation.waiting()
-            waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
-            rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
-            session = self._simulation.session
-            for row in rows[:_MOST_WAITING]:
-                result = schedule_pod(session, row, looks_for_victims=False)
-                if result.row is not None and result.framework is not None and result.cycle is not None:
-                    result.framework.run_unreserve(result.cycle, result.row)
-                self._decided.append((row, result))
-            self.is_complete &= len(rows) <= _MOST_WAITING
-        return self._decided
+        """The first waiting pod of some workloads, each with the scheduler's decision about it."""
+        session, decided = self._simulation.session, list[tuple[int, CycleResult]]()
+        there = self._simulation.waiting()
+        waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
+        rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
+        for row in rows[:_MOST_WAITING]:
+            result = schedule_pod(session, row, looks_for_victims=False)
+            if result.row is not None and result.framework is not None and result.cycle is not None:
+                result.framework.run_unreserve(result.cycle, result.row)
+            decided.append((row, result))
+        self.is_complete &= len(rows) <= _MOST_WAITING
+        return decided
 
     def _acts_of(self, offer: Offer, rows: Sequence[int]) -> Iterator[Change]:
         """Yield what carries a remedy for pods in some rows out; nothing for one that no action does."""
@@ -227,7 +226,7 @@ class Candidates:
         followed = None if self._by_hand else self._played.base.followed
         infos = self._simulation.session.cluster.pods.infos
         nodes = self._played.base.session.cluster.nodes
-        waiting = [infos[row].requests for row, _ in self._waiting()]
+        waiting = [infos[row].requests for row, _ in self._waiting]
 
         def is_large_enough(shape: NodeShape) -> bool:
             row = nodes.row_of[shape.like.metadata.name]
@@ -243,7 +242,7 @@ class Candidates:
         ]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
         added = {act.like for act in self._acts if isinstance(act, AddNodes)}
-        devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting())
+        devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting)
         for shape in shapes[:_MOST_SHAPES]:
             if shape.like.metadata.name not in added:
                 yield (AddNodes(1, shape.like.metadata.name, devices),)
@@ -310,7 +309,7 @@ class Candidates:
 
     def _tolerating(self) -> Iterator[Changes]:
         """Yield tolerations of the taints with which an autoscaler's new nodes come."""
-        for row, _ in self._waiting():
+        for row, _ in self._waiting:
             pod = self._simulation.session.cluster.pods.infos[row].pod
             for taints in self._playing.pool_taints:
                 missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
