@@ -373,8 +373,8 @@ def _body(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
         fits = ((fit.template, _number(fit.before), _number(fit.after)) for fit in document.capacity)
         yield Table(("TEMPLATE", "BEFORE", "AFTER"), tuple(fits), "<>>")
     yield from cost_blocks(document)
-    told = {row.workload for row in document.workloads}
-    facts = [fact for fact in document.facts if fact.about not in told or fact.fact != "state"]
+    workloads = {row.workload for row in document.workloads}
+    facts = [fact for fact in document.facts if fact.about not in workloads or fact.fact != "state"]
     if facts:
         shown = _shown(facts, options)
         yield Heading(("What else differs" if document.pods or document.capacity else "What differs",))
