@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-K = TypeVar("K")
-V = TypeVar("V")
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[float, msgspec.Meta(ge=0)]
@@ -121,11 +118,3 @@ class UnmodelledFeature(msgspec.Struct, frozen=True):
     object: str
     feature: str
     message: str
-
-
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the second of each pair under the first, both in the order in which they come."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups

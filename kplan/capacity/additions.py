@@ -22,13 +22,13 @@ from kplan.api.core import Node, Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
+from kplan.api.quantity import grouped
 from kplan.capacity.counting import Fit, Template, fill, fill_from, is_local
 from kplan.capacity.shape_list import PricedShape
 from kplan.cluster.base import Base
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
-from kplan.facts import grouped
 from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
 from kplan.workloads.expansion import runs_on

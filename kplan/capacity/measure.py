@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from kplan.api.labels import ZONE
-from kplan.api.quantity import count
+from kplan.api.quantity import count, grouped
 from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_plan
 from kplan.capacity.shape_list import PricedShape, read_shapes
@@ -50,7 +50,7 @@ from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import ParameterError, UsageError
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.framework.listers import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session

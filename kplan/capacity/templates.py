@@ -19,7 +19,7 @@ from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.labels import InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
-from kplan.api.quantity import count, value
+from kplan.api.quantity import count, grouped, value
 from kplan.api.workloads import StatefulSet
 from kplan.capacity.counting import FIRST_COPY, Template, in_group
 from kplan.cluster.base import Base
@@ -32,7 +32,7 @@ from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete

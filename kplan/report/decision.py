@@ -11,7 +11,6 @@ from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.changes.remedy_words import of_members, remedy_words, untried
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
-from kplan.facts import grouped
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth
 from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text

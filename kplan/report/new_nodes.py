@@ -11,7 +11,6 @@ from msgspec import UnsetType
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
-from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.view import Case, state_of
 from kplan.report.words import left_out, name_ranges

@@ -17,7 +17,6 @@ from kplan.api.quantity import count, grouped, listing
 from kplan.changes.remedy_words import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
-from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.decision import (

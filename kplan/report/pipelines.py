@@ -18,7 +18,6 @@ import msgspec
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.api.time import seconds
-from kplan.facts import grouped
 from kplan.report.view import Case, CaseReport, Level, Metric, alike, brief_lines
 from kplan.version import __version__
 from kplan.visible import as_json

@@ -10,7 +10,6 @@ from msgspec import UnsetType
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents import change as d
 from kplan.documents.plan import PlanReport
-from kplan.facts import grouped
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.view import Case

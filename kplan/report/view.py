@@ -14,7 +14,7 @@ from msgspec import UNSET
 from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.base import Report, Verdict
 from kplan.documents.placement import Luck
-from kplan.facts import ClusterChange, grouped
+from kplan.facts import ClusterChange
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Span, Style, failure_words, line, plain
 from kplan.report.options import ReportOptions

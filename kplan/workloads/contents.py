@@ -25,10 +25,10 @@ from kplan.api.core import Pod
 from kplan.api.decode import DecodeError
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.names import object_name
-from kplan.api.quantity import MAX_INT64, parse
+from kplan.api.quantity import MAX_INT64, grouped, parse
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.errors import Problem
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.reading.files import Step, path_of
 from kplan.reading.items import Item
 from kplan.snapshot.model import Snapshot

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_ZONE, ZONE
-from kplan.api.quantity import count
+from kplan.api.quantity import count, grouped
 from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint, marked
@@ -37,7 +37,7 @@ from kplan.autoscaling.seam import (
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.values import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
 

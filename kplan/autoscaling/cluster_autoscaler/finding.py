@@ -21,12 +21,12 @@ from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
-from kplan.api.quantity import InvalidQuantity, parse
+from kplan.api.quantity import InvalidQuantity, grouped, parse
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
 from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
 CONFIG_MAP = "cluster-autoscaler-status"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import PREFER_NO_SCHEDULE
 from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
+from kplan.api.quantity import grouped
 from kplan.api.time import parse_duration
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import (
@@ -59,7 +60,6 @@ from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
 from kplan.autoscaling.seam import PreparedCluster, Stay
-from kplan.facts import grouped
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 

@@ -12,6 +12,7 @@ import msgspec
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
+from kplan.api.quantity import grouped
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
     TO_BE_DELETED,
@@ -28,7 +29,6 @@ from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, Pod
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.autoscaling.seam import Stay
 from kplan.engine.arrays import BoolArray
-from kplan.facts import grouped
 
 RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
 NOT_UNDERUTILIZED = "NotUnderutilized"

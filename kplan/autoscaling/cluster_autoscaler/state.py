@@ -11,10 +11,10 @@ from typing import NamedTuple
 import msgspec
 
 from kplan.api.core import Node
+from kplan.api.quantity import grouped
 from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, has_taint, is_ready
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.facts import grouped
 
 _FOREVER = 2**62
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from kplan.api.meta import controller_of
-from kplan.api.quantity import parse
+from kplan.api.quantity import grouped, parse
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.api.workloads import DaemonSet
@@ -32,7 +32,6 @@ from kplan.autoscaling.cluster_autoscaler.groups import (
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_pods, pods_by_state
 from kplan.autoscaling.seam import slices_of
-from kplan.facts import grouped
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.snapshot.model import Snapshot

@@ -22,6 +22,7 @@ from kplan.admission.validation.jobs import parse_schedule
 from kplan.api.core import NodeCondition, Pod
 from kplan.api.labels import parse_int64
 from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
+from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import (
     CAPACITY_TYPE,
@@ -43,7 +44,6 @@ from kplan.autoscaling.karpenter.pods import (
     move_cost,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.facts import grouped
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"

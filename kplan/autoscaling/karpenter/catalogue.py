@@ -31,6 +31,7 @@ from kplan.api import decode
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
+from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.amounts import (
     ARCH,
     CAPACITY_TYPE,
@@ -45,7 +46,6 @@ from kplan.autoscaling.karpenter.amounts import (
 )
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
 from kplan.errors import InputError, Problem
-from kplan.facts import grouped
 from kplan.reading.documents import EntryReader, read_contents, read_documents
 from kplan.reading.files import Limits
 from kplan.rules.resources import CPU, MEMORY

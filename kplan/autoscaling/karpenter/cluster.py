@@ -22,6 +22,7 @@ from kplan.api.core import Node, NodeCondition, Pod
 from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
+from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.amounts import (
     DO_NOT_DISRUPT,
     INITIALIZED,
@@ -40,7 +41,6 @@ from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.facts import grouped
 from kplan.snapshot.model import Snapshot
 
 _CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER
+from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.candidates import (
     BLOCKED,
@@ -48,7 +49,6 @@ from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
-from kplan.facts import grouped
 from kplan.preemption.go_sort import go_sorted
 
 _MOST_TOGETHER = 100

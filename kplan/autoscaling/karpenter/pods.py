@@ -20,12 +20,12 @@ from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
 from kplan.api.labels import HOSTNAME, valid_selector
 from kplan.api.provisioning import NEVER, NodeClaim
+from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.facts import grouped
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
 from kplan.snapshot.model import Snapshot

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents import capacity as d
 from kplan.documents.placement import PodPlacement
-from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line

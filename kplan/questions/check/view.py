@@ -7,7 +7,6 @@ from typing import get_args
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
-from kplan.facts import grouped
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import remedy_text
 from kplan.report.options import ReportOptions

@@ -17,7 +17,7 @@ from kplan.documents.change import PodAtRest, WorkloadChange
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.documents.plan import Action, PlanReport
 from kplan.errors import UsageError
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 from kplan.questions.diff.facts import ComparedAnswer, costs_of, fact_differences, fits_of, map_of_both
 

@@ -18,7 +18,6 @@ from kplan.documents.placement import (
     PodPlacement,
     PodRef,
 )
-from kplan.facts import grouped
 from kplan.framework.results import Outcome
 from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth

@@ -23,7 +23,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents import remedies as d
 from kplan.documents.base import Counted
-from kplan.facts import InputWarning, grouped
+from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command

@@ -13,7 +13,6 @@ from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode
-from kplan.facts import grouped
 from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
