@@ -10,7 +10,7 @@ somebody reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -46,8 +46,7 @@ _HOW = {"Succeeded": "has succeeded", "Failed": "has failed"}
 
 def no_pod(key: str, known: Iterable[str], workloads: Iterable[str] = ()) -> NotFoundError:
     """Return the error for a pod that does not exist; its hint prefers workloads of that name to similar pods."""
-    same = list(workloads)[:_MOST]
-    hint = f"did you mean {', '.join(same)}?" if same else did_you_mean([key], known)
+    hint = _meant([*workloads][:_MOST]) or did_you_mean([key], known)
     hint = hint or "name it as NAMESPACE/NAME, as kubectl get pods -A lists them"
     return NotFoundError(f"the snapshot has no pod {key}", hint=hint)
 
@@ -74,8 +73,11 @@ def did_you_mean(names: Iterable[str], known: Iterable[str]) -> str:
     The same name in another namespace is nearer than a similar name, which in a namespace is compared without it.
     """
     candidates = list(known)
-    near = dict.fromkeys(near for name in names for near in nearest_names(name, candidates))
-    return f"did you mean {', '.join(near)}?" if near else ""
+    return _meant(dict.fromkeys(near for name in names for near in nearest_names(name, candidates)))
+
+
+def _meant(names: Collection[str]) -> str:
+    return f"did you mean {', '.join(names)}?" if names else ""
 
 
 def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
@@ -124,8 +126,7 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
         key = f"{namespace}/{name}"
         held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}
         if key not in held:
-            near = workloads_called(snapshot, key)
-            hint = f"did you mean {', '.join(near)}?" if near else did_you_mean([key], snapshot.pod_by_key)
+            hint = _meant(workloads_called(snapshot, key)) or did_you_mean([key], snapshot.pod_by_key)
             hint = hint or f"kubectl get {POD_MAKERS[kind].resource} -A lists those that there are"
             raise NotFoundError(f"the snapshot has no {kind} {key}", hint=hint)
     return sorted(pods, key=lambda pod: (bool(pod.spec.node_name), pod.metadata.name))
@@ -243,8 +244,7 @@ def scalable_workloads(names: Sequence[str], namespace: str, snapshot: Snapshot)
     for text in names:
         named = object_named(text, namespace, snapshot)
         if named.kind == _POD:
-            near = workloads_called(snapshot, named.key)
-            hint = f"did you mean {', '.join(near)}?" if near else "name it as KIND/NAMESPACE/NAME, or name a manifest"
+            hint = _meant(workloads_called(snapshot, named.key)) or "name it as KIND/NAMESPACE/NAME, or name a manifest"
             raise UsageError(f"{text} is neither a manifest nor a workload", hint=hint)
         if named.kind == DAEMON_SET:
             raise UsageError(

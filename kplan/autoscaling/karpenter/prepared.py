@@ -138,9 +138,7 @@ class Prepared:
         if self.release.daemons_find_ready:
             requirements = known.join(requirements, known.of_labels(dict.fromkeys(SIMULATED, "true")))
         types = columns.matching(requirements) & columns.fitting({}, requirements)
-        lacks_min_values = False
-        if requirements.has_min_values and not relaxes_min_values:
-            lacks_min_values = bool(columns.needed_for_min_values(list(bits_of(types)), requirements)[1])
+        lacking = {} if relaxes_min_values else columns.needed_for_min_values([*bits_of(types)], requirements)[1]
         return Template(
             pool=pool,
             name=name,
@@ -149,8 +147,8 @@ class Prepared:
             taints=spec.taints,
             columns=columns,
             machines=self.machines(name),
-            types=0 if lacks_min_values else types,
-            lacks_min_values=lacks_min_values,
+            types=0 if lacking else types,
+            lacks_min_values=bool(lacking),
         )
 
     @cached_property

@@ -294,15 +294,13 @@ class Topology:
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         wanted, known = entrant.constraints, self._known
         labels = known.of_labels(wanted.node_selector)
-        terms = [term.match_expressions for term in wanted.required or ()]
-        alternatives = [known.join(labels, known.of_expressions(expressions)) for expressions in terms]
-        if wanted.required is None:
-            alternatives = [labels]
+        terms = [()] if wanted.required is None else [term.match_expressions for term in wanted.required]
+        alternatives = tuple(known.join(labels, known.of_expressions(expressions)) for expressions in terms)
         for constraint in wanted.spreads:
             if self._around.ignores_preferences and constraint.when_unsatisfiable != "DoNotSchedule":
                 continue
             counted = NodeFilter(
-                tuple(alternatives),
+                alternatives,
                 constraint.node_taints_policy or IGNORE,
                 constraint.node_affinity_policy or HONOR,
                 wanted.tolerations,
