@@ -86,7 +86,7 @@ class Opening:
         if pods is None and task.queue is not None and task.clock is None:
             pods = task.queue.pods_of(base)
         self.pods = pods  #: without a clock, the pods of its queue; None without one
-        self._compared: dict[int, Update | InputWarning] = {}
+        self._compared: dict[int, Update] = {}
 
     @cached_property
     def autoscalers(self) -> Autoscalers:
@@ -152,21 +152,16 @@ class Opening:
 
     def compared(self, workload: WrittenWorkload, snapshot: Snapshot) -> Update | InputWarning:
         """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""
-        if snapshot is not self.snapshot:
-            return self._compare(workload, snapshot)
-        if id(workload) not in self._compared:
-            self._compared[id(workload)] = self._compare(workload, snapshot)
-        return self._compared[id(workload)]
-
-    def _compare(self, workload: WrittenWorkload, snapshot: Snapshot) -> Update | InputWarning:
-        target, base = workload.type, self.base
+        target, content, base = workload.type, workload.content, self.base
         if target not in CHANGED_IN_PLACE:
-            metadata = workload.content["metadata"]
-            return not_started(target.__name__, metadata["namespace"], metadata["name"])
-        update = update_of(
-            target, workload.content, snapshot, self.autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
-        )
-        return structs.replace(update, obj=base.as_stored(update.obj))
+            return not_started(target.__name__, content["metadata"]["namespace"], content["metadata"]["name"])
+        known = self._compared if snapshot is self.snapshot else {}
+        if id(workload) not in known:
+            update = update_of(
+                target, content, snapshot, self.autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
+            )
+            known[id(workload)] = structs.replace(update, obj=base.as_stored(update.obj))
+        return known[id(workload)]
 
 
 class _Course:
@@ -197,21 +192,32 @@ class _Course:
         simulation.maker.leave_free(self._task.workloads)
         if self._decisions is not None and self._decisions.showing.is_whole:
             self._decisions.watch(simulation)
-        change = self._at_once() if clock is None else self._in_time(clock)
-        lost = {
-            name: None for step in self._task.steps if isinstance(step.change, c.Fail) for name in step.change.nodes
-        }
+        more = self._at_once() if clock is None else self._in_time(clock)
+        for drain in self.drains:
+            drain.conclude()
+        is_over = clock is None or simulation.timers.are_idle
+        failures = (step.change for step in self._task.steps if isinstance(step.change, c.Fail))
+        lost = dict.fromkeys(name for failure in failures for name in failure.nodes)
         silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
-        warnings = drain_warnings(simulation, self.drains, [*lost, *silent], is_over=change.is_over)
-        change = dataclasses.replace(change, left_out=(*self._task.warnings, *self._left_out, *warnings))
-        if change.is_over and self._is_timed:
+        warnings = drain_warnings(simulation, self.drains, [*lost, *silent], is_over=is_over)
+        change = CarriedOut(
+            simulation,
+            self._base,
+            self._task,
+            self._applied,
+            self.drains,
+            (*self._task.warnings, *self._left_out, *warnings),
+            is_over=is_over,
+            **more,
+        )
+        if is_over and self._is_timed:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
         elif self.drains or lost:
             note_stuck(simulation, change.workloads)
         return change
 
-    def _at_once(self) -> CarriedOut:
-        """Work the queue off, then make one change after the other, each until nothing moves."""
+    def _at_once(self) -> dict[str, Any]:
+        """Work the queue off, then make one change after the other, each until nothing moves; return what that gave."""
         simulation, task, pods = self.simulation, self._task, self._opening.pods
         more: dict[str, Any] = {}
         if task.queue is None or pods is None:
@@ -230,9 +236,10 @@ class _Course:
             self._begin(step)
         if simulation.bounds:
             simulation.run()
-        return self._carried_out(**more)
+        return more
 
-    def _in_time(self, clock: Clock) -> CarriedOut:
+    def _in_time(self, clock: Clock) -> dict[str, Any]:
+        """Make each change at its time, and go on as far as the clock looks ahead; return what came of it."""
         simulation, task = self.simulation, self._task
         for step in task.steps:
             if step.at > 0:
@@ -251,15 +258,7 @@ class _Course:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
         simulation.run(clock.look)
-        return self._carried_out(occupancy=occupancy, queue=queue, subject_pods=subject_pods)
-
-    def _carried_out(self, **more: Any) -> CarriedOut:
-        for drain in self.drains:
-            drain.conclude()
-        is_over = not self._is_timed or self.simulation.timers.are_idle
-        return CarriedOut(
-            self.simulation, self._base, self._task, self._applied, drains=self.drains, is_over=is_over, **more
-        )
+        return {"occupancy": occupancy, "queue": queue, "subject_pods": subject_pods}
 
     def _retry_pending(self) -> tuple[str, ...]:
         """Have the scheduler try all pending pods again; return these in their order."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
@@ -18,6 +17,7 @@ from kplan.course.in_order import Growth, as_waiting
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import Departure, Joining, join
+from kplan.course.simulation.objects import stamp
 from kplan.course.snapshots import snapshot_of
 from kplan.documents.change import StepEvent
 from kplan.rules.nodes import short_group_name, without_published
@@ -162,19 +162,15 @@ class Growing:
         return decided.advice.adds
 
     def _ask(self, simulation: Simulation, *, removes: bool) -> Round:
-        cluster = self._cluster(simulation)
+        """Have the autoscaler look at the cluster as it is now."""
+        current = _as_waiting(simulation, self._snapshot)
+        self._read_pod_events(simulation)
+        current = dataclasses.replace(current, node_claims=tuple(map(self._with_pod_event, current.node_claims)))
+        cluster = PreparedCluster(current, simulation.session, self._micros(simulation))
         if self._watch is None:
             self._watch = self.growth.autoscaler.watch(cluster)
         has_changed = self._state(simulation) != self._seen
         return self._watch.look(cluster, frozenset(self._leaving), removes=removes, has_changed=has_changed)
-
-    def _cluster(self, simulation: Simulation) -> PreparedCluster:
-        current = _as_waiting(simulation, self._snapshot)
-        self._read_pod_events(simulation)
-        claims = tuple(map(self._with_pod_event, current.node_claims))
-        return PreparedCluster(
-            dataclasses.replace(current, node_claims=claims), simulation.session, self._micros(simulation)
-        )
 
     def _micros(self, simulation: Simulation) -> int:
         return max(self._now, int(simulation.starts_at * 1_000_000)) + int(simulation.elapsed * 1_000_000)
@@ -195,8 +191,7 @@ class Growing:
         at = self._pod_event.get(claim.status.node_name)
         if at is None:
             return claim
-        time = datetime.fromtimestamp(self._now / 1e6 + at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return replace(claim, status=replace(claim.status, last_pod_event_time=time))
+        return replace(claim, status=replace(claim.status, last_pod_event_time=stamp(self._now / 1e6 + at)))
 
     def _note_unneeded(self, simulation: Simulation, unneeded: frozenset[str]) -> None:
         for name in sorted(unneeded - self._unneeded):

@@ -122,7 +122,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     `showing`: how much of it the report holds; without nodes none are explained for pods that stay pending.
     `decisions`: the decisions about the pods of new workloads.
     """
-    from kplan.course.odds.luck import luck_of_change
+    from kplan.course.odds.report import luck_of_change
 
     base, command = change.origin, change.task.command
     pods = ChangedPods(change, () if showing.nodes is UNSET else showing.nodes, decisions)
@@ -236,7 +236,8 @@ class ChangedPods:
         removed, added = replacement.removed, replacement.added
         owner = WorkloadRef.parse(replacement.workload)
         by = removed.by if removed is not None else None
-        waits = added is not None and not added.node
+        waiting = added if added is not None and not added.node else None
+        message = "" if waiting is None else self.replacements.message_of(waiting)
         return PodChange(
             action=replacement.action,
             pod=replacement.pod,
@@ -245,18 +246,12 @@ class ChangedPods:
             to_node=None if added is None else added.node or None,
             by=by,
             recreated_as=None if added is None or added.key == replacement.pod else added.key,
-            outcome=self.replacements.outcome_of(added) if added is not None and waits else "",
-            reason=self._reason(replacement),
+            outcome="" if waiting is None else self.replacements.outcome_of(waiting),
+            reason=KEEPS_BEING_EVICTED if replacement.is_circling else message,
             attempt=None if added is None else self._placement(added),
             because="" if removed is None or by is not None else removed.because,
             caused_by=self.replacements.caused_by(replacement),
         )
-
-    def _reason(self, replacement: Replacement) -> str:
-        if replacement.is_circling:
-            return KEEPS_BEING_EVICTED
-        added = replacement.added
-        return "" if added is None or added.node else self.replacements.message_of(added)
 
     def _placement(self, pod: ObservedPod) -> int | None:
         """Return the index in `placements` of the last decision about a pod."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +18,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
+from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
 from kplan.snapshot.model import Snapshot
 
@@ -34,7 +34,7 @@ def snapshot_of(
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
-    now = datetime.fromtimestamp(simulation.now if at is None else at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = stamp(simulation.now if at is None else at)
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
     leaving_keys = {pod.metadata.key for pod in leaving}
     pods: list[Pod] = []
@@ -95,22 +95,16 @@ def has_its_pod(obj: Any, uids: Collection[str]) -> bool:
 def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
     """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
     known = snapshot.persistent_volume_claims
-    gone = {
-        claim.metadata.key: claim for claim in known if (claim.metadata.namespace, claim.metadata.name) not in claims
-    }
-    if not gone:
+    left = tuple(claim for claim in known if (claim.metadata.namespace, claim.metadata.name) in claims)
+    if len(left) == len(known):
         return snapshot
-    names = {claim.spec.volume_name for claim in gone.values()}
-    return dataclasses.replace(
-        snapshot,
-        persistent_volume_claims=tuple(claim for claim in known if claim.metadata.key not in gone),
-        persistent_volumes=tuple(
-            replace(volume, status=replace(volume.status, phase="Released"))
-            if volume.metadata.name in names
-            else volume
-            for volume in snapshot.persistent_volumes
-        ),
-    )
+    keys = {claim.metadata.key for claim in left}
+    freed = {claim.spec.volume_name for claim in known if claim.metadata.key not in keys}
+    volumes = [
+        replace(volume, status=replace(volume.status, phase="Released")) if volume.metadata.name in freed else volume
+        for volume in snapshot.persistent_volumes
+    ]
+    return dataclasses.replace(snapshot, persistent_volume_claims=left, persistent_volumes=tuple(volumes))
 
 
 def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
@@ -126,9 +120,8 @@ def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -
 
     Upstream: indexed_job_utils.go addIndexFailureCountAnnotation.
     """
-    if not isinstance(owner, JobState) or owner.wanted.backoff_limit_per_index is None or not observed.is_new:
-        return pod
-    if observed.index is None:
+    counts = isinstance(owner, JobState) and owner.wanted.backoff_limit_per_index is not None
+    if not isinstance(owner, JobState) or not counts or not observed.is_new or observed.index is None:
         return pod
     failures, metadata = owner.index_failures, pod.metadata
     ignored = failures.ignored.get(observed.index, 0)
@@ -153,16 +146,9 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
     if observed.node:
         return pod
     conditions = pod.status.conditions
-    stored_message = next(
-        (
-            condition.message
-            for condition in conditions
-            if condition.type == "PodScheduled" and condition.status == "False"
-        ),
-        "",
-    )
+    stored = (one.message for one in conditions if (one.type, one.status) == ("PodScheduled", "False"))
     is_new = observed.is_new and not pod.metadata.creation_timestamp
-    if promise == pod.status.nominated_node_name and message == stored_message and not is_new:
+    if promise == pod.status.nominated_node_name and message == next(stored, "") and not is_new:
         return pod
     others = tuple(condition for condition in conditions if condition.type != "PodScheduled")
     scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()

@@ -150,10 +150,9 @@ def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas:
     contents = {}
     for key in keys:
         content = snapshot.whole.get(key)
-        if content is None:
-            continue
         read = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
-        contents[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
+        if read is not None:
+            contents[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
     return contents
 
 
@@ -211,7 +210,9 @@ def without(base: Base, which: Reference) -> Followed:
     lost = _keys(removal.lost)
     if not lost and not failed:
         return Followed(removal.after, removal.change)
-    simulation = _begin(base, removal.after, lost | failed)
+    present = lost | failed | _keys(removal.after.pods)  # those that go are still there, in their old order
+    pods = tuple(pod for pod in base.snapshot.pods if pod.metadata.key in present)
+    simulation = begin_controllers(base, dataclasses.replace(removal.after, pods=pods))
     _remove(simulation, lost, "its node is lost")
     simulation.controllers.run(waits=True)
     _remove(simulation, failed, "is deleted", is_deleted=True)
@@ -235,13 +236,6 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
     simulation.controllers.run(waits=True)
     return followed(simulation, snapshot_of(simulation, left, _leaving(left)), entry)
-
-
-def _begin(base: Base, after: Snapshot, going: Keys) -> Simulation:
-    """Return a simulation of a changed cluster in which the pods that go are still there, in their old order."""
-    staying = going | _keys(after.pods)
-    pods = tuple(pod for pod in base.snapshot.pods if pod.metadata.key in staying)
-    return begin_controllers(base, dataclasses.replace(after, pods=pods))
 
 
 def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: bool = False) -> None:

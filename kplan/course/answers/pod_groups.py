@@ -15,7 +15,7 @@ from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.documents.placement import EvictedGroup, GroupPlan, GroupState, Origin, TopologyDomain
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key, group_of
 from kplan.framework.results import Outcome, StatusCode
@@ -116,19 +116,16 @@ def member_placement(
     key = group_of(session.cluster.pods.infos[pod])
     decisions = iter(()) if key is None else Trials(session, pending, key).decisions()
     live = next(((forked, result) for forked, result in decisions if result.pod == pod), None)
-    if live is not None:
-        # The decision is live as long as somebody holds the iterator.
-        return _live_placement(*live, replicas, decisions, {} if origin is None else {pod: origin})
-    return last_placement(session, schedule_pod(session, pod), origin, replicas)
+    if live is None:
+        return last_placement(session, schedule_pod(session, pod), origin, replicas)
+    forked, result = live
 
-
-def _live_placement(
-    session: Session, result: CycleResult, replicas: Replicas, decisions: object, origins: Mapping[int, Origin]
-) -> Placement:
+    # The decision is live as long as somebody holds the iterator.
     def explain_nodes(nodes: NodesShown, _live: object = decisions) -> Explanation:
-        return explain(result, session.cluster.nodes.names, nodes)
+        return explain(result, forked.cluster.nodes.names, nodes)
 
-    return placement_of(session, result, explain_nodes, origins, lambda: diagnose(session, result, replicas=replicas))
+    origins = {} if origin is None else {pod: origin}
+    return placement_of(forked, result, explain_nodes, origins, lambda: diagnose(forked, result, replicas=replicas))
 
 
 def groups_of_members(groups: Iterable[GroupPlan]) -> dict[str, str]:
@@ -185,15 +182,28 @@ def group_plans(
     """Return the groups whose pods are among the changes, in their order."""
     if not simulation.groups.is_on:
         return ()
-    keys: dict[Key, None] = {}
-    for change in changes:
-        row = simulation.session.pod_ids.get(change.recreated_as or change.pod)
-        key = None if row is None else simulation.groups.key_of(row)
-        if key is not None:
-            keys[key] = None
-    most_tried = share_of(len(keys)) if with_remedies else 0
+    rows = (simulation.session.pod_ids.get(change.recreated_as or change.pod) for change in changes)
+    keys = (None if row is None else simulation.groups.key_of(row) for row in rows)
+    members: dict[Key, list[ObservedPod]] = {key: [] for key in keys if key is not None}
+    infos, groups = simulation.session.cluster.pods.infos, simulation.groups
+    for row, pod in simulation.pods.items():
+        key = group_of(infos[row])
+        if key in members:
+            members[key].append(pod)
     return tuple(
-        _plan_at_rest(simulation, key, pods, most_tried) for key, pods in _members_of(simulation, keys).items()
+        group_plan(
+            simulation.session,
+            key,
+            {pod.row: bool(pod.node) for pod in pods},
+            groups.tries.get(key),
+            messages=simulation.messages,
+            is_gated=all(simulation.outcomes.get(pod.row) is Outcome.GATED for pod in pods if not pod.node),
+            victims=groups.victims.get(key, ()),
+            violating=groups.violating.get(key, ()),
+            n_violating=groups.n_violating[key],
+            most_tried=share_of(len(members)) if with_remedies else 0,
+        )
+        for key, pods in members.items()
     )
 
 
@@ -228,29 +238,3 @@ def held_back(simulation: Simulation, changes: Sequence[PodChange]) -> list[PodC
         replace(change, held_back_by=groups[name]) if name in groups and row_of[name] in fitting else change
         for name, change in zip(names, changes, strict=True)
     ]
-
-
-def _members_of(simulation: Simulation, keys: Mapping[Key, None]) -> dict[Key, list[ObservedPod]]:
-    members: dict[Key, list[ObservedPod]] = {key: [] for key in keys}
-    infos = simulation.session.cluster.pods.infos
-    for row, pod in simulation.pods.items():
-        key = group_of(infos[row])
-        if key in members:
-            members[key].append(pod)
-    return members
-
-
-def _plan_at_rest(simulation: Simulation, key: Key, pods: Sequence[ObservedPod], most_tried: int) -> GroupPlan:
-    pending = [pod.row for pod in pods if not pod.node]
-    return group_plan(
-        simulation.session,
-        key,
-        {pod.row: bool(pod.node) for pod in pods},
-        simulation.groups.tries.get(key),
-        messages=simulation.messages,
-        is_gated=all(simulation.outcomes.get(row) is Outcome.GATED for row in pending),
-        victims=simulation.groups.victims.get(key, ()),
-        violating=simulation.groups.violating.get(key, ()),
-        n_violating=simulation.groups.n_violating[key],
-        most_tried=most_tried,
-    )
