@@ -403,7 +403,7 @@ class _Course:
         self._applied.append(applied)
         if decisions is not None and not decisions.showing.is_whole:
             if not self._is_timed:
-                simulation.scheduler.on_decision = None
+                simulation.scheduler.on_decision = lambda _: None
             if applied.change is Change.NEW or (decisions.showing.explain and not self._is_timed):
                 decisions.watch(simulation, applied)
         if self._is_timed:

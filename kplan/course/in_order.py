@@ -174,7 +174,16 @@ def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
 
 def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
     """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
-    return tuple(_without_condition(pod) if pod.spec.scheduling_gates else pod for pod in snapshot.pods)
+    return tuple(
+        as_told(pod, "", pod.status.nominated_node_name) if pod.spec.scheduling_gates else pod for pod in snapshot.pods
+    )
+
+
+def as_told(pod: Pod, message: str, promise: str) -> Pod:
+    """Return a pending pod with the scheduler's message about it, if any, and the node that it nominates, or ""."""
+    others = (condition for condition in pod.status.conditions if condition.type != "PodScheduled")
+    told = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, *told)))
 
 
 def _with_cordon(node: Node) -> Node:
@@ -182,11 +191,6 @@ def _with_cordon(node: Node) -> Node:
     if not node.spec.unschedulable or any(taint.key == UNSCHEDULABLE for taint in taints):
         return node
     return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE))))
-
-
-def _without_condition(pod: Pod) -> Pod:
-    conditions = tuple(condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    return replace(pod, status=replace(pod.status, conditions=conditions))
 
 
 _EAGER_CELLS = 2_000
@@ -380,7 +384,4 @@ def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | Non
     if result is None or result.outcome is not Outcome.UNSCHEDULABLE:
         return pod
     nominated = None if result.post_filter is None else result.post_filter.nominated_row
-    promise = "" if nominated is None else names[nominated]
-    condition = PodCondition("PodScheduled", "False", "Unschedulable", result.message)
-    others = tuple(other for other in pod.status.conditions if other.type != "PodScheduled")
-    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, condition)))
+    return as_told(pod, result.message, "" if nominated is None else names[nominated])

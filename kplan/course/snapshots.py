@@ -13,6 +13,7 @@ from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import Job
 from kplan.cluster.incoming import with_objects
+from kplan.course.in_order import as_told
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
@@ -20,6 +21,7 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
+from kplan.framework.listers import key_of
 from kplan.snapshot.model import Snapshot
 
 
@@ -55,7 +57,7 @@ def snapshot_of(
             pods.append(pod)
     pods += map(stored_pod, standing_pods.values())
     listers = simulation.session.listers
-    known = {(claim.metadata.namespace, claim.metadata.name) for claim in snapshot.persistent_volume_claims}
+    known = set(map(key_of, snapshot.persistent_volume_claims))
     added: list[Any] = [claim for key, claim in listers.persistent_volume_claims.items() if key not in known]
     uids = {pod.metadata.uid for pod in pods}
     device_claims = (*listers.snapshot.resource_claims, *listers.device_claims)
@@ -79,9 +81,9 @@ def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], 
     budgets = list(snapshot.pod_disruption_budgets)
     for index, obj in enumerate(budgets):
         before = obj.status.disruptions_allowed, obj.status.expected_pods
-        now = statuses.get((obj.metadata.namespace, obj.metadata.name), before)
-        if now != before:
-            status = replace(obj.status, disruptions_allowed=now[0], expected_pods=now[1])
+        allowed, expected = statuses.get(key_of(obj), before)
+        if (allowed, expected) != before:
+            status = replace(obj.status, disruptions_allowed=allowed, expected_pods=expected)
             budgets[index] = replace(obj, status=status)
     return dataclasses.replace(snapshot, pod_disruption_budgets=tuple(budgets)) if statuses else snapshot
 
@@ -95,11 +97,10 @@ def has_its_pod(obj: Any, uids: Collection[str]) -> bool:
 def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, str]]) -> Snapshot:
     """Return the snapshot without the claims that are gone; their volumes are left for an administrator."""
     known = snapshot.persistent_volume_claims
-    left = tuple(claim for claim in known if (claim.metadata.namespace, claim.metadata.name) in claims)
+    left = tuple(claim for claim in known if key_of(claim) in claims)
     if len(left) == len(known):
         return snapshot
-    keys = {claim.metadata.key for claim in left}
-    freed = {claim.spec.volume_name for claim in known if claim.metadata.key not in keys}
+    freed = {claim.spec.volume_name for claim in known if key_of(claim) not in claims}
     volumes = [
         replace(volume, status=replace(volume.status, phase="Released")) if volume.metadata.name in freed else volume
         for volume in snapshot.persistent_volumes
@@ -145,16 +146,12 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
         )
     if observed.node:
         return pod
-    conditions = pod.status.conditions
-    stored = (one.message for one in conditions if (one.type, one.status) == ("PodScheduled", "False"))
+    stored = (one.message for one in pod.status.conditions if (one.type, one.status) == ("PodScheduled", "False"))
     is_new = observed.is_new and not pod.metadata.creation_timestamp
     if promise == pod.status.nominated_node_name and message == next(stored, "") and not is_new:
         return pod
-    others = tuple(condition for condition in conditions if condition.type != "PodScheduled")
-    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
-    status = replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled))
-    return replace(pod, metadata=metadata, status=status)
+    return replace(as_told(pod, message, promise), metadata=metadata)
 
 
 def _settled_job(obj: Job, simulation: Simulation) -> Job:

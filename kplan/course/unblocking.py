@@ -17,7 +17,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out
-from kplan.course.simulation.applying import Applied
+from kplan.course.simulation.controllers.deployment import RECREATE, WantedDeployment
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
 from kplan.course.watching import at_rest as at_rest_of
@@ -45,15 +45,11 @@ def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
 
 def _that_help(change: CarriedOut, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
     base = change.origin
-    budget = next(
-        (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name),
-        None,
-    )
-    if budget is None:
-        return
-    for remedy, other in ways(base, obstacle, at_rest, budget):
-        if obstacle.pod not in carry_out(other, change.task).blocked:
-            yield remedy
+    budgets = [budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name]
+    for budget in budgets[:1]:
+        for remedy, other in ways(base, obstacle, at_rest, budget):
+            if obstacle.pod not in carry_out(other, change.task).blocked:
+                yield remedy
 
 
 def ways(
@@ -87,8 +83,7 @@ def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
 
 
 def _changed_budget(base: Base, budget: PodDisruptionBudget, old: str, to: str) -> tuple[r.Remedy, Base]:
-    name = f"{budget.metadata.namespace}/{budget.metadata.name}"
-    remedy = r.ChangeBudget(change=r.BudgetChange(budget=name, old=old, to=to), then=None)
+    remedy = r.ChangeBudget(change=r.BudgetChange(budget=budget.metadata.key, old=old, to=to), then=None)
     return remedy, base.with_snapshot(with_objects(base.objects, [budget]))
 
 
@@ -110,55 +105,38 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
 
 MOST_TRIED = 3  #: remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more
 
-_DEFAULT_SHARE = "25%"
-_RECREATE = "Recreate"
-
 
 def rollout_remedies(change: CarriedOut) -> dict[str, r.AllowUnavailable]:
     """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
-    stuck = {
-        workload.key for workload in change.workloads if workload.state is WorkloadState.STUCK and workload.pending
-    }
-    rollouts = [
-        applied
-        for applied in change.applied
-        if applied.update.key in stuck
-        and applied.change is Change.ROLLOUT
-        and isinstance(applied.update.obj, Deployment)
-    ]
+    stuck = {one.key for one in change.workloads if one.state is WorkloadState.STUCK and one.pending}
+    updates = (applied.update for applied in change.applied if applied.change is Change.ROLLOUT)
+    rollouts = [update for update in updates if update.key in stuck and isinstance(update.obj, Deployment)]
     remedies: dict[str, r.AllowUnavailable] = {}
-    for applied in rollouts[:MOST_TRIED]:
-        for remedy, obj in _ways(applied.update.obj):
-            if _completes(change, applied, obj):
-                remedies[applied.update.key] = remedy
+    for update in rollouts[:MOST_TRIED]:
+        for remedy, obj in _ways(update.obj):
+            tried = carry_out(change.origin, change.task, replaced={update.key: obj})
+            if (update.key, WorkloadState.COMPLETE) in [(one.key, one.state) for one in tried.workloads]:
+                remedies[update.key] = remedy
                 break
     return remedies
 
 
 def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
     """Yield the smallest change of a strategy that replaces pods only by surging, then a larger one."""
-    strategy = obj.spec.strategy
+    wanted, strategy = WantedDeployment.of(obj), obj.spec.strategy
     rolling = strategy.rolling_update or RollingUpdate()
-    replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
-    unavailable = _DEFAULT_SHARE if rolling.max_unavailable is None else rolling.max_unavailable
-    surge = _DEFAULT_SHARE if rolling.max_surge is None else rolling.max_surge
-    if strategy.type == _RECREATE or replicas < 1 or scaled(unavailable, replicas, round_up=False):
+    may_be_missing = scaled(wanted.max_unavailable, wanted.replicas, round_up=False)
+    if wanted.strategy == RECREATE or wanted.replicas < 1 or may_be_missing:
         return
-    old = f"maxUnavailable: {unavailable}"
+    old = f"maxUnavailable: {wanted.max_unavailable}"
     for to, rolled in (
         ("maxUnavailable: 1", replace(rolling, max_unavailable=1)),
         ("maxUnavailable: 1 and maxSurge: 0", replace(rolling, max_unavailable=1, max_surge=0)),
     ):
-        name = f"Deployment {obj.metadata.namespace}/{obj.metadata.name}"
-        words = old if "maxSurge" not in to else f"{old} and maxSurge: {surge}"
-        remedy = r.AllowUnavailable(
-            change=r.RolloutChange(workload=name, replicas=replicas, old=words, to=to), then=None
+        words = old if "maxSurge" not in to else f"{old} and maxSurge: {wanted.max_surge}"
+        name, spec = (
+            f"Deployment {obj.metadata.key}",
+            replace(obj.spec, strategy=replace(strategy, rolling_update=rolled)),
         )
-        spec = replace(obj.spec, strategy=replace(strategy, rolling_update=rolled))
-        yield remedy, replace(obj, spec=spec)
-
-
-def _completes(change: CarriedOut, applied: Applied, obj: Deployment) -> bool:
-    key = applied.update.key
-    tried = carry_out(change.origin, change.task, replaced={key: obj})
-    return any(workload.key == key and workload.state is WorkloadState.COMPLETE for workload in tried.workloads)
+        change = r.RolloutChange(workload=name, replicas=wanted.replicas, old=words, to=to)
+        yield r.AllowUnavailable(change=change, then=None), replace(obj, spec=spec)

@@ -33,6 +33,7 @@ from kplan.course.watching import add_bounds, begin
 from kplan.documents.change import StepEvent
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
+from kplan.framework.listers import key_of
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.model import Snapshot
 from kplan.whatif.edits import (
@@ -161,7 +162,7 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
     claims = snapshot.persistent_volume_claims
-    volume_of = {(claim.metadata.namespace, claim.metadata.name): claim.spec.volume_name for claim in claims}
+    volume_of = {key_of(claim): claim.spec.volume_name for claim in claims}
     infos = simulation.session.cluster.pods.infos
     unnamed = simulation.session.reserved_objects().unnamed
     for row, observed in simulation.pods.items():
@@ -184,7 +185,7 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
         snapshot = with_updated(snapshot, attribute, objects.values())
-        there = {(obj.metadata.namespace, obj.metadata.name) for obj in getattr(snapshot, attribute)}
+        there = set(map(key_of, getattr(snapshot, attribute)))
         fresh = [obj for key, obj in objects.items() if key not in there and has_its_pod(obj, uids)]
         snapshot = with_objects(snapshot, fresh)
     return snapshot
@@ -323,11 +324,8 @@ def _edit(edit: Callable[..., tuple[Snapshot, ClusterChange]], *arguments: Any, 
 def _with_objects(base: Base, written: Written) -> Followed:
     """Return the snapshot with objects, and with the status that new disruption budgets without one get at once."""
     after, note = with_written(base.snapshot, written)
-    new = {
-        (obj.metadata.namespace, obj.metadata.name)
-        for obj in written.loaded.objects
-        if isinstance(obj, PodDisruptionBudget) and obj.status == PodDisruptionBudgetStatus()
-    }
+    budgets = (obj for obj in written.loaded.objects if isinstance(obj, PodDisruptionBudget))
+    new = {key_of(obj) for obj in budgets if obj.status == PodDisruptionBudgetStatus()}
     if new:
         after = with_budget_statuses(after, begin_controllers(base, after).disruptions.statuses(new))
     return Followed(after, note)

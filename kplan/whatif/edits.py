@@ -27,6 +27,7 @@ from kplan.changes.nodes import taint_of
 from kplan.cluster.workload_pods import no_node
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange
+from kplan.framework.listers import key_of
 from kplan.remedies.node_shapes import NodeShape, added_nodes, differing
 from kplan.rules.nodes import claims_left
 from kplan.snapshot.build import reference_warnings
@@ -80,8 +81,8 @@ def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
 
 def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
     """Return the snapshot with other versions of objects, in their places."""
-    newer = {(obj.metadata.namespace, obj.metadata.name): obj for obj in objects}
-    held = tuple(newer.get((obj.metadata.namespace, obj.metadata.name), obj) for obj in getattr(snapshot, attribute))
+    newer = {key_of(obj): obj for obj in objects}
+    held = tuple(newer.get(key_of(obj), obj) for obj in getattr(snapshot, attribute))
     changes: dict[str, Any] = {attribute: held}
     return dataclasses.replace(snapshot, **changes)
 
@@ -112,7 +113,7 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
     classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
     changes: dict[str, Any] = {}
     for attribute, objects in newer.items():
-        held = {(obj.metadata.namespace, obj.metadata.name): obj for obj in getattr(snapshot, attribute)}
+        held = {key_of(obj): obj for obj in getattr(snapshot, attribute)}
         for key, obj in objects.items():
             held[key] = new = _merged(obj, held.get(key), classes)
             model = loaded.likes.get(key[1]) if isinstance(obj, Node) else None

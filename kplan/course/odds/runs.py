@@ -172,32 +172,30 @@ class Tally(msgspec.Struct):
         return Tally(known, counts={key: Counter() for key in known})
 
     def add(self, ending: Ending, runs: int, first: int) -> None:
-        """Add a branch to the counts. `runs`: the number of its runs. `first`: the number of its first run."""
-        self.branches += 1
-        self.violations += runs if ending.violates else 0
+        """Add a branch to the counts.
+
+        `runs`: the number of its runs. `first`: the number of its first run.
+        """
         for pod in ending.moved:
             self.pods.setdefault(pod.key, pod)
-        for key, end in ending.ends.items():
-            self.counts.setdefault(key, Counter())[end] += runs
-        self.victims.update(dict.fromkeys(ending.evicted, runs))
-        self.happened.update(dict.fromkeys(ending.happened, runs))
-        self.incomplete.update(dict.fromkeys(ending.incomplete, runs))
-        for workload, words in ending.incomplete.items():
-            self._note_reason(workload, (first, words))
-        self.warnings.update(ending.warnings)
-        if ending.seconds is not None:
-            self.seconds[ending.seconds] += runs
-        for name, group in ending.groups.items():
-            self.groups.setdefault(name, Counter())[group] += runs
-        alike = (
-            frozenset(ending.keys(Rest.PENDING)),
-            frozenset(ending.keys(Rest.GONE)),
-            frozenset(ending.keys(Rest.BLOCKED)),
-            ending.evicted,
+        pending, gone, blocked = (frozenset(ending.keys(rest)) for rest in (Rest.PENDING, Rest.GONE, Rest.BLOCKED))
+        branch = Tally(
+            branches=1,
+            violations=runs if ending.violates else 0,
+            victims=Counter(dict.fromkeys(ending.evicted, runs)),
+            counts={key: Counter({end: runs}) for key, end in ending.ends.items()},
+            happened=Counter(dict.fromkeys(ending.happened, runs)),
+            incomplete=Counter(dict.fromkeys(ending.incomplete, runs)),
+            because={workload: (first, words) for workload, words in ending.incomplete.items()},
+            warnings=set(ending.warnings),
+            seconds=Counter({} if ending.seconds is None else {ending.seconds: runs}),
+            groups={name: Counter({group: runs}) for name, group in ending.groups.items()},
+            _outcomes={(pending, gone, blocked, ending.evicted): OutcomeOdds(runs, first, ending)},
         )
-        self._note_outcome(alike, OutcomeOdds(runs, first, ending))
+        self.merge(branch)
 
     def merge(self, other: Tally) -> None:
+        """Add the counts over other branches."""
         self.branches += other.branches
         self.violations += other.violations
         for key, pod in other.pods.items():
@@ -208,24 +206,16 @@ class Tally(msgspec.Struct):
         self.happened.update(other.happened)
         self.incomplete.update(other.incomplete)
         for workload, reason in other.because.items():
-            self._note_reason(workload, reason)
+            self.because[workload] = min(self.because.get(workload, reason), reason)
         self.warnings |= other.warnings
         self.seconds.update(other.seconds)
         for name, endings in other.groups.items():
             self.groups.setdefault(name, Counter()).update(endings)
         for alike, outcome in other._outcomes.items():
-            self._note_outcome(alike, outcome)
-
-    def _note_reason(self, workload: str, reason: tuple[int, str]) -> None:
-        self.because[workload] = min(self.because.get(workload, reason), reason)
-
-    def _note_outcome(self, alike: _Likeness, outcome: OutcomeOdds) -> None:
-        known = self._outcomes.get(alike)
-        if known is None:
-            self._outcomes[alike] = outcome
-            return
-        earlier = min(known, outcome, key=lambda outcome: outcome.first)
-        self._outcomes[alike] = OutcomeOdds(known.runs + outcome.runs, earlier.first, earlier.example)
+            known = self._outcomes.get(alike)
+            runs = outcome.runs + (0 if known is None else known.runs)
+            earlier = outcome if known is None or outcome.first < known.first else known
+            self._outcomes[alike] = OutcomeOdds(runs, earlier.first, earlier.example)
 
     def outcomes(self) -> tuple[OutcomeOdds, ...]:
         """Return the outcomes, the most frequent first."""

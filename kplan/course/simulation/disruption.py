@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.labels import Selector, valid_selector
-from kplan.api.meta import IntOrString
 from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner
 from kplan.engine.mappings import Overlay
+from kplan.framework.listers import key_of
 from kplan.rules.pod_info import PodInfo
 
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -58,15 +58,9 @@ def _share(number: int, total: int) -> int:
 class BudgetState(msgspec.Struct):
     """A budget with the pods that it covers."""
 
-    namespace: str
-    name: str
+    budget: PodDisruptionBudget
     selector: Selector
-    min_available: IntOrString | None
-    max_unavailable: IntOrString | None
-    evicts_unhealthy: bool
     find: FindOwner  #: looks up an owner by its key
-    #: how many pods the disruption controller expected last; it knows controllers that kplan does not
-    recorded: int | None = None
     pods: dict[int, ObservedPod] = {}  #: row -> covered pod
     owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
     n_owned: dict[str | None, int] = {}  #: how many pods each of them has
@@ -75,13 +69,14 @@ class BudgetState(msgspec.Struct):
     @property
     def key(self) -> str:
         """NAMESPACE/NAME."""
-        return f"{self.namespace}/{self.name}"
+        return self.budget.metadata.key
 
     @property
     def expected(self) -> int | None:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
-        if self.max_unavailable is None and not isinstance(self.min_available, str):
-            return 0 if self.min_available is None else len(self.pods)
+        spec, status = self.budget.spec, self.budget.status
+        if spec.max_unavailable is None and not isinstance(spec.min_available, str):
+            return 0 if spec.min_available is None else len(self.pods)
         scales: dict[str, int] = {}  # replica sets of one deployment share its scale
         is_foreign = False
         for key in self.n_owned:
@@ -92,7 +87,11 @@ class BudgetState(msgspec.Struct):
                 is_foreign = True
             elif owner is not None:
                 scales[owner.workload.key] = owner.scale
-        return self.recorded if is_foreign else sum(scales.values())
+        if not is_foreign:
+            return sum(scales.values())
+        # What the controller expected last, unless it could not tell either: it knows controllers that kplan does not.
+        has_failed = any((one.reason, one.status) == (SYNC_FAILED, "False") for one in status.conditions)
+        return None if has_failed else status.expected_pods or None
 
     @property
     def desired(self) -> int:
@@ -100,9 +99,10 @@ class BudgetState(msgspec.Struct):
         return self._desired_of(self.expected or 0)
 
     def _desired_of(self, total: int) -> int:
-        if self.max_unavailable is not None:
-            return max(total - scaled(self.max_unavailable, total, round_up=True), 0)
-        return 0 if self.min_available is None else scaled(self.min_available, total, round_up=True)
+        spec = self.budget.spec
+        if spec.max_unavailable is not None:
+            return max(total - scaled(spec.max_unavailable, total, round_up=True), 0)
+        return 0 if spec.min_available is None else scaled(spec.min_available, total, round_up=True)
 
     @property
     def allowed(self) -> int:
@@ -140,7 +140,8 @@ class Disruptions:
     """All budgets of a cluster, up to date as pods come and go; copies share what has not changed in either."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], find: FindOwner) -> None:
-        self._states = [state for budget in budgets if (state := _state(budget, find)) is not None]
+        selected = ((budget, valid_selector(budget.spec.selector)) for budget in budgets)
+        self._states = [BudgetState(budget, selector, find) for budget, selector in selected if not selector.is_nothing]
         self._find = find
         self._shared: set[int] = set()  # indexes of the states that a copy has, too
         self._of: Overlay[int, tuple[int, ...]] = Overlay()
@@ -148,8 +149,8 @@ class Disruptions:
         self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, ...]] = {}
         self._changed: set[int] = set()
         self._moved: set[int] = set()  # indexes of the budgets whose own status is out of date
-        for index, budget in enumerate(self._states):
-            self._in.setdefault(budget.namespace, []).append(index)
+        for index, state in enumerate(self._states):
+            self._in.setdefault(state.budget.metadata.namespace, []).append(index)
 
     def fork(self, find: FindOwner) -> Disruptions:
         """Return a copy, whose pods come and go without a change to this one."""
@@ -221,18 +222,15 @@ class Disruptions:
 
         `names`: budgets to tell of besides those whose own status is out of date.
         """
-        states = (
-            self._own(index)
-            for index, budget in enumerate(self._states)
-            if index in self._moved or (budget.namespace, budget.name) in names
-        )
-        return {(budget.namespace, budget.name): (budget.allowed, budget.expected or 0) for budget in states}
+        known = ((key_of(state.budget), index) for index, state in enumerate(self._states))
+        told = [(key, self._own(index)) for key, index in known if index in self._moved or key in names]
+        return {key: (state.allowed, state.expected or 0) for key, state in told}
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
         changed = [self._own(index) for index in self._changed]
         self._changed.clear()
-        return {(budget.namespace, budget.name): budget.allowed for budget in changed}
+        return {key_of(state.budget): state.allowed for state in changed}
 
     def broken_by(self, pods: Iterable[ObservedPod]) -> list[ObservedPod]:
         """Return the pods whose disruption breaks a budget, when all are disrupted in this order."""
@@ -256,25 +254,8 @@ class Disruptions:
             return ""
         if len(covering) > 1:
             return SEVERAL
-        budget = covering[0]
-        if not pod.is_ready and (budget.evicts_unhealthy or 0 < budget.desired <= budget.healthy):
+        state = covering[0]
+        evicts_unhealthy = state.budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
+        if not pod.is_ready and (evicts_unhealthy or 0 < state.desired <= state.healthy):
             return ""
-        return "" if budget.allowed > 0 else VIOLATED
-
-
-def _state(budget: PodDisruptionBudget, find: FindOwner) -> BudgetState | None:
-    selector = valid_selector(budget.spec.selector)
-    if selector.is_nothing:
-        return None
-    metadata, spec = budget.metadata, budget.spec
-    has_failed = any((one.reason, one.status) == (SYNC_FAILED, "False") for one in budget.status.conditions)
-    return BudgetState(
-        metadata.namespace,
-        metadata.name,
-        selector,
-        spec.min_available,
-        spec.max_unavailable,
-        spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW,
-        find,
-        None if has_failed else budget.status.expected_pods or None,
-    )
+        return "" if state.allowed > 0 else VIOLATED

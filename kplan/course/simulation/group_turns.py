@@ -133,7 +133,10 @@ class GroupTurns:
             return
         self._scheduler.recount_budgets()
         group = GroupResult(key, [], Status.error(text)) if text else schedule_group(session, key, tried)
-        yield from self._decisions(group, tried)
+        # Each is live with all members before it on their nodes, as the cycle saw it.
+        for result in live_decisions(session, group, tried):
+            self._scheduler.on_decision(result)
+            yield result
         self._conclude(group, tried)
 
     def _pull(self, key: Key, first: int) -> Generator[CycleResult, None, list[int]]:
@@ -178,17 +181,9 @@ class GroupTurns:
         message = stored_message_of(self._motion.session, result) or result.message
         if self._motion.outcomes.get(pod) is result.outcome and self._motion.messages.get(pod) == message:
             return
-        if self._scheduler.on_decision is not None:
-            self._scheduler.on_decision(result)
+        self._scheduler.on_decision(result)
         yield result
         self._scheduler.note_failure(pod, result.outcome, message)
-
-    def _decisions(self, group: GroupResult, pods: Sequence[int]) -> Iterator[CycleResult]:
-        """Yield the decisions about the members with all before them on their nodes, as the cycle saw it."""
-        for result in live_decisions(self._motion.session, group, pods):
-            if self._scheduler.on_decision is not None:
-                self._scheduler.on_decision(result)
-            yield result
 
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back, and send the victims off."""

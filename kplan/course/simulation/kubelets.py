@@ -24,7 +24,6 @@ from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import share
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
-from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
@@ -48,7 +47,6 @@ class Kubelets:
 
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
-        self._held: dict[int, list[Act]] = {}  # row of a pod -> what the kubelet of its node does when it is back
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
 
     def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
@@ -130,8 +128,8 @@ class Kubelets:
         motion = self._motion
         back = frozenset(nodes) & motion.lost_nodes
         motion.lost_nodes -= back
-        for row in [row for row in self._held if row in motion.pods and motion.pods[row].node in back]:
-            for act in self._held.pop(row):
+        for row in [row for row in motion.held if row in motion.pods and motion.pods[row].node in back]:
+            for act in motion.held.pop(row):
                 act()
 
     def show_ready(self, rows: Iterable[int]) -> None:
@@ -150,7 +148,7 @@ class Kubelets:
         `node`: where the pod is about to be bound.
         """
         if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
-            self._held.setdefault(row, []).append(partial(act, row))
+            self._motion.held.setdefault(row, []).append(partial(act, row))
         else:
             act(row)
 
@@ -363,10 +361,6 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         if pod is not None and pod.is_terminating and pod.phase in ENDED and not self._is_held(row):
             self.bury(row, of_time=True)
-
-    def forget(self, row: int) -> None:
-        self._held.pop(row, None)
-        self._motion.marked.pop(row, None)
 
     def bury(self, row: int, *, of_time: bool = False) -> None:
         """Remove a terminating pod, unless it is gone with its node; `of_time` as for `log`."""

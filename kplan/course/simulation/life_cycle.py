@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
@@ -43,25 +43,15 @@ class Kubelet(Protocol):
     def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
         """Have a terminating pod stop."""
 
-    def forget(self, row: int) -> None:
-        """Forget a pod that is gone."""
-
-
-class NodeWatch(Protocol):
-    """Watches the pods of nodes."""
-
-    def pod_bound(self, row: int) -> None:
-        """Note that a pod has a node."""
-
-    def pod_leaves(self, pod: ObservedPod) -> None:
-        """Note that a pod is to go, which its kubelet may not be able to do."""
-
 
 class LifeCycle:
     """What happens to pods, one event at a time, whoever causes the event."""
 
     kubelet: Kubelet
-    nodes: NodeWatch
+    on_bound: Callable[[int], None]  #: called with the row of a pod that has a node now
+    on_leaving: Callable[
+        [ObservedPod], None
+    ]  #: called with a pod that is to go, which its kubelet may not be able to do
 
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
@@ -236,7 +226,7 @@ class LifeCycle:
         self._motion.log.add_pod(event, pod, because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
-            self.nodes.pod_leaves(leaving)
+            self.on_leaving(leaving)
         if owner is not None:
             owner.leave(pod)
             if leaving is not None:
@@ -287,7 +277,8 @@ class LifeCycle:
             motion.notice(PodDeleted(info))
         elif had_place:
             motion.notice(PodDeleted(info), info.priority)
-        self.kubelet.forget(pod.row)
+        motion.held.pop(pod.row, None)
+        motion.marked.pop(pod.row, None)
         for key, failures in self._over_quota.items() if self._over_quota else ():
             refused = motion.workloads.owner(key)
             if refused is not None and refused.ref.namespace == pod.namespace:
@@ -331,7 +322,7 @@ class LifeCycle:
         cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(motion.now)))
         if pod.is_ready:
             motion.log.add_pod(StepEvent.READY, pod, of_time=True)
-        self.nodes.pod_bound(row)
+        self.on_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:
         row_of = self._motion.cluster.nodes.row_of

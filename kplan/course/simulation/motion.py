@@ -113,6 +113,7 @@ class Motion:
         self.replaced_by: dict[int, int] = {}
         #: pod that shows as not ready because its node does not answer -> since when
         self.marked: dict[int, float] = {}
+        self.held: dict[int, list[Act]] = {}  #: pod -> what the kubelet of its node does when it is back
         self.stopped: set[int] = set()  #: pods whose containers have ended, and whose objects stay
         #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
         self.already_leaving: list[str] = []
@@ -226,8 +227,9 @@ class Log:
         self._motion = motion
         self.steps: list[Step] = []
         self.moved: set[str] = set()  #: KIND/NAMESPACE/NAME of workloads of which a pod has come, gone or found a node
-        self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.on_step: Callable[[int], None] | None = None  #: called after each step with the number of steps
+        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
+        self.blocked: dict[str, dict[str, str]] = {}
+        self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
 
     def note_change(self) -> None:
@@ -272,8 +274,7 @@ class Log:
                 self.blocked.get(workload, {}).pop(pod, None)
         if not is_finding and event not in _UNNOTICED:
             self.note_change()
-        if self.on_step is not None:
-            self.on_step(n)
+        self.on_step(n)
 
     def add_pod(self, event: StepEvent, pod: ObservedPod, because: str = "", *, node: str = "", **more: Any) -> None:
         """Append a step about a pod; `node`: one that it is nominated to."""

@@ -317,13 +317,13 @@ class NodeLifecycle:
 
     def _collect_all(self, name: str) -> None:
         for pod in [pod for pod in self._motion.pods.values() if pod.node == name]:
-            self._collect(pod, "its node is gone")
+            self.collect(pod, "its node is gone")
 
-    def _collect(self, pod: ObservedPod, because: str) -> None:
+    def collect(self, pod: ObservedPod, because: str) -> None:
+        """Delete a pod, and do not wait for its node."""
         if not pod.is_terminating:
             self._life.remove(pod, StepEvent.DELETED, because)
-        if pod.row in self._motion.pods:
-            self._kubelets.end(pod.row)
+        self._kubelets.end(pod.row)
 
     def _watch_collector(self, name: str) -> None:
         timers, key = self._motion.timers, f"collection on {name}"
@@ -333,7 +333,7 @@ class NodeLifecycle:
     def _collect_terminating(self, name: str) -> None:
         for pod in self._pods_on(name) if self._is_out_of_service(name) else ():
             if pod.is_terminating:
-                self._collect(pod, "its node is out of service")
+                self.collect(pod, "its node is out of service")
 
     def _is_out_of_service(self, name: str) -> bool:
         return (

@@ -192,10 +192,7 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
     `is_logged`: append a step about the node.
     """
     for pod in Drain(simulation).on([name]):
-        if not pod.is_terminating:
-            simulation.life.remove(pod, StepEvent.DELETED, because)
-        if pod.row in simulation.pods:
-            simulation.kubelets.end(pod.row)
+        simulation.node_lifecycle.collect(pod, because)
     simulation.remove_node(name)
     if is_logged:
         simulation.log.add_node(StepEvent.REMOVED, name, because)

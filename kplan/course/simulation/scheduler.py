@@ -92,7 +92,7 @@ class Scheduler:
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
         #: called with every decision, which is valid only during the call
-        self.on_decision: Callable[[CycleResult], None] | None = None
+        self.on_decision: Callable[[CycleResult], None] = lambda _: None
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.failures = FailedShapes()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
@@ -109,8 +109,7 @@ class Scheduler:
             return CycleResult(row, Outcome.SCHEDULED, row=place, session=self._motion.session)
         self.recount_budgets()
         result = self.failures.decide(self._motion.session, row)
-        if self.on_decision is not None:
-            self.on_decision(result)
+        self.on_decision(result)
         return result
 
     def carry_out(self, result: CycleResult) -> None:

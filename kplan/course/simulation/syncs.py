@@ -57,8 +57,10 @@ class Controllers:
 
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
-        self.on_job_over: Callable[[JobState], None] | None = None  #: called with every job that is over
-        self.on_pause: Callable[[], None] | None = None  #: called when time is about to go on: nothing more happens now
+        self.on_job_over: Callable[[JobState], None] = lambda _: None  #: called with every job that is over
+        self.on_pause: Callable[[], None] = lambda: (
+            None
+        )  #: called when time is about to go on: nothing more happens now
         #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
         self.draws: Random | None = None
 
@@ -81,8 +83,7 @@ class Controllers:
             return False
         at, act = due
         if at > motion.now:
-            if self.on_pause is not None:
-                self.on_pause()
+            self.on_pause()
             motion.now = at
         act()
         return True
@@ -136,7 +137,7 @@ class Controllers:
             motion.log.note_change()
             if done.actions or not (job.wanted.is_over or job.at_rest):
                 motion.notify(job)
-        if done.has_changed and job.wanted.is_over and self.on_job_over is not None:
+        if done.has_changed and job.wanted.is_over:
             self.on_job_over(job)
         return done.actions
 

@@ -27,6 +27,7 @@ from kplan.course.simulation.controllers.observed import IsOn
 from kplan.course.simulation.controllers.stateful_set import RECREATE_GATE
 from kplan.course.simulation.templates import canonical
 from kplan.facts import InputWarning
+from kplan.framework.listers import key_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import lean
@@ -278,14 +279,8 @@ def _number(spec: Mapping[str, Any], field: str) -> int | None:
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
     if target is Pod:
         return snapshot.pod_by_key.get(f"{namespace}/{name}")
-    return next(
-        (
-            obj
-            for obj in getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
-            if obj.metadata.name == name and obj.metadata.namespace == namespace
-        ),
-        None,
-    )
+    held = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
+    return next((obj for obj in held if key_of(obj) == (namespace, name)), None)
 
 
 def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:

@@ -22,7 +22,6 @@ from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
-    MemberEnd,
     clears_nomination,
     error_of_several_schedulers,
     reserved_ends,
@@ -177,8 +176,7 @@ class Waves:
         pods = [first, *(pod for pod in others if self._turns.take_out(pod) or self._waiting.pop(pod, self) is None)]
         queued = self._turns.queued
         pods.sort(key=lambda pod: (-self._infos[pod].priority, queued[pod].entered or 0.0))
-        names = [self._infos[pod].pod.spec.scheduler_name for pod in pods]
-        text = error_of_several_schedulers(names)
+        text = error_of_several_schedulers([self._infos[pod].pod.spec.scheduler_name for pod in pods])
         if text:
             for pod in pods:
                 self._fail(pod, Outcome.ERROR, text, frozenset())
@@ -191,7 +189,14 @@ class Waves:
     def _submit(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
         for pod, end in reserved_ends(group, pods):
-            self._submit_member(end, pod)
+            if end.row is not None:
+                self._bind(pod, end.row)
+                continue
+            self._fail(pod, end.outcome, end.message, end.rejectors)
+            if end.nominated is not None:
+                self.session.nominator.nominate(pod, end.nominated)
+            elif end.drops_nomination:
+                self.session.nominator.drop(pod)
         self._evict(group.victims)
         self._n_moves += group.n_effects
         if group.key not in self._groups.groups:
@@ -202,16 +207,6 @@ class Waves:
         elif old is None or old.status != "True":
             reason = "SchedulerError" if group.status.code is StatusCode.ERROR else "Unschedulable"
             self.conditions[group.key] = GroupCondition(status="False", reason=reason, message=group.status.message)
-
-    def _submit_member(self, end: MemberEnd, pod: int) -> None:
-        if end.row is not None:
-            self._bind(pod, end.row)
-            return
-        self._fail(pod, end.outcome, end.message, end.rejectors)
-        if end.nominated is not None:
-            self.session.nominator.nominate(pod, end.nominated)
-        elif end.drops_nomination:
-            self.session.nominator.drop(pod)
 
     def _bind(self, pod: int, row: int) -> None:
         self.session.bind(pod, row)
