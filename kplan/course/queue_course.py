@@ -77,7 +77,9 @@ class QueueCourse:
             if queued.place in LEFT_ALONE or queued.pod in refused:
                 self.attempts.append(queued.pod)
                 yield note_left_alone(simulation, queued.pod)
-        simulation.try_pending(tried)
+        for row in tried:  # the only pending pods that the scheduler is to try
+            simulation.queue.note_creation(row)
+            simulation.queue.add(row)
         for result in simulation.decisions():
             self.attempts.append(result.pod)
             self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)

@@ -32,13 +32,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
-from kplan.course.missing import (
-    at_present,
-    happened_before,
-    piled_up,
-    short_workloads,
-    workloads_at_present,
-)
+from kplan.course.missing import at_present, happened_before, piled_up, short_workloads, workloads_at_present
 from kplan.course.queue_course import queue_entries
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod

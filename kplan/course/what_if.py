@@ -43,7 +43,6 @@ from kplan.whatif.edits import (
     read_objects,
     removed,
     with_budget,
-    with_change,
     with_cordons,
     with_nodes,
     with_quota,
@@ -275,7 +274,8 @@ def edited(base: B, edits: Iterable[Edit]) -> B:
     for edit in edits:
         after, note, at = edit(before)
         moment = max(moment, at)
-        before = base.with_snapshot(with_change(with_usage(after, before.snapshot), note))
+        after = with_usage(after, before.snapshot)
+        before = base.with_snapshot(dataclasses.replace(after, changes=(*after.changes, note)))
     if before is base:
         return base
     return base.with_snapshot(with_warnings(base.snapshot, before.snapshot), not_before=moment or None)

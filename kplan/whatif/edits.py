@@ -74,11 +74,6 @@ def nodes_named(name: str) -> Reference:
     return parse_reference(f"node{separator}{name}")
 
 
-def with_change(snapshot: Snapshot, change: ClusterChange) -> Snapshot:
-    """Return the snapshot with a further entry in ``changes``."""
-    return dataclasses.replace(snapshot, changes=(*snapshot.changes, change))
-
-
 def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> Snapshot:
     """Return the snapshot with other versions of objects, in their places."""
     newer = {key_of(obj): obj for obj in objects}

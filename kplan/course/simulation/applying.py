@@ -116,9 +116,11 @@ class Applying:
     def _new_template(self, update: Update) -> bytes | None:
         """Note the template of a workload; return its identity where pods are to be made from it, None otherwise."""
         templates, template = self._workloads.templates, update.obj.spec.template or PodTemplateSpec()
-        before, stored = self._before(update), b""
+        before, stored = self._known.get(update.key), b""
         if not update.is_new:
-            stored = templates.completed_identity(update.key, update.live.spec.template or PodTemplateSpec())
+            former = update.live.spec.template or PodTemplateSpec()
+            before = before or templates.identity(update.key, former)
+            stored = templates.completed_identity(update.key, former)
         if update.is_whole:
             templates.full[update.key] = update.spec
             templates.note(update.key, template)
@@ -131,29 +133,17 @@ class Applying:
         self._known[update.key], self._before_of[update.key] = after, before or b""
         return after if is_new else None
 
-    def _before(self, update: Update) -> bytes | None:
-        """Return the identity of the former template; None for a new workload."""
-        templates = self._workloads.templates
-        known = self._known.get(update.key)
-        if known is not None or update.is_new:
-            return known
-        return templates.identity(update.key, update.live.spec.template or PodTemplateSpec())
-
     def _revision(self, update: Update, after: bytes, current: str) -> str:
         """Return the name of a template's revision; a template that comes back has the name it had before."""
         self._revisions.setdefault((update.key, self._before_of[update.key]), current)
         templates, obj = self._workloads.templates, update.obj
+        ref = WorkloadRef(type(obj).__name__, obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+        name = None
         if not after.endswith(AGAIN):
-            ref = WorkloadRef(type(obj).__name__, obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
-            present = self._workloads.revision_of(ref, obj.spec.template, obj.spec.selector)
-            if present is not None:
-                return self._revisions.setdefault((update.key, after), present)
-        name = f"{obj.metadata.name}-{templates.digest(after)}"
-        if isinstance(obj, StatefulSet) and update.is_whole and not after.endswith(AGAIN):
-            name = templates.stateful_revision(
-                WorkloadRef("StatefulSet", obj.metadata.namespace, obj.metadata.name), obj.spec.template
-            )
-        return self._revisions.setdefault((update.key, after), name)
+            name = self._workloads.revision_of(ref, obj.spec.template, obj.spec.selector)
+            if name is None and isinstance(obj, StatefulSet) and update.is_whole:
+                name = templates.stateful_revision(ref, obj.spec.template)
+        return self._revisions.setdefault((update.key, after), name or f"{ref.name}-{templates.digest(after)}")
 
     # Each has a workload want what its object says, and takes over its template where that is new, which has the given
     # identity then; it returns the workload, and whether it is scaled, None for a new one.

@@ -160,7 +160,7 @@ class GroupTurns:
 
     def _take_out(self, pod: int) -> bool:
         is_there = self._turns.take_out(pod) or self._outside.pop(pod, self) is None
-        return self._scheduler.take_out(pod) or is_there
+        return self._motion.queue.take_out(pod) or is_there
 
     def _note_entry(self, key: Key, pods: Iterable[int]) -> None:
         """Note when members entered the queue: those before the gang's last needed one together with it."""

@@ -210,7 +210,9 @@ class Kubelets:
             available_at = math.floor(self._motion.now) + owner.min_ready
             if isinstance(owner, DaemonSetState):
                 self._motion.timers.post(available_at, lambda: self._become_available(pod.row, is_seen=False))
-                looks_at = self._motion.now + owner.min_ready + (SKEW_SECONDS if _has_elder(owner, pod) else 0.0)
+                there = (other for other in owner.by_node.get(pod.target, ()) if other.node == pod.node)
+                has_elder = any(other.row != pod.row and other.created <= pod.created for other in there)
+                looks_at = self._motion.now + owner.min_ready + (SKEW_SECONDS if has_elder else 0.0)
                 self._motion.timers.post(looks_at, lambda: self._see_available(pod.row))
             else:
                 self._motion.timers.post(available_at, lambda: self._become_available(pod.row))
@@ -389,8 +391,3 @@ def _marked(info: PodInfo) -> PodCondition | None:
     ready, containers = conditions.get("Ready"), conditions.get("ContainersReady")
     are_ready = containers is None or containers.status == "True"
     return ready if ready is not None and ready.status == "False" and are_ready else None
-
-
-def _has_elder(owner: DaemonSetState, pod: ObservedPod) -> bool:
-    pods = owner.by_node.get(pod.target, ())
-    return any(elder.node == pod.node and elder.row != pod.row and elder.created <= pod.created for elder in pods)

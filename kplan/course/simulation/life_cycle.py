@@ -49,9 +49,8 @@ class LifeCycle:
 
     kubelet: Kubelet
     on_bound: Callable[[int], None]  #: called with the row of a pod that has a node now
-    on_leaving: Callable[
-        [ObservedPod], None
-    ]  #: called with a pod that is to go, which its kubelet may not be able to do
+    #: called with a pod that is to go, which its kubelet may not be able to do
+    on_leaving: Callable[[ObservedPod], None]
 
     def __init__(self, motion: Motion) -> None:
         self._motion = motion

@@ -147,12 +147,6 @@ class Simulation(Motion):
         else:
             self.queue.add_rejected(row, rejectors, -math.inf)
 
-    def try_pending(self, pods: Iterable[int]) -> None:
-        """Let pods enter the queue in this order, which are the only pending ones that the scheduler is to try."""
-        for pod in pods:
-            self.queue.note_creation(pod)
-            self.queue.add(pod)
-
     def run(self, patience: float = EVER) -> None:
         """Run until nothing moves; see `decisions`."""
         for _ in self.decisions(patience):

@@ -120,16 +120,11 @@ class NodeUpgrade:
         self._n_out -= 1
         if self._upgrade.waits_for_nodes:
             self._simulation.later(0.0, self._next)  # first, pods that wait may go to the node
-        if not self._n_out and not self._upgrade.keeps_surge:
-            self._remove_surge()
-
-    def _remove_surge(self) -> None:
-        """Empty and remove the further nodes, once all others are back."""
-        surge = self._upgrade.surge
-        self._simulation.life.cordon(surge)
-        times = RemovalTimes(timeout=self._timeout)
-        for name in surge:
-            Departure(self._simulation, name, times, "the upgrade is through").begin()
+        if not self._n_out and not self._upgrade.keeps_surge:  # all are back: the further nodes leave
+            self._simulation.life.cordon(self._upgrade.surge)
+            for surge in self._upgrade.surge:
+                times = RemovalTimes(timeout=self._timeout)
+                Departure(self._simulation, surge, times, "the upgrade is through").begin()
 
 
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"

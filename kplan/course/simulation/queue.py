@@ -175,17 +175,12 @@ class RetryQueue:
 
     def _requeue(self, pod: int, stamp: int, now: float) -> None:
         self._place[pod] = None
-        expiry = self._backs_off_until(pod, now)
-        if expiry is None:
+        backoff = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
+        end = self._failed_at[pod] + backoff
+        if end < math.floor(now):
             heapq.heappush(self._active, (self._key(pod, stamp), pod))
         else:
-            heapq.heappush(self._backoff, (expiry, self._key(pod, stamp), pod))
-
-    def _backs_off_until(self, pod: int, now: float) -> int | None:
-        """Return the second in which a pod's backoff ends; None when it is over."""
-        seconds = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
-        end = self._failed_at[pod] + seconds
-        return None if end < math.floor(now) else math.floor(end)
+            heapq.heappush(self._backoff, (math.floor(end), self._key(pod, stamp), pod))
 
     def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
         key = self._sort(self._infos[pod])

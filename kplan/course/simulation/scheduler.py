@@ -143,10 +143,6 @@ class Scheduler:
         self._motion.messages[row], self._motion.outcomes[row] = message, outcome
         self._motion.on_misfit()
 
-    def take_out(self, row: int) -> bool:
-        """Take a pod out of the queue, wherever it waits; tell whether it was there."""
-        return self._motion.queue.take_out(row)
-
     def note_node_changed(self, former: Node, node: Node) -> None:
         """Tell pods that wait for a node that one has other taints."""
         self.failures.forget()
