@@ -156,11 +156,8 @@ class CarriedOut:
     def untried(self) -> Mapping[str, int]:
         """The workloads with replicas that were not tried, as KIND/NAMESPACE/NAME, and how many."""
         pending = Counter(pod.workload for pod in self.after if pod.node is None)
-        return {
-            workload.key: workload.pending - pending[workload.key]
-            for workload in self.workloads
-            if workload.pending > pending[workload.key]
-        }
+        untried = {workload.key: workload.pending - pending[workload.key] for workload in self.workloads}
+        return {key: number for key, number in untried.items() if number > 0}
 
     @property
     def steps(self) -> Sequence[Step]:

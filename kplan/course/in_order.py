@@ -123,12 +123,8 @@ def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
     `node_of`: NAMESPACE/NAME of a pod at the end -> its node; empty for none.
     """
     advice = growth.advice
-    elsewhere = {
-        pod: node_of[pod] or None
-        for new in growth.adds
-        for pod in new.pods
-        if node_of.get(pod, new.node.metadata.name) != new.node.metadata.name
-    }
+    planned = ((pod, new.node.metadata.name) for new in growth.adds for pod in new.pods)
+    elsewhere = {pod: node_of[pod] or None for pod, name in planned if node_of.get(pod, name) != name}
     waiting = {node: tuple(pod for pod in pods if not node_of.get(pod, node)) for node, pods in advice.existing.items()}
     existing = {node: pods for node, pods in waiting.items() if pods}
     return NodeChanges(

@@ -55,11 +55,8 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     }
     pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
-    lacking = {
-        key: health.missing
-        for key, health in everything.items()
-        if not {"misses-pods", "misses-nodes"}.isdisjoint(health.states)
-    }
+    misses = {"misses-pods", "misses-nodes"}
+    lacking = {key: health.missing for key, health in everything.items() if not misses.isdisjoint(health.states)}
     refused = _refused(base, lacking)
     if refused:
         everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
@@ -160,11 +157,8 @@ def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[Q
 
 def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, ...]:
     """Return a warning for each of some workloads that has too few pods, and whose controller makes no more."""
-    return tuple(
-        InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health))
-        for health in workloads
-        if _stays_short(health)
-    )
+    short = filter(_stays_short, workloads)
+    return tuple(InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health)) for health in short)
 
 
 def _stays_short(health: WorkloadHealth) -> bool:

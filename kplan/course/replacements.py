@@ -82,16 +82,12 @@ class Replacements:
             pod.key: pod for pod in pending if pod is not None and not pod.is_new and not pod.is_terminating
         }
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
-        self.all = [
-            one
-            for one in self._paired_all()
-            if one.added is not None or one.pod not in change.blocked  # else it is still there
-        ]
+        # (a pod that cannot be evicted is still there)
+        self.all = [one for one in self._paired_all() if one.added is not None or one.pod not in change.blocked]
         if change.simulation.circle:
             unreplaced = {pod.key for lost in change.simulation.lost.values() for pod in lost}
-            self.all = [
-                structs.replace(one, is_circling=one.added is None and one.pod in unreplaced) for one in self.all
-            ]
+            for index, one in enumerate(self.all):
+                self.all[index] = structs.replace(one, is_circling=one.added is None and one.pod in unreplaced)
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
         still = (key for key, pod in self._was_pending.items() if not pod.node)
         self._still_pending = frozenset(change.queue).intersection(still)
@@ -117,9 +113,8 @@ class Replacements:
     @cached_property
     def _exchanged(self) -> frozenset[str]:
         """New pods that wait in place of others of their workload that waited before and got nodes: it lacks none."""
-        placed = Counter(
-            one.workload for one in self.all if one.pod in self._was_pending and one.action is Action.PLACED
-        )
+        waited = (one for one in self.all if one.pod in self._was_pending)
+        placed = Counter(one.workload for one in waited if one.action is Action.PLACED)
         for one in self.all:
             if one.added_key in self._was_pending and one.action is Action.MOVED:
                 placed[one.workload] += 1
@@ -219,11 +214,7 @@ class Replacements:
     def summary(self, untried: int = 0) -> PlanSummary:
         """Count the pods by what happens to them; `untried` replicas fit nowhere and were not tried one by one."""
         actions = Counter(replacement.action for replacement in self.all)
-        waiting = [
-            replacement.added
-            for replacement in self.all
-            if replacement.action is Action.PENDING and replacement.added is not None
-        ]
+        waiting = [one.added for one in self.all if one.added is not None and one.action is Action.PENDING]
         pending = Counter(map(self.outcome_of, waiting))
         victims = {step.pod for step in self._change.steps if step.by is not None}
         placed = actions[Action.PLACED] + actions[Action.MOVED]

@@ -70,11 +70,9 @@ def ways(
 
 
 def _limit_text(spec: PodDisruptionBudgetSpec) -> str:
-    return (
-        f"minAvailable: {spec.min_available}"
-        if spec.max_unavailable is None
-        else f"maxUnavailable: {spec.max_unavailable}"
-    )
+    if spec.max_unavailable is None:
+        return f"minAvailable: {spec.min_available}"
+    return f"maxUnavailable: {spec.max_unavailable}"
 
 
 def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
@@ -134,9 +132,6 @@ def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
         ("maxUnavailable: 1 and maxSurge: 0", replace(rolling, max_unavailable=1, max_surge=0)),
     ):
         words = old if "maxSurge" not in to else f"{old} and maxSurge: {wanted.max_surge}"
-        name, spec = (
-            f"Deployment {obj.metadata.key}",
-            replace(obj.spec, strategy=replace(strategy, rolling_update=rolled)),
-        )
+        name, better = f"Deployment {obj.metadata.key}", replace(strategy, rolling_update=rolled)
         change = r.RolloutChange(workload=name, replicas=wanted.replicas, old=words, to=to)
-        yield r.AllowUnavailable(change=change, then=None), replace(obj, spec=spec)
+        yield r.AllowUnavailable(change=change, then=None), replace(obj, spec=replace(obj.spec, strategy=better))

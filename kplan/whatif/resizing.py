@@ -126,9 +126,8 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
 
     Raises UsageError when no workload of the cluster is among those with a recommendation.
     """
-    wanted = (
-        dict(_recommended(snapshot.vertical_pod_autoscalers)) if recommended.requests is None else recommended.requests
-    )
+    own = _recommended(snapshot.vertical_pod_autoscalers)
+    wanted = dict(own) if recommended.requests is None else recommended.requests
     owners = _owners(snapshot)
     objects: list[Any] = []
     names: list[str] = []
@@ -199,11 +198,8 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
     What made a workload that people write, such as an operator's resource, is none of these: recommendations name the
     workload itself.
     """
-    return {
-        object_name(*workload): object_name(*owner)
-        for workload, owner in controllers_of_workloads(snapshot).items()
-        if workload[0] in MADE
-    }
+    owners = controllers_of_workloads(snapshot).items()
+    return {object_name(*workload): object_name(*owner) for workload, owner in owners if workload[0] in MADE}
 
 
 def _with_template(obj: Any, requests: Requests) -> Any:
@@ -246,11 +242,8 @@ def _without_room(snapshot: Snapshot, name: str, grown: Iterable[Pod]) -> Iterat
         return
     allocatable = node.status.allocatable
     offered = {CPU: milli_value(allocatable.get(CPU, 0)), MEMORY: value(allocatable.get(MEMORY, 0))}
-    there = {
-        pod.metadata.key: PodInfo(pod).requests
-        for pod in snapshot.pods
-        if pod.spec.node_name == name and pod.status.phase not in ENDED
-    }
+    pods = (pod for pod in snapshot.pods if pod.spec.node_name == name and pod.status.phase not in ENDED)
+    there = {pod.metadata.key: PodInfo(pod).requests for pod in pods}
     for pod in sorted(grown, key=lambda pod: pod.metadata.key):
         used: Counter[str] = Counter()
         for amounts in there.values():

@@ -222,13 +222,8 @@ def last_placement(
     names = session.cluster.nodes.names
     if replicas is None:
         replicas = owned_replicas(session, result.pod) if origin is None else ALONE
-    return placement_of(
-        session,
-        result,
-        lambda nodes: explain(result, names, nodes),
-        origins,
-        lambda: diagnose(session, result, replicas=replicas),
-    )
+    diagnose_pod = partial(diagnose, session, result, replicas=replicas)
+    return placement_of(session, result, partial(explain, result, names), origins, diagnose_pod)
 
 
 def placement_of(

@@ -84,11 +84,8 @@ def _untried(last: Mapping[str, Placement], more: Mapping[str, int]) -> Iterator
 
     `last`: NAMESPACE/NAME -> the last decision about this pod.
     """
-    without_room = {
-        placement.pod.owner_key: placement
-        for placement in last.values()
-        if placement.outcome is not Outcome.SCHEDULED and placement.pod.origin
-    }
+    written = [placement for placement in last.values() if placement.pod.origin]
+    without_room = {one.pod.owner_key: one for one in written if one.outcome is not Outcome.SCHEDULED}
     for key, n in more.items():
         workload = last[key].pod.owner_key
         end = without_room.get(workload)
@@ -150,21 +147,13 @@ def placement_report(
     last = {placement.pod.key: placement for placement in placements}
     further = [*_untried(last, more)] if more else []
     first = {placement.pod.key for placement in placements[:max_listed]}
-    others = (
-        (_End(one.pod.owner_key, one.outcome, one.message), one.node, 1)
-        for key, one in last.items()
-        if key not in first
-    )
-    unlisted = _counted([*others, *further])
+    others = [one for key, one in last.items() if key not in first]
+    ends = [(_End(one.pod.owner_key, one.outcome, one.message), one.node, 1) for one in others]
+    unlisted = _counted([*ends, *further])
     unknown = "of its replicas were not tried: there is room for more replicas than are tried one by one"
-    warnings = (
-        *context.warnings,
-        *(
-            InputWarning("NotLookedAt", group.workload, f"{group.pods:,} {unknown}")
-            for group in unlisted
-            if group.outcome is None
-        ),
-    )
+    untried = [group for group in unlisted if group.outcome is None]
+    not_looked_at = (InputWarning("NotLookedAt", one.workload, f"{one.pods:,} {unknown}") for one in untried)
+    warnings = (*context.warnings, *not_looked_at)
     verdict = judge(
         placements,
         warnings,

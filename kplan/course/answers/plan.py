@@ -87,10 +87,8 @@ def added_node(new: NewNode) -> AddedNode:
 
 
 def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
-    refs = {
-        added.name: NewNodeRef(**{name: getattr(added, name) for name in NewNodeRef.__struct_fields__})
-        for added in map(added_node, adds)
-    }
+    names, nodes = NewNodeRef.__struct_fields__, map(added_node, adds)
+    refs = {node.name: NewNodeRef(**{name: getattr(node, name) for name in names}) for node in nodes}
     return tuple(
         replace(placement, new_node=refs[placement.node]) if placement.node in refs else placement
         for placement in placements

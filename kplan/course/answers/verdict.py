@@ -106,29 +106,19 @@ def judge(
     """
     waiting = (group for group in group_plans if group.state == "Preempts")
     admitted = {pod for group in waiting for pod in group.members} if accepts_preemption else set()
-    outcomes = (
-        event
-        for event in _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
-        if event.counted.object not in admitted
-    )
-    happened = once_a_group(outcomes, groups)
+    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
+    happened = once_a_group((event for event in outcomes if event.counted.object not in admitted), groups)
+    tells_preemption = accepts_preemption or UNSCHEDULABLE not in fail_on
     for placement in placements:
         key, is_old = placement.pod.key, placement.pod.key in pending_before
         if placement.nominated_node is None:
             continue
-        if accepts_preemption or UNSCHEDULABLE not in fail_on:
+        if tells_preemption:
             happened.append(Happened(PREEMPTION, Counted(key, "Preemption", node=placement.nominated_node), is_old))
-        happened += [
-            Happened(PDB_VIOLATION, Counted(key, "PdbViolation", victim=victim.key), is_old)
-            for victim in placement.victims
-            if victim.pdb_violation
-        ]
-    happened += [
-        event
-        for group in group_plans
-        for event in _of_group(group)
-        if event.condition != PREEMPTION or accepts_preemption or UNSCHEDULABLE not in fail_on
-    ]
+        protected = (victim.key for victim in placement.victims if victim.pdb_violation)
+        happened += [Happened(PDB_VIOLATION, Counted(key, "PdbViolation", victim=pod), is_old) for pod in protected]
+    of_groups = (event for group in group_plans for event in _of_group(group))
+    happened += [event for event in of_groups if tells_preemption or event.condition != PREEMPTION]
     happened += [Happened(NEW_NODES, Counted(name, "NewNode")) for name in new_nodes]
     return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
 

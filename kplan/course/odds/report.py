@@ -197,11 +197,8 @@ def _spread(seconds: Mapping[float, int]) -> EndSpread:
 
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
     wanted = set(pods)
-    return sum(
-        outcome.runs
-        for outcome in odds.outcomes
-        if wanted.isdisjoint((*outcome.pending, *outcome.gone, *outcome.blocked))
-    )
+    ends = ((outcome.runs, (*outcome.pending, *outcome.gone, *outcome.blocked)) for outcome in odds.outcomes)
+    return sum(runs for runs, unplaced in ends if wanted.isdisjoint(unplaced))
 
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:

@@ -450,13 +450,10 @@ def _why_not_reached(work: Drain, name: str) -> str:
 def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
     left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.reason == "node-silent")
     given_up = {name for work in drains for name in work.timed_out}
+    ways = ((name, _GIVES_UP if name in given_up else _WAITS, n) for name, n in sorted(left.items()))
     return [
-        InputWarning(
-            "DrainHangs",
-            f"Node/{name}",
-            _HANGING.format(_GIVES_UP if name in given_up else _WAITS, _pods(n, "stays", "stay")),
-        )
-        for name, n in sorted(left.items())
+        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format(way, _pods(n, "stays", "stay")))
+        for name, way, n in ways
     ]
 
 

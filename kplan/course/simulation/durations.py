@@ -154,11 +154,8 @@ def learn(snapshot: Snapshot) -> Learned:
 
 
 def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
-    durations = {
-        name: Duration(median(lengths), Source.LEARNED, len(lengths))
-        for name, lengths in sorted(samples.items())
-        if lengths
-    }
+    known = ((name, lengths) for name, lengths in sorted(samples.items()) if lengths)
+    durations = {name: Duration(median(lengths), Source.LEARNED, len(lengths)) for name, lengths in known}
     if durations:
         everywhere = [duration.seconds for duration in durations.values()]
         durations[EACH] = Duration(median(everywhere), Source.LEARNED, len(everywhere))
@@ -193,9 +190,7 @@ class _Workloads:
 
 def _ready_since(pod: Pod, status: str) -> float | None:
     """Return since when the condition Ready of a pod has a status; None where that is not known."""
-    conditions = (
-        condition for condition in pod.status.conditions if (condition.type, condition.status) == ("Ready", status)
-    )
+    conditions = (one for one in pod.status.conditions if (one.type, one.status) == ("Ready", status))
     times = (seconds(condition.last_transition_time) for condition in conditions)
     return next((time for time in times if time is not None), None)
 
@@ -212,9 +207,8 @@ def _start_of(pod: Pod) -> list[float]:
 
 def _run_of(pod: Pod) -> list[float]:
     """Return how long a pod ran that has succeeded: it is not ready any more since its end."""
-    return (
-        _between(seconds(pod.status.start_time), _ready_since(pod, "False")) if pod.status.phase == "Succeeded" else []
-    )
+    has_succeeded = pod.status.phase == "Succeeded"
+    return _between(seconds(pod.status.start_time), _ready_since(pod, "False")) if has_succeeded else []
 
 
 def _run_of_job(job: Job) -> list[float]:

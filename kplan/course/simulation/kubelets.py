@@ -290,9 +290,8 @@ class Kubelets:
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else motion.now
             since = motion.marked.get(row, since)
-            owner.uncounted[row] = Ended(
-                pod.index, math.floor(since), is_terminating=True, failure=owner.failure_of(pod)
-            )
+            failure = owner.failure_of(pod)
+            owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True, failure=failure)
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
             motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None

@@ -290,12 +290,8 @@ class LifeCycle:
         """
         infos = self._motion.infos
         for claim in self._motion.maker.set_claims.going(info.pod):
-            names = (
-                claims_of(infos[pod.row].pod)
-                for pod in self._motion.pods.values()
-                if pod.node and pod.namespace == info.namespace
-            )
-            if claim.metadata.name not in {name for several in names for name in several}:
+            users = (pod for pod in self._motion.pods.values() if pod.node and pod.namespace == info.namespace)
+            if all(claim.metadata.name not in claims_of(infos[pod.row].pod) for pod in users):
                 self._motion.maker.set_claims.remove(claim)
 
     def bind(self, row: int, place: int) -> None:

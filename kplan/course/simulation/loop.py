@@ -211,13 +211,10 @@ class Simulation(Motion):
     def try_untried(self) -> None:
         """Have the scheduler try pending pods of the snapshot that it never has, as far as their conditions tell."""
         infos = self.infos
-        untried = [
-            row
-            for row, pod in self.pods.items()
-            if not pod.node and all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
-        ]
-        for row in sorted(untried, key=lambda row: (self.pods[row].created, infos[row].key)):
-            if self.queue.take_out(row):
+        waiting = [row for row, pod in self.pods.items() if not pod.node]
+        for row in sorted(waiting, key=lambda row: (self.pods[row].created, infos[row].key)):
+            is_untried = all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
+            if is_untried and self.queue.take_out(row):
                 self.queue.add(row)
 
     def _goes_on(self, end: float) -> bool:

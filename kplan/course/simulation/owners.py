@@ -225,9 +225,8 @@ class DaemonSetState(Owner):
     generation: int = 1  #: of its template; pods with its label count as current whatever their template
     nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should run its pod
     by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods on it or meant for it
-    ledger: DaemonLedger | None = field(
-        default=None, repr=False, compare=False
-    )  #: what its controller does next on each node, where it is known
+    #: what its controller does next on each node, where it is known
+    ledger: DaemonLedger | None = field(default=None, repr=False, compare=False)
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - age does not matter
         if not self._has_ledger:
@@ -254,9 +253,8 @@ class DaemonSetState(Owner):
 
     def settle(self, pod: ObservedPod) -> None:
         super().settle(pod)
-        self._put(
-            pod.target, [pod if existing.row == pod.row else existing for existing in self.by_node.get(pod.target, ())]
-        )
+        there = self.by_node.get(pod.target, ())
+        self._put(pod.target, [pod if existing.row == pod.row else existing for existing in there])
 
     def leave(self, pod: ObservedPod) -> None:
         super().leave(pod)

@@ -245,15 +245,10 @@ class PodMaker:
         stateful_set = self._set_of(owner)
         if stateful_set is None:
             return True
-        present = {
-            volume.name: volume.persistent_volume_claim.claim_name
-            for volume in info.pod.spec.volumes
-            if volume.persistent_volume_claim is not None
-        }
-        return all(
-            present.get(template.metadata.name) == f"{template.metadata.name}-{info.name}"
-            for template in stateful_set.spec.volume_claim_templates
-        )
+        sources = ((volume.name, volume.persistent_volume_claim) for volume in info.pod.spec.volumes)
+        present = {(name, source.claim_name) for name, source in sources if source is not None}
+        names = (template.metadata.name for template in stateful_set.spec.volume_claim_templates)
+        return all((name, f"{name}-{info.name}") in present for name in names)
 
     def is_made_by(self, owner: DaemonSetState, info: PodInfo, node: str) -> bool:
         """Tell whether a pod counts as created from the current template of a daemon set.
@@ -337,7 +332,6 @@ class PodMaker:
         return _Model(PodInfo(admitted.pod), admitted.rejected or "", admitted.warnings, template)
 
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
-        reference = owner.ref.as_controller
         labels = template.metadata.labels
         if isinstance(owner, StatefulSetState | DaemonSetState):
             labels = {**labels, REVISION_LABEL: wanted.revision}
@@ -345,12 +339,9 @@ class PodMaker:
         if isinstance(owner, StatefulSetState):
             name = self._name(owner, wanted)
             labels = _numbered(labels, name, wanted.index)
+        own, annotations = (owner.ref.as_controller,), template.metadata.annotations
         metadata = PodMeta(
-            name=name,
-            namespace=owner.ref.namespace,
-            labels=labels,
-            owner_references=(reference,),
-            annotations=template.metadata.annotations,
+            name=name, namespace=owner.ref.namespace, labels=labels, owner_references=own, annotations=annotations
         )
         pod = Pod(metadata=metadata, spec=template.spec, status=PodStatus(phase="Pending"))
         return pinned(with_tolerations(pod), wanted.node) if isinstance(owner, DaemonSetState) else pod

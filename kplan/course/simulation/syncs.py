@@ -58,9 +58,8 @@ class Controllers:
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
         self.on_job_over: Callable[[JobState], None] = lambda _: None  #: called with every job that is over
-        self.on_pause: Callable[[], None] = lambda: (
-            None
-        )  #: called when time is about to go on: nothing more happens now
+        #: called when time is about to go on: nothing more happens now
+        self.on_pause: Callable[[], None] = lambda: None
         #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
         self.draws: Random | None = None
 

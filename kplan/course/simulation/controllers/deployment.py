@@ -208,8 +208,4 @@ def _roll_down(
         step = min(sizes[replica_set.name], spare)
         sizes[replica_set.name] -= step
         spare -= step
-    return [
-        Scale(replica_set.name, sizes[replica_set.name], because)
-        for replica_set in active
-        if sizes[replica_set.name] != replica_set.replicas
-    ]
+    return [Scale(one.name, sizes[one.name], because) for one in active if sizes[one.name] != one.replicas]

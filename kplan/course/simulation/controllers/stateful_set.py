@@ -159,9 +159,6 @@ def _update_several(
     present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
     n = limit - (wanted.replicas - sum(map(_is_available, present)))
     targets = ordinals[wanted.partition :]
-    stale = [
-        pod
-        for pod in present
-        if pod.index in targets and pod.phase not in ENDED and pod.revision != wanted.update and not pod.is_terminating
-    ]
+    there = (pod for pod in present if pod.index in targets and pod.phase not in ENDED and not pod.is_terminating)
+    stale = [pod for pod in there if pod.revision != wanted.update]
     return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]
