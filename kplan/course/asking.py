@@ -1,7 +1,4 @@
-"""How an answer is computed and how much of it its document holds.
-
-Many questions about one cluster, in parallel or not.
-"""
+"""How an answer is computed and how much of it its document holds; many questions about one cluster."""
 
 from __future__ import annotations
 

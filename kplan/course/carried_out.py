@@ -188,10 +188,7 @@ class CarriedOut:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """When the changes end, and how many pods of each workload are ready meanwhile.
-
-        Raises UsageError without a clock.
-        """
+        """When the changes end, and how many pods of each workload are ready meanwhile; UsageError without a clock."""
         if self.task.clock is None:
             raise UsageError("nothing takes time without a clock", hint="ask planner.timeline for when all happens")
         look = self.task.clock.look

@@ -11,12 +11,12 @@ from msgspec import UNSET
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.answers.plan import is_roomy
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, counted_warnings
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, opening
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.waves import PodState, Waves
 from kplan.course.task import WorkedOff
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.documents.plan import (
     QueueEntry,
     QueuePlace,
@@ -123,9 +123,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     n_at = Counter(entry.place for entry in entries)
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
     return QueueReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(chosen, [*gated, *counted_warnings(context.warnings, chosen)]),
+        **opening(context, chosen, gated),
         summary=QueueSummary(
             pods=len(entries),
             active=n_at[QueuePlace.ACTIVE],
@@ -133,7 +131,6 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
             foreign=n_at[QueuePlace.FOREIGN],
             deleting=n_at[QueuePlace.DELETING],
         ),
-        warnings=context.warnings,
         queue=entries,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,19 +26,18 @@ from kplan.snapshot.model import Snapshot
 
 
 def snapshot_of(
-    simulation: Simulation, snapshot: Snapshot, leaving: Iterable[Pod] = (), *, at: float | None = None
+    simulation: Simulation, snapshot: Snapshot, *, with_leaving: bool = False, at: float | None = None
 ) -> Snapshot:
     """Return the snapshot of the cluster at the end of a simulation; unchanged objects stay the same.
 
-    `leaving`: pods of `snapshot` that are being deleted, which stay unless a new pod has their name. `at`: seconds
-    since 1970 at which new pods are said to have started; None for the end of the simulation. After a long look ahead
-    at rest that is too late: heartbeats of nodes would be old then.
+    `with_leaving`: pods that are being deleted stay unless a new pod has their name. `at`: seconds since 1970 at which
+    new pods are said to have started; None for the end of the simulation. After a long look ahead at rest that is too
+    late: heartbeats of nodes would be old then.
     """
     infos = simulation.session.cluster.pods.infos
     nominator, names = simulation.session.nominator, simulation.session.cluster.nodes.names
     now = stamp(simulation.now if at is None else at)
     standing_pods = {pod.key: pod for pod in simulation.pods.values()}
-    leaving_keys = {pod.metadata.key for pod in leaving}
     pods: list[Pod] = []
 
     def stored_pod(pod: ObservedPod) -> Pod:
@@ -53,7 +52,7 @@ def snapshot_of(
             pods.append(pod)
         elif (observed := standing_pods.pop(pod.metadata.key, None)) is not None:
             pods.append(stored_pod(observed))
-        elif pod.metadata.key in leaving_keys:
+        elif with_leaving and pod.metadata.deletion_timestamp is not None:
             pods.append(pod)
     pods += map(stored_pod, standing_pods.values())
     listers = simulation.session.listers

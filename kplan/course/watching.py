@@ -67,10 +67,7 @@ def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:
 
 
 def begin(base: Base, random: Random | None = None) -> Simulation:
-    """Return a fresh simulation of the planner's cluster.
-
-    `random`: source of random draws, in place of the planner's own.
-    """
+    """Return a fresh simulation of the planner's cluster; `random`: source of draws in place of the planner's own."""
     return watched(at_rest(base).fork(base.objects, random), base)
 
 

@@ -89,7 +89,7 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
             simulation.enqueue(owner)
     simulation.controllers.run()
     names = [name_of(kind, obj) for obj in objects]
-    after = snapshot_of(simulation, rewritten, _leaving(rewritten))
+    after = snapshot_of(simulation, rewritten, with_leaving=True)
     return Followed(after, change_of("scale", f"{which.text}={replicas}", names))
 
 
@@ -217,7 +217,7 @@ def without(base: Base, which: Reference) -> Followed:
     simulation.controllers.run(waits=True)
     _remove(simulation, failed, "is deleted", is_deleted=True)
     simulation.controllers.run()  # their jobs count them
-    return followed(simulation, snapshot_of(simulation, removal.after, _leaving(removal.after)), removal.change)
+    return followed(simulation, snapshot_of(simulation, removal.after, with_leaving=True), removal.change)
 
 
 def with_requests(base: Base, recommended: Recommendations) -> Followed:
@@ -235,7 +235,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     simulation = begin_controllers(base, after)
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
     simulation.controllers.run(waits=True)
-    return followed(simulation, snapshot_of(simulation, left, _leaving(left)), entry)
+    return followed(simulation, snapshot_of(simulation, left, with_leaving=True), entry)
 
 
 def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: bool = False) -> None:
@@ -243,10 +243,6 @@ def _remove(simulation: Simulation, keys: Keys, because: str, *, is_deleted: boo
     for pod in sorted(simulation.pods.values(), key=lambda pod: (pod.namespace, pod.name)):
         if pod.key in keys:
             simulation.life.remove(replace(pod, is_deleted=is_deleted), StepEvent.DELETED, because)
-
-
-def _leaving(snapshot: Snapshot) -> list[Pod]:
-    return [pod for pod in snapshot.pods if pod.metadata.deletion_timestamp is not None]
 
 
 def _keys(pods: Iterable[Pod]) -> Keys:

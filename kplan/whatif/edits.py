@@ -149,10 +149,7 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
 
 
 def removed(snapshot: Snapshot, which: Reference) -> Removed:
-    """Remove objects with all that goes with them.
-
-    Raises NotFoundError when no object has this name; the hint names the nearest.
-    """
+    """Remove objects with all that goes with them; raises NotFoundError where there is none, as `find`."""
     kind = which.kind
     gone = {id(obj): (kind, obj) for obj in find(which, snapshot)}
     lost: list[Pod] = []

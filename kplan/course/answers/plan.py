@@ -142,10 +142,7 @@ class Plan(Answer):
         max_listed: int | None = None,
         with_map: bool = False,
     ) -> PlacementReport:
-        """Return the PlacementReport; parameters as for `placement_report`.
-
-        `with_map`: list every node before and after.
-        """
+        """Return the PlacementReport; parameters as for `placement_report`; `with_map`: all nodes before and after."""
         report = placement_report(
             self.context,
             self.placements,

@@ -53,10 +53,7 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
 
 
 def parse_fail_on(text: str) -> tuple[Condition, ...]:
-    """Read a comma-separated list of conditions.
-
-    Raises UsageError for a word that is not a condition, or `none` beside others.
-    """
+    """Read a comma-separated list of conditions; raises UsageError for other words, or `none` beside others."""
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     unknown = [word for word in words if word not in CONDITIONS]
     if unknown or not words:
@@ -68,9 +65,6 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
     if NONE in words and len(words) > 1:
         raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")
     return tuple(condition for word in words for condition in CONDITIONS if condition == word)
-
-
-NO_GROUPS: Final[Mapping[str, str]] = {}
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -92,7 +86,7 @@ def judge(
     *,
     accepts_preemption: bool = False,
     pending_before: Container[str] = (),
-    groups: Mapping[str, str] = NO_GROUPS,
+    groups: Mapping[str, str] = {},
     group_plans: Sequence[GroupPlan] = (),
     new_nodes: Iterable[str] = (),
 ) -> Verdict:

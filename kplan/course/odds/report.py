@@ -131,10 +131,7 @@ def odds_of(
     ask_all: AskAll | None = None,
     progress: Count | None = None,
 ) -> Odds:
-    """Answer a question many times, and count the outcomes.
-
-    `ask_all`, `progress`: as for `kplan.course.odds.runs.draw`.
-    """
+    """Answer a question many times, and count the outcomes; `ask_all`, `progress`: as for `runs.draw`."""
     labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
     tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(

@@ -172,10 +172,7 @@ class Tally(msgspec.Struct):
         return Tally(known, counts={key: Counter() for key in known})
 
     def add(self, ending: Ending, runs: int, first: int) -> None:
-        """Add a branch to the counts.
-
-        `runs`: the number of its runs. `first`: the number of its first run.
-        """
+        """Add a branch of so many `runs` to the counts; `first`: the number of its first run."""
         for pod in ending.moved:
             self.pods.setdefault(pod.key, pod)
         pending, gone, blocked = (frozenset(ending.keys(rest)) for rest in (Rest.PENDING, Rest.GONE, Rest.BLOCKED))

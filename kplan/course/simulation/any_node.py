@@ -61,10 +61,7 @@ class Room(msgspec.Struct, eq=False):
 
 
 class AnyNode:
-    """What fits where in a cluster at rest, for many changes that begin with it.
-
-    `session`: of that cluster, and of nobody else.
-    """
+    """What fits where in a cluster at rest, for many changes that begin with it; nobody else has its `session`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -48,10 +48,7 @@ class Applied(msgspec.Struct):
 
 
 class Applying:
-    """Applies manifests one after the other.
-
-    `nodes`: nodes that daemon sets may have pods on, besides those that join later.
-    """
+    """Applies manifests one after the other; `nodes`: those for pods of daemon sets, besides those that join later."""
 
     def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:
         self._simulation = simulation

@@ -22,9 +22,6 @@ from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
 from kplan.workloads.expansion import labelled_job
 
-FORBID = "Forbid"
-REPLACE = "Replace"
-
 DELTA_SECONDS = 0.1
 """The controller looks so long after the time of the schedule. Upstream: nextScheduleDelta."""
 
@@ -99,10 +96,10 @@ class CronJobs:
 
     def _due(self, cron: _Cron, at: float) -> None:
         policy = cron.obj.spec.concurrency_policy
-        if policy == FORBID and cron.active:
+        if policy == "Forbid" and cron.active:
             cron.missed = at
         else:
-            if policy == REPLACE:
+            if policy == "Replace":
                 self._replace(cron)
             self._start(cron, at)
         self._post(cron)

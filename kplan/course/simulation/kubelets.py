@@ -143,10 +143,7 @@ class Kubelets:
         return pod is not None and pod.node in self._motion.lost_nodes
 
     def _by_kubelet(self, row: int, act: OfPod, node: str | None = None) -> None:
-        """Have the kubelet of a pod's node do something now, or when it is back.
-
-        `node`: where the pod is about to be bound.
-        """
+        """Have the kubelet of a pod's node, or of `node` where it is about to be bound, act now, or when it is back."""
         if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
             self._motion.held.setdefault(row, []).append(partial(act, row))
         else:

@@ -261,10 +261,7 @@ class NodeLifecycle:
         self._kubelets.show_ready(pod.row for pod in pods)
 
     def not_ready(self, names: Iterable[str], *, handles_pods: bool) -> None:
-        """Have the kubelets of nodes post that they are not ready.
-
-        `handles_pods`: they start and end pods all the same.
-        """
+        """Have kubelets post that their nodes are not ready; `handles_pods`: they start and end pods all the same."""
         names = sorted(name for name in names if self._is_there(name))
         self._hear(names)
         for name in names:
@@ -281,7 +278,7 @@ class NodeLifecycle:
             self._post(name, conditions)
 
     def taint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
-        """Give a node taints, and take others away. `remove`: the effect may be empty, for any."""
+        """Give a node taints, and take others away, of which the effect may be empty, for any."""
         if not self._is_there(name):
             return
         gone = {(taint.key, taint.effect) for taint in self._taints(name) if (taint.key, "") in remove}

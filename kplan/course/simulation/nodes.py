@@ -29,7 +29,7 @@ from kplan.rules.pod_info import PodInfo
 
 
 class NodeUpgrade:
-    """Drains nodes, at most so many at a time, and has each come back. `drains`: receives the drain of each node."""
+    """Drains nodes, at most so many at a time, and has each come back; `drains` receives the drain of each."""
 
     def __init__(
         self,
@@ -182,10 +182,7 @@ _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_d
 
 
 def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
-    """Have a node leave at once, and with it the pods that are still there.
-
-    `is_logged`: append a step about the node.
-    """
+    """Have a node leave at once, and with it the pods that are still there; `is_logged`: a step tells of the node."""
     for pod in Drain(simulation).on([name]):
         simulation.node_lifecycle.collect(pod, because)
     simulation.remove_node(name)

@@ -34,10 +34,7 @@ from kplan.workloads.manifests import WrittenWorkload
 
 
 class SetClaims:
-    """Creates and deletes the claims of stateful sets.
-
-    `listers`: receives the claims. `admitter`: counts them in quotas.
-    """
+    """Creates and deletes the claims of stateful sets; `listers` receive them, `admitter` counts them in quotas."""
 
     def __init__(self, snapshot: Snapshot, listers: Listers, admitter: Admitter) -> None:
         self._snapshot = snapshot

@@ -161,7 +161,6 @@ class Update(msgspec.Struct, frozen=True):
     unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
     refused: str = ""  #: why the API server refuses it; empty when it accepts it
     content: Mapping[str, Any] = {}  #: the manifest
-    names_replicas: bool = True  #: the manifest sets the number of replicas
     scaled_by: tuple[HorizontalPodAutoscaler, ...] = ()  #: its autoscalers
     warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
 
@@ -192,7 +191,6 @@ def update_of(
     kind = target.__name__
     key = object_name(kind, namespace, name)
     wanted = content.get("spec") or {}
-    names_replicas = wanted.get("replicas") is not None
     scalers = Autoscalers(snapshot.horizontal_pod_autoscalers) if autoscalers is None else autoscalers
     scaled_by = scalers.of(CHANGED_IN_PLACE[target].api_version, kind, namespace, name)
     live = _find(snapshot, target, namespace, name)
@@ -211,7 +209,6 @@ def update_of(
             is_whole=True,
             refused=refused,
             content=content,
-            names_replicas=names_replicas,
             scaled_by=scaled_by,
             warnings=warnings,
         )
@@ -237,9 +234,7 @@ def update_of(
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
     warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
-    return Update(
-        key, obj, live, after, whole is not None, unseen, refused, content, names_replicas, scaled_by, warnings
-    )
+    return Update(key, obj, live, after, whole is not None, unseen, refused, content, scaled_by, warnings)
 
 
 def _lean_specs(
