@@ -63,9 +63,8 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
                 if workload != EACH and workload.count("/") != len(("KIND", "NAMESPACE")):
                     raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
         learned = learn(base.objects)
-        return Durations(
-            Times(self.start, learned.start), Times(self.stop), Times(self.run, learned.run), self.node_start
-        )
+        start, run = Times(self.start, learned.start), Times(self.run, learned.run)
+        return Durations(start, Times(self.stop), run, self.node_start)
 
     def tell_unused(self, durations: Durations, showing: Showing) -> None:
         """Tell which parameters about single workloads had no effect, by the durations that were used."""

@@ -16,11 +16,11 @@ from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, as_waiting
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.nodes import Departure, Joining, join
+from kplan.course.simulation.nodes import Departure, home_of, join
 from kplan.course.simulation.objects import stamp
 from kplan.course.snapshots import snapshot_of
 from kplan.documents.change import StepEvent
-from kplan.rules.nodes import short_group_name, without_published
+from kplan.rules.nodes import without_published
 from kplan.snapshot.model import Snapshot
 
 EXACT_LOOKS = 100
@@ -32,16 +32,6 @@ _POD_EVENT_SECONDS = 10
 """Karpenter notes the last event of a node's pods at most so often. Upstream: nodeclaim/podevents dedupeTimeout."""
 
 _DRIFTED = "Drifted"
-
-
-def home_of(new: NewNode) -> str:
-    """Return what kind of node comes, in words."""
-    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.group)}"
-    return ", ".join(text for text in (home, new.instance_type, new.zone) if text)
-
-
-def joining(new: NewNode) -> Joining:
-    return Joining(new.node, new.daemons, home_of(new), new.objects)
 
 
 def growth_of(simulation: Simulation) -> Growth | None:
@@ -90,7 +80,7 @@ class Growing:
         adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         if adds:
-            join(simulation, [*map(joining, adds)])
+            join(simulation, adds)
         return bool(adds)
 
     def sight(self, simulation: Simulation) -> PreparedCluster:
@@ -213,7 +203,7 @@ class Growing:
     def _arrive(self, simulation: Simulation, at: float) -> None:
         nodes = self._arrivals.pop(at)
         self._coming.difference_update(new.node.metadata.name for new in nodes)
-        join(simulation, [*map(joining, nodes)])
+        join(simulation, nodes)
 
     def _remove(self, simulation: Simulation, removal: NodeRemoval) -> None:
         """Remove nodes, once the decision has stood a second check where the autoscaler makes one."""

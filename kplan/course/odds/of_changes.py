@@ -16,9 +16,7 @@ from kplan.course.odds.of_pods import drawn_pods, ending_of
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
 from kplan.course.replacements import Replacements
-from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Drain
-from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
 from kplan.course.task import Task, WorkedOff
@@ -40,7 +38,8 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     work = Drain(still)
     for step in task.steps:
         leaving = work.on if isinstance(step.change, c.Fail) else work.leaving
-        pods += [DrawnPod(pod.key, _workload_of(still, pod), node=pod.node) for pod in leaving(step.change.needs)]
+        gone = [(pod, _workload(still.workload_of(pod))) for pod in leaving(step.change.needs)]
+        pods += [DrawnPod(pod.key, workload, node=pod.node) for pod, workload in gone]
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
     present = workloads_at_present(base) if task.is_queue else ()
 
@@ -81,9 +80,8 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
     moved: list[DrawnPod] = []
     for replacement in replacements.all:
         was_pending = bool(change.queue) and replacements.caused_by(replacement) == "waiting"
-        workload = "" if replacement.workload.startswith("Pod/") else replacement.workload
         node = "" if replacement.removed is None else replacement.removed.node or ""
-        pod = DrawnPod(replacement.pod, workload, node=node, was_pending=was_pending)
+        pod = DrawnPod(replacement.pod, _workload(replacement.workload), node=node, was_pending=was_pending)
         moved.append(pod)
         if replacement.added is None:
             ends[pod.key] = End(Rest.GONE)
@@ -93,8 +91,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
             ends[pod.key] = End(Rest.PENDING)
             messages[pod.key] = replacements.message_of(replacement.added)
     for key, obstacle in obstacles.items():
-        workload = "" if obstacle.workload == f"Pod/{key}" else obstacle.workload
-        moved.append(DrawnPod(key, workload, node=obstacle.node))
+        moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
     happened = tuple(dict.fromkeys((*_outlined(replacements.happened()), *happened_before(present))))
@@ -123,6 +120,6 @@ def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
         yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
 
 
-def _workload_of(simulation: Simulation, pod: ObservedPod) -> str:
-    owner = simulation.owner(pod.row)
-    return "" if owner is None else owner.workload.key
+def _workload(key: str) -> str:
+    """Return the key of a workload; empty for a pod of its own."""
+    return "" if key.startswith("Pod/") else key

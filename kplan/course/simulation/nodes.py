@@ -12,11 +12,9 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-import msgspec
-
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.api.meta import controller_of
-from kplan.autoscaling.seam import RemovalTimes
+from kplan.autoscaling.seam import NewNode, RemovalTimes
 from kplan.changes.values import DrainOptions, Upgrade
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.draining import Drain, OnEnd, is_cordoned
@@ -25,6 +23,7 @@ from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
+from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
 
 
@@ -130,29 +129,27 @@ class NodeUpgrade:
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
 
 
-class Joining(msgspec.Struct, frozen=True):
-    """A node that joins."""
-
-    node: Node  #: as it is once it is ready
-    pods: tuple[Pod, ...] = ()  #: the pods that it starts with, bound to it; those of known daemon sets are made anew
-    because: str = ""  #: why it joins
-    objects: tuple[msgspec.Struct, ...] = ()  #: what comes with it, such as its ResourceSlices
+def home_of(new: NewNode) -> str:
+    """Return what kind of node comes, in words."""
+    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.group)}"
+    return ", ".join(text for text in (home, new.instance_type, new.zone) if text)
 
 
-def join(simulation: Simulation, joining: Sequence[Joining]) -> None:
-    session, nodes = simulation.session, [one.node for one in joining]
-    for identity in sorted(session.grow(nodes, [obj for one in joining for obj in one.objects])):
+def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
+    """Have nodes join that are ready, with the pods that they start with; those of known daemon sets are made anew."""
+    session, nodes = simulation.session, [new.node for new in adds]
+    for identity in sorted(session.grow(nodes, [obj for new in adds for obj in new.objects])):
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
-    for one in joining:
-        simulation.log.add_node(StepEvent.ADDED, one.node.metadata.name, one.because)
+    for new in adds:
+        simulation.log.add_node(StepEvent.ADDED, new.node.metadata.name, home_of(new))
     for owner in simulation.workloads.daemon_sets():
         eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
         owner.nodes = {**owner.nodes, **eligible}
         if any(node.should_run for node in eligible.values()):
             simulation.enqueue(owner)
-    for one in joining:
-        for pod in one.pods:
+    for new in adds:
+        for pod in new.daemons:
             reference = controller_of(pod.metadata)
             name = "" if reference is None else f"{reference.kind}/{pod.metadata.namespace}/{reference.name}"
             if not isinstance(simulation.workloads.owner(name), DaemonSetState):

@@ -77,9 +77,7 @@ class Timers:
             return None
         if draws is not None and (timer.key or not only_named):
             equal = sorted((number, other) for at, number, other in heap if at == timer.at and not other.is_over)
-            due = [
-                other for _, other in equal if (other.key or not only_named) and (other.at <= end or other.is_awaited)
-            ]
+            due = [one for _, one in equal if (one.key or not only_named) and (one.at <= end or one.is_awaited)]
             timer = due[draws.randrange(len(due))] if len(due) > 1 else timer
         self._end(timer)
         return timer.at, timer.act
