@@ -194,15 +194,12 @@ def _forced(change: CarriedOut) -> Forced | UnsetType:
     )
     again = carry_out(change.origin, change.task.with_options(options))
     replacements = Replacements(again)
+    ends = [(one.pod, one.action) for one in replacements.all]
     return Forced(
         flags=flags,
-        placed=sum(replacement.action is Action.MOVED for replacement in replacements.all),
-        pending=tuple(
-            replacement.pod
-            for replacement in replacements.all
-            if replacement.action is Action.PENDING and not replacements.is_old(replacement.pod)
-        ),
-        gone=tuple(replacement.pod for replacement in replacements.all if replacement.action is Action.EVICTED),
+        placed=sum(action is Action.MOVED for _, action in ends),
+        pending=tuple(pod for pod, action in ends if action is Action.PENDING and not replacements.is_old(pod)),
+        gone=tuple(pod for pod, action in ends if action is Action.EVICTED),
         blocked=tuple(again.blocked),
     )
 

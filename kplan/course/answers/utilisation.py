@@ -173,10 +173,8 @@ def pool_label(nodes: NodeTable) -> str | None:
 
 
 def largest_fits(before: Cluster, after: Cluster) -> tuple[LargestFit, ...]:
-    return tuple(
-        LargestFit(resource=resource, before=then, after=now)
-        for (resource, then), now in zip(largest(before).items(), largest(after).values(), strict=True)
-    )
+    then, now = largest(before), largest(after)
+    return tuple(LargestFit(resource=resource, before=then[resource], after=now[resource]) for resource in now)
 
 
 def largest(cluster: Cluster) -> dict[str, Largest]:

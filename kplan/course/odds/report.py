@@ -152,11 +152,8 @@ def odds_of(
 
 
 def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
-    ends_at: Counter[str] = Counter()
-    for end, n in counts.items():
-        if end.rest is not Rest.GONE or counts_gone:
-            ends_at[_WITHOUT_NODE.get(end.rest, end.node)] += n
-    return dict(_ranked(ends_at))
+    known = ((end, n) for end, n in counts.items() if end.rest is not Rest.GONE or counts_gone)
+    return dict(_ranked((_WITHOUT_NODE.get(end.rest, end.node), n) for end, n in known))
 
 
 def wilson(hits: int, runs: int) -> Share:
@@ -200,13 +197,8 @@ def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
     counts = odds.tally.counts[pod.key]
-    on_node: Counter[str] = Counter()
-    for end, n in counts.items():
-        on_node[end.node] += n
-    nodes = _ranked(on_node)
-    zones: Counter[str] = Counter()
-    for node, n in nodes:
-        zones[odds.zones.get(node, "")] += n
+    nodes = _ranked((end.node, n) for end, n in counts.items())
+    zones = _ranked((odds.zones.get(node, ""), n) for node, n in nodes)
     ends = {rest: wilson(sum(n for end, n in counts.items() if end.rest is rest), odds.runs) for rest in Rest}
     return PodOdds(
         pod=pod.key,
@@ -217,13 +209,16 @@ def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
         gone=ends[Rest.GONE] if odds.is_change else UNSET,
         blocked=ends[Rest.BLOCKED] if odds.is_change else UNSET,
         nodes={node: wilson(n, odds.runs) for node, n in nodes},
-        zones={zone: wilson(n, odds.runs) for zone, n in _ranked(zones)},
+        zones={zone: wilson(n, odds.runs) for zone, n in zones},
         caused_by="waiting" if pod.was_pending else "change",
     )
 
 
-def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Sort by descending number, then by name; drop the empty name."""
+def _ranked(numbers: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Add the numbers of each name up; sort by descending number, then by name, without the empty name."""
+    counts: Counter[str] = Counter()
+    for name, n in numbers:
+        counts[name] += n
     return sorted(((name, n) for name, n in counts.items() if name), key=lambda item: (-item[1], item[0]))
 
 
@@ -238,12 +233,9 @@ def _workloads(odds: Odds, pods: Iterable[PodOdds]) -> tuple[WorkloadOdds, ...]:
 
 def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds:
     total = len(members) * odds.runs
-    nodes: Counter[str] = Counter()
-    zones: Counter[str] = Counter()
-    for pod in members:
-        nodes.update({node: share.runs for node, share in pod.nodes.items()})
-        zones.update({zone: share.runs for zone, share in pod.zones.items()})
-    on_nodes = sum(nodes.values())
+    nodes = _ranked((node, share.runs) for pod in members for node, share in pod.nodes.items())
+    zones = _ranked((zone, share.runs) for pod in members for zone, share in pod.zones.items())
+    on_nodes = sum(n for _, n in nodes)
 
     def part(n: int, of: int) -> float:
         return round(n / of, _DIGITS) if of else 0.0
@@ -260,8 +252,8 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
         evicted=all_of(pod.evicted for pod in members),
         gone=all_of(pod.gone for pod in members) if odds.is_change else UNSET,
         blocked=all_of(pod.blocked for pod in members) if odds.is_change else UNSET,
-        nodes={node: part(n, on_nodes) for node, n in _ranked(nodes)},
-        zones={zone: part(n, on_nodes) for zone, n in _ranked(zones)},
+        nodes={node: part(n, on_nodes) for node, n in nodes},
+        zones={zone: part(n, on_nodes) for zone, n in zones},
         complete=wilson(odds.runs - odds.tally.incomplete[name], odds.runs) if odds.is_change else UNSET,
         because=odds.tally.because.get(name, (0, ""))[1],
     )
@@ -269,9 +261,7 @@ def _workload(odds: Odds, name: str, members: Sequence[PodOdds]) -> WorkloadOdds
 
 def _groups(odds: Odds) -> Iterator[GroupOdds]:
     for name, endings in sorted(odds.tally.groups.items()):
-        domains: Counter[str] = Counter()
-        for ending, n in endings.items():
-            domains[ending.domain] += n
+        domains = _ranked((ending.domain, n) for ending, n in endings.items())
         whole = sum(n for ending, n in endings.items() if ending.placed == ending.pods)
         partly = sum(n for ending, n in endings.items() if 0 < ending.placed < ending.pods)
         yield GroupOdds(
@@ -279,7 +269,7 @@ def _groups(odds: Odds) -> Iterator[GroupOdds]:
             pods=max(ending.pods for ending in endings),
             whole=wilson(whole, odds.runs),
             partial=wilson(partly, odds.runs),
-            domains={value: wilson(n, odds.runs) for value, n in _ranked(domains)},
+            domains={value: wilson(n, odds.runs) for value, n in domains},
         )
 
 
