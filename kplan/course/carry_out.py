@@ -39,6 +39,7 @@ from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.syncs import EVER
+from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
 from kplan.course.watching import add_bounds, any_node, at_rest, watched
@@ -278,7 +279,7 @@ class _Course:
         templates = {
             object_name("CronJob", obj.metadata.namespace, obj.metadata.name): whole
             for obj, content in zip(applied, written, strict=True)
-            if (whole := _pod_template(content))
+            if (whole := part_of(content, "spec", "jobTemplate", "spec", "template"))
         }
         cron_jobs = with_objects(snapshot, applied).cron_jobs
         until = simulation.now + seconds
@@ -414,14 +415,6 @@ class _Course:
             simulation.run()
         if len(simulation.log.steps) > n_before:
             note_stuck(simulation, [workload_change(simulation, applied)])
-
-
-def _pod_template(content: Any) -> Mapping[str, Any]:
-    """Return the template of the pods of a cron job, as it is written; empty where it has none."""
-    for part in ("spec", "jobTemplate", "spec", "template"):
-        content = content.get(part) or {}
-    template: Mapping[str, Any] = content
-    return template
 
 
 def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:

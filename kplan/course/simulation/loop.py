@@ -8,6 +8,7 @@ controller syncs, and a deployment syncs when its replica sets have nothing left
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Protocol
@@ -25,7 +26,7 @@ from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
-from kplan.course.simulation.objects import Workloads, latest, observe
+from kplan.course.simulation.objects import Workloads, observe
 from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import Scheduler
@@ -323,6 +324,6 @@ def _now(
             return to_micros(snapshot.taken_at) / 1e6
         except ValueError:
             pass
-    times = [time for pod, _ in members for time in (pod.created or None, pod.ready_since) if time]
+    times = [at for pod, _ in members for at in (pod.created, pod.ready_since) if at]
     known = snapshot.latest_known or 0.0
-    return present(renewed, max(known, *times, 0.0)) or max(known, latest(times) + QUIET)
+    return present(renewed, max(known, *times, 0.0)) or max(known, max(times, default=time.time()) + QUIET)

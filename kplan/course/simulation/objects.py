@@ -504,9 +504,3 @@ def target_of(pod: Pod) -> str:
             if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
     return ""
-
-
-def latest(times: Iterable[float | None]) -> float:
-    """Return the latest of some times; the current time where there are none."""
-    known = [time for time in times if time is not None]
-    return max(known) if known else datetime.now(UTC).timestamp()

@@ -177,13 +177,16 @@ class Scheduler:
         return frozenset(pod.row for _, leaving in self.leaving for pod in leaving)
 
     def let_victims_go(self, preemptor: int, victims: list[ObservedPod]) -> None:
-        name = self._motion.infos[preemptor].key
-        present = [self._motion.pods[pod.row] for pod in victims if pod.row in self._motion.pods]
-        present = [pod for pod in present if not pod.is_terminating]
+        """Have the victims of a pod go; end the simulation when they preempt each other again and again."""
+        motion, infos, nominator = self._motion, self._motion.infos, self._motion.session.nominator
+        name, there = infos[preemptor].key, [motion.pods[pod.row] for pod in victims if pod.row in motion.pods]
+        present = [pod for pod in there if not pod.is_terminating]
         for pod in present:
             self._life.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
-        if present:
-            self._look_for_circle(name, ", ".join(pod.key for pod in present))
+        promised = ((infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row))
+        if present and motion.circles.is_closed(promised):
+            keys = ", ".join(pod.key for pod in present)
+            motion.circle = f"{name} and {keys} preempt each other again and again"
 
     def _clear_nomination(self, row: int) -> None:
         if self._motion.session.nominator.row_of(row) is not None:
@@ -209,14 +212,6 @@ class Scheduler:
             self._motion.circle = (
                 f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
             )
-
-    def _look_for_circle(self, preemptor: str, victims: str) -> None:
-        """End the simulation when the same pods were on the same nodes, with the same pods nominated, too often."""
-        nominator, infos = self._motion.session.nominator, self._motion.infos
-        if self._motion.circles.is_closed(
-            (infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row)
-        ):
-            self._motion.circle = f"{preemptor} and {victims} preempt each other again and again"
 
     def know_nodes(self) -> None:
         """Prepare preemption anew, as further nodes are there."""

@@ -211,7 +211,10 @@ class Revisions:
         metadata = obj.metadata
         name = metadata.labels.get(REVISION_LABEL, metadata.name) if kind == "DaemonSet" else metadata.name
         whole = whole_object(self._snapshot, object_name("ControllerRevision", metadata.namespace, metadata.name))
-        return Revision(name, obj.data.spec.template, None if whole is None else _template_in(whole))
+        if whole is None:
+            return Revision(name, obj.data.spec.template)
+        template = part_of(whole, "data", "spec", "template")
+        return Revision(name, obj.data.spec.template, {key: item for key, item in template.items() if key != "$patch"})
 
 
 def equal_revision(
@@ -236,8 +239,9 @@ def equal_revision(
     return None
 
 
-def _template_in(whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    content: Any = whole
-    for field in ("data", "spec", "template"):
+def part_of(content: Any, *fields: str) -> Mapping[str, Any]:
+    """Return what an object holds in a field of its fields; empty where there is nothing."""
+    for field in fields:
         content = content.get(field) or {}
-    return {field: item for field, item in content.items() if field != "$patch"}
+    part: Mapping[str, Any] = content
+    return part
