@@ -15,19 +15,12 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
+from kplan.course.answers import verdict
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.placement_report import abridged, listed
 from kplan.course.answers.plan import Reported, before_growth, with_new_nodes
 from kplan.course.answers.pod_groups import group_plans, held_back, pending_placement
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
-from kplan.course.answers.verdict import (
-    DEFAULT_FAIL_ON,
-    NEW_NODES,
-    PENDING,
-    UNSCHEDULABLE,
-    counted_of,
-    counted_warnings,
-)
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
@@ -120,7 +113,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
 
     base, command = change.origin, change.task.command
     pods = ChangedPods(change, () if showing.nodes is UNSET else showing.nodes, decisions)
-    chosen, max_listed = DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on, showing.max_listed
+    chosen = verdict.DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on
     context = base.context(change.pods)
     growth = change.growth
     grown = () if growth is None else growth.all_warnings
@@ -139,28 +132,29 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     after = change.simulation.session.cluster
     before = before_growth(base.session.cluster, after)
     counted = pods.replacements.counted(chosen)
-    counted += counted_of(happened_before(present or ()), chosen)
-    counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if NEW_NODES in chosen]
-    verdict = Verdict.of(chosen, [*counted, *counted_warnings(warnings, chosen)])
+    counted += verdict.counted_of(happened_before(present or ()), chosen)
+    counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if verdict.NEW_NODES in chosen]
+    judged = Verdict.of(chosen, [*counted, *verdict.counted_warnings(warnings, chosen)])
+    is_unplaced_counted = not {verdict.UNSCHEDULABLE, verdict.PENDING}.isdisjoint(chosen)
     untried = change.untried
     n_untried = sum(untried.values())
     changes, placements, unlisted = listed(
         pods.changes,
         pods.placements,
-        max_listed,
+        showing.max_listed,
         {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
     )
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=abridged(verdict, max_listed, n_untried if {UNSCHEDULABLE, PENDING} & set(chosen) else 0),
+        verdict=abridged(judged, showing.max_listed, n_untried if is_unplaced_counted else 0),
         summary=pods.replacements.summary(n_untried),
         warnings=tuple(dict.fromkeys(warnings)),
-        queue=queue_entries(session, in_turn(session, question.rows))[:max_listed],
+        queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
         changes=changes,
         placements=with_new_nodes(placements, adds),
-        max_listed=UNSET if max_listed is None else max_listed,
+        max_listed=UNSET if showing.max_listed is None else showing.max_listed,
         unlisted=unlisted,
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),

@@ -36,21 +36,7 @@ from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.listers import key_of
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.model import Snapshot
-from kplan.whatif.edits import (
-    Written,
-    change_of,
-    nodes_named,
-    read_objects,
-    removed,
-    with_budget,
-    with_cordons,
-    with_nodes,
-    with_quota,
-    with_taints,
-    with_updated,
-    with_warnings,
-    with_written,
-)
+from kplan.whatif import edits
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Recommendations, read_recommendations, resized
 from kplan.workloads.contents import Autoscalers
@@ -81,7 +67,7 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     objects = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in matches]
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
     whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, replicas)}
-    rewritten = dataclasses.replace(with_updated(base.snapshot, kind.attribute, objects), whole=whole)
+    rewritten = dataclasses.replace(edits.with_updated(base.snapshot, kind.attribute, objects), whole=whole)
     simulation = begin_controllers(base, rewritten)
     for key in keys:
         owner = simulation.workloads.find(key)
@@ -90,7 +76,7 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     simulation.controllers.run()
     names = [name_of(kind, obj) for obj in objects]
     after = snapshot_of(simulation, rewritten, with_leaving=True)
-    return Followed(after, change_of("scale", f"{which.text}={replicas}", names))
+    return Followed(after, edits.change_of("scale", f"{which.text}={replicas}", names))
 
 
 def begin_controllers(base: Base, snapshot: Snapshot) -> Simulation:
@@ -119,7 +105,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     if growth := growth_of(simulation):
         after = with_objects(after, [obj for new in growth.adds for obj in (new.node, *new.objects)])
     after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
-    return followed(simulation, after, change_of("settle", "", list(moved)))
+    return followed(simulation, after, edits.change_of("settle", "", list(moved)))
 
 
 def followed(simulation: Simulation, after: Snapshot, change: ClusterChange) -> Followed:
@@ -142,7 +128,7 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         ]
         if objects:
             whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
-            snapshot = dataclasses.replace(with_updated(snapshot, attribute, objects), whole=whole)
+            snapshot = dataclasses.replace(edits.with_updated(snapshot, attribute, objects), whole=whole)
     return snapshot
 
 
@@ -183,7 +169,7 @@ def _with_reserved(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
     newer = by_kind_and_name(simulation.session.reserved_objects().objects)
     uids = {pod.metadata.uid for pod in snapshot.pods}
     for attribute, objects in newer.items():
-        snapshot = with_updated(snapshot, attribute, objects.values())
+        snapshot = edits.with_updated(snapshot, attribute, objects.values())
         there = set(map(key_of, getattr(snapshot, attribute)))
         fresh = [obj for key, obj in objects.items() if key not in there and has_its_pod(obj, uids)]
         snapshot = with_objects(snapshot, fresh)
@@ -199,7 +185,7 @@ def without(base: Base, which: Reference) -> Followed:
     Pods that are deleted otherwise are not recreated; the jobs of such pods count them as failed. Raises NotFoundError
     when no object has this name.
     """
-    removal = removed(base.snapshot, which)
+    removal = edits.removed(base.snapshot, which)
     jobs = {job.metadata.key for job in removal.after.jobs}
     owners = ((pod, controller_of(pod.metadata)) for pod in removal.deleted)
     failed = _keys(
@@ -227,7 +213,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     """
     new = resized(base.snapshot, recommended)
     after, evicted = new.snapshot, new.evicted
-    entry = replace(change_of("resize", recommended.what, new.workloads), requests=new.requests)
+    entry = replace(edits.change_of("resize", recommended.what, new.workloads), requests=new.requests)
     if not evicted:
         return Followed(after, entry)
     evicted_keys = _keys(evicted)
@@ -260,21 +246,21 @@ def read_edits(change: ChangeBase) -> list[Edit]:
     return [edit for part in change.parts for edit in _edits(part)]
 
 
-def edited(base: B, edits: Iterable[Edit]) -> B:
+def edited(base: B, changes: Iterable[Edit]) -> B:
     """Return a planner of the changed cluster; the first stays as it is.
 
     Raises NotFoundError for an object that does not exist, and UsageError for a change that is impossible, such as
     scaling a kind without replicas.
     """
     before, moment = base, 0
-    for edit in edits:
+    for edit in changes:
         after, note, at = edit(before)
         moment = max(moment, at)
         after = with_usage(after, before.snapshot)
         before = base.with_snapshot(dataclasses.replace(after, changes=(*after.changes, note)))
     if before is base:
         return base
-    return base.with_snapshot(with_warnings(base.snapshot, before.snapshot), not_before=moment or None)
+    return base.with_snapshot(edits.with_warnings(base.snapshot, before.snapshot), not_before=moment or None)
 
 
 def changed(base: B, changes: Iterable[ChangeBase]) -> B:
@@ -286,7 +272,7 @@ def _edits(change: ChangeBase) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one c
     match change:
         case c.Apply():
             for source in change.manifests:
-                yield partial(_with_objects, written=read_objects(source))
+                yield partial(_with_objects, written=edits.read_objects(source))
         case c.Delete():
             for text in change.objects:
                 yield partial(without, which=parse_reference(text))
@@ -294,18 +280,18 @@ def _edits(change: ChangeBase) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one c
             yield partial(with_replicas, which=parse_reference(change.workload), replicas=change.replicas)
         case c.Cordon() | c.Uncordon():
             for name in change.nodes:
-                yield _edit(with_cordons, nodes_named(name), name, is_cordoned=isinstance(change, c.Cordon))
+                yield _edit(edits.with_cordons, edits.nodes_named(name), name, is_cordoned=isinstance(change, c.Cordon))
         case c.AddNodes():
-            yield _edit(with_nodes, change.nodes, change.like, change.labels, change.room)
+            yield _edit(edits.with_nodes, change.nodes, change.like, change.labels, change.room)
         case c.Resize():
             yield partial(with_requests, recommended=read_recommendations(change.recommendations))
         case c.Taint():
             for name, taints in change.taints.items():
-                yield _edit(with_taints, name, taints)
+                yield _edit(edits.with_taints, name, taints)
         case c.LoosenBudget():
-            yield _edit(with_budget, change.budget, change.fields)
+            yield _edit(edits.with_budget, change.budget, change.fields)
         case c.RaiseQuota():
-            yield _edit(with_quota, change.quota, {limit.resource: limit.to for limit in change.limits})
+            yield _edit(edits.with_quota, change.quota, {limit.resource: limit.to for limit in change.limits})
         case c.Settle():
             yield settled
         case _:
@@ -317,9 +303,9 @@ def _edit(edit: Callable[..., tuple[Snapshot, ClusterChange]], *arguments: Any, 
     return lambda base: Followed(*edit(base.snapshot, *arguments, **more))
 
 
-def _with_objects(base: Base, written: Written) -> Followed:
+def _with_objects(base: Base, written: edits.Written) -> Followed:
     """Return the snapshot with objects, and with the status that new disruption budgets without one get at once."""
-    after, note = with_written(base.snapshot, written)
+    after, note = edits.with_written(base.snapshot, written)
     budgets = (obj for obj in written.loaded.objects if isinstance(obj, PodDisruptionBudget))
     new = {key_of(obj) for obj in budgets if obj.status == PodDisruptionBudgetStatus()}
     if new:

@@ -20,15 +20,8 @@ from msgspec.structs import replace
 from kplan.api.labels import ZONE
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.unmodelled import in_whole_groups
+from kplan.course.answers import verdict
 from kplan.course.answers.plan import Answer, Plan
-from kplan.course.answers.verdict import (
-    DEFAULT_FAIL_ON,
-    GATED,
-    PDB_VIOLATION,
-    PREEMPTION,
-    UNSCHEDULABLE,
-    counted_warnings,
-)
 from kplan.course.asking import AskAll, Count
 from kplan.course.odds.of_pods import of_pods
 from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw
@@ -93,8 +86,8 @@ class Odds(Answer):
         return (
             any(waiting)
             or any(event.counts(fail_on) for event in ending.happened)
-            or (PREEMPTION in fail_on and bool(ending.evicted))
-            or (PDB_VIOLATION in fail_on and ending.violates)
+            or (verdict.PREEMPTION in fail_on and bool(ending.evicted))
+            or (verdict.PDB_VIOLATION in fail_on and ending.violates)
         )
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
@@ -110,7 +103,7 @@ class Odds(Answer):
             snapshot=self.context.snapshot,
             scheduler=replace(self.context.scheduler, ties="even", seed=self.seed),
             command=chosen_command,
-            verdict=_verdict(self, DEFAULT_FAIL_ON[chosen_command] if fail_on is None else fail_on),
+            verdict=_verdict(self, verdict.DEFAULT_FAIL_ON[chosen_command] if fail_on is None else fail_on),
             summary=_summary(self),
             warnings=self.context.warnings,
             workloads=_workloads(self, pods),
@@ -301,7 +294,7 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
     counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
     if odds.is_change:
-        return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)])
+        return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)])
     waiting: dict[tuple[str, str], list[str]] = {}
     for pod in odds.pods:
         rule = _pending_rule(pod, fail_on)
@@ -310,16 +303,16 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     for (name, rule), pods in waiting.items():
         n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
         counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
-    if PREEMPTION in fail_on:
+    if verdict.PREEMPTION in fail_on:
         counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
-    violates = PDB_VIOLATION in fail_on and odds.violations > 0
+    violates = verdict.PDB_VIOLATION in fail_on and odds.violations > 0
     also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
-    return Verdict.of(fail_on, [*counted, *counted_warnings(odds.context.warnings, fail_on)], also)
+    return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)], also)
 
 
 def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
     """Return the rule by which a pod counts while it is pending; empty where it does not."""
-    condition, rule = (GATED, "Gated") if pod.is_gated else (UNSCHEDULABLE, "Unschedulable")
+    condition, rule = (verdict.GATED, "Gated") if pod.is_gated else (verdict.UNSCHEDULABLE, "Unschedulable")
     return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""
 
 
