@@ -175,10 +175,7 @@ class CarriedOut:
         return workload_changes(self.simulation, self.applied)
 
     def placement(self, pod: str) -> Placement:
-        """Return the decision about a pod that stays pending, in the cluster at the end.
-
-        Raises NotFoundError if no such pod is pending.
-        """
+        """Return the decision about a pod that stays pending, in the cluster at the end; NotFoundError for others."""
         waiting = {observed.key: row for row, observed in self.simulation.pods.items() if not observed.node}
         if pod not in waiting:
             hint = did_you_mean([pod], waiting) or "placement(POD) is about the pods of `after` that have no node"
@@ -226,10 +223,7 @@ class CarriedOut:
 
     @property
     def unavailable(self) -> Sequence[str]:
-        """The workloads of which too few pods are ready for a while, though enough were before: KIND/NAMESPACE/NAME.
-
-        Without a clock there are none.
-        """
+        """Keys of the workloads with too few ready pods for a while, and enough before; none without a clock."""
         clock = self.task.clock
         if clock is None:
             return ()

@@ -118,10 +118,7 @@ def _price(nodes: Iterable[NewNode]) -> float:
 
 
 def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
-    """Return the document about the nodes that an autoscaler has added.
-
-    `node_of`: NAMESPACE/NAME of a pod at the end -> its node; empty for none.
-    """
+    """Return the document about nodes that an autoscaler has added; `node_of`: pod at the end -> node, or empty."""
     advice = growth.advice
     planned = ((pod, new.node.metadata.name) for new in growth.adds for pod in new.pods)
     elsewhere = {pod: node_of[pod] or None for pod, name in planned if node_of.get(pod, name) != name}

@@ -44,10 +44,7 @@ from kplan.remedies.replicas import pending_replicas
 
 
 def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
-    """Return what becomes of pods, with the number of running pods of their DaemonSets that are not among them.
-
-    `after`: the cluster at the end.
-    """
+    """Return what becomes of pods, with the number of other pods of their DaemonSets that run `after` it."""
     placed: Counter[WorkloadRef] = Counter()
     for change in changes:
         if change.owner is not None and change.owner.kind == DAEMON_SET:
@@ -264,10 +261,7 @@ class ChangedPods:
         return self._decided.get(like)
 
     def _end_of(self, pod: ObservedPod) -> _End:
-        """Return the key of pods that share a diagnosis.
-
-        The jobs of one cron job make the same pods, but the revisions of a Deployment do not.
-        """
+        """Return what pods share that share a diagnosis: jobs of a cron job do, revisions of a Deployment do not."""
         owner = self._simulation.owner(pod.row)
         message = self.replacements.message_of(pod)
         if owner is None:

@@ -214,10 +214,7 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
 def with_nodes(
     snapshot: Snapshot, number: int, like: str, labels: Sequence[str] = (), room: Sequence[str] = ()
 ) -> tuple[Snapshot, ClusterChange]:
-    """Return the snapshot with further nodes; raises NotFoundError where there is no node to be like.
-
-    `labels`, `room`: as of `kplan.changes.nodes.AddNodes`.
-    """
+    """Return the snapshot with further nodes like one, as of `AddNodes`; NotFoundError where there is none such."""
     model = snapshot.node_by_name.get(like)
     if model is None:
         raise no_node([like], snapshot.node_by_name)

@@ -82,10 +82,7 @@ def _selector(text: str, labels: str) -> Selector:
 
 
 def find(reference: Reference, snapshot: Snapshot) -> list[Any]:
-    """Return the objects of a reference in the snapshot's order, at least one.
-
-    Raises NotFoundError when there is none; the hint names the nearest.
-    """
+    """Return the objects of a reference, at least one, in their order; NotFoundError names the nearest."""
     held: tuple[Any, ...] = snapshot.objects(reference.kind.attribute)
     matches = [obj for obj in held if _is_meant(reference, obj)]
     if not matches:

@@ -76,10 +76,7 @@ class _Krr(msgspec.Struct):
 
 
 def read_recommendations(source: str) -> Recommendations:
-    """Return those of the cluster's VerticalPodAutoscalers for ``vpa``, or read a report of krr.
-
-    Raises InputError for a file that is none.
-    """
+    """Return those of the VerticalPodAutoscalers for ``vpa``, or of a report of krr; InputError for no report."""
     if source == VPA:
         return Recommendations(VPA)
     problems: list[Problem] = []
@@ -122,10 +119,7 @@ class Resized(msgspec.Struct, frozen=True):
 
 
 def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
-    """Give workloads and pods the recommended requests.
-
-    Raises UsageError when no workload of the cluster is among those with a recommendation.
-    """
+    """Give workloads and pods the recommended requests; raises UsageError where none has a recommendation."""
     own = _recommended(snapshot.vertical_pod_autoscalers)
     wanted = dict(own) if recommended.requests is None else recommended.requests
     owners = _owners(snapshot)

@@ -229,10 +229,7 @@ def last_placement(
 def placement_of(
     session: Session, result: CycleResult, explain_nodes: Explain, origins: Mapping[int, Origin], diagnose_pod: Diagnose
 ) -> Placement:
-    """Return the placement of a decision.
-
-    `explain_nodes`, `diagnose_pod`: called when somebody reads the explanation, or the diagnosis.
-    """
+    """Return the placement of a decision; `explain_nodes` and `diagnose_pod` are called when somebody reads them."""
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names
     post_filter = result.post_filter

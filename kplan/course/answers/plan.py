@@ -33,10 +33,7 @@ class Reported(ABC):
 
     @abstractmethod
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> Report:
-        """Return the report, complete for all nodes.
-
-        `fail_on`: what makes the verdict a failure; None for the defaults of the command.
-        """
+        """Return the report, complete for all nodes; `fail_on`: what fails, None for the command's defaults."""
 
     def rows(self, of: str = "") -> list[dict[str, Any]]:
         """Return the rows of `report`: see `kplan.documents.base.Report.rows`."""

@@ -215,10 +215,7 @@ def pending_in_groups(simulation: Simulation) -> dict[str, str]:
 
 
 def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> Placement:
-    """Return the decision about a pod that stays pending, in the cluster at the end and in its group's cycle.
-
-    `replicas`: pods like it that wait with it.
-    """
+    """Return the last decision about a pod that stays pending, in its group's cycle; `replicas`: others like it."""
     session, key = simulation.session, simulation.groups.key_of(row)
     if key is None:
         return last_placement(session, schedule_pod(session, row), replicas=replicas)

@@ -159,10 +159,7 @@ def _outcomes(
 
 
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:
-    """Return what happens to pods with that of pending pods of groups counted once for each group.
-
-    `groups`: NAMESPACE/NAME of such a pod -> its group.
-    """
+    """Return what happens, once for the pending pods of a group; `groups`: NAMESPACE/NAME of these -> group."""
     if not groups:
         return list(happened)
     first: dict[tuple[str, Condition, bool], Happened] = {}

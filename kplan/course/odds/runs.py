@@ -340,12 +340,7 @@ class BranchRandom(random.Random):
 
 
 def _drawn(seed: np.uint64, runs: Runs, depth: int) -> Runs:
-    """Return a 64-bit number for each run.
-
-    Notes
-    -----
-    SplitMix64 (Steele, Lea, Flood 2014), applied to the number of the run, and to the result plus that of the draw.
-    """
+    """Return a 64-bit number for each run: SplitMix64 (Steele, Lea, Flood 2014) of its number, and the draw's."""
     return _mixed(_mixed(seed + runs * np.uint64(_STEP)) + np.uint64(depth * _STEP % _BITS))
 
 

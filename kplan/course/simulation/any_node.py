@@ -144,10 +144,7 @@ def _goes_to_avoided(pod: PodInfo, framework: Framework) -> bool:
 
 
 class AnyNodeTaker:
-    """Takes nodes for the pods of one change, one after the other.
-
-    `avoided`: names of nodes that take no pods in the course of the change.
-    """
+    """Takes nodes for the pods of one change, one after the other; none of those with the names `avoided`."""
 
     def __init__(self, any_node: AnyNode, avoided: Collection[str]) -> None:
         self._any_node = any_node
@@ -156,15 +153,7 @@ class AnyNodeTaker:
         self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}  #: a node, and up to which usage it is certain
 
     def take(self, pod: PodInfo, workload: str) -> int:
-        """Return the row of a node for a pod.
-
-        `workload`: key of what the pod belongs to.
-
-        Raises
-        ------
-        Uncertain
-            When there may be none.
-        """
+        """Return the row of a node for a pod of a workload with this key; raises Uncertain when there may be none."""
         room = self._any_node.room_for(pod)
         if room is None:
             self._any_node.uncertain.add(workload)

@@ -1,7 +1,4 @@
-"""Cron jobs that run by their schedule in a simulation with a clock.
-
-Upstream: pkg/controller/cronjob/cronjob_controllerv2.go syncCronJob.
-"""
+"""Cron jobs that run by schedule, with a clock. Upstream: pkg/controller/cronjob/cronjob_controllerv2.go."""
 
 from __future__ import annotations
 

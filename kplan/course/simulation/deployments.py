@@ -75,10 +75,7 @@ class ReplicaSetState(Owner):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How a deployment's rollout gets on, as its status and its Progressing condition tell.
-
-    Upstream: pkg/controller/deployment/progress.go.
-    """
+    """How a rollout gets on, as status and Progressing condition tell. Upstream: controller/deployment/progress.go."""
 
     is_complete: bool = True
     is_timed_out: bool = False

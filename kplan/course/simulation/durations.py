@@ -102,10 +102,7 @@ class Durations:
         return ASSUMED_NODE_START if seconds is None else Duration(seconds, Source.GIVEN)
 
     def of(self, workload: str) -> PodTimes:
-        """Return how long the pods of a workload take.
-
-        `workload`: KIND/NAMESPACE/NAME; ``Pod/NAMESPACE/NAME`` for a pod of its own.
-        """
+        """Return how long the pods of a workload take, or a pod of its own: KIND/NAMESPACE/NAME."""
         if not self.is_timed:
             return _NO_TIME
         times = self._known.get(workload)

@@ -104,10 +104,7 @@ class GroupTurns:
         return len(self._motion.log.steps), nominated, len(nodes.names), nodes.unschedulable.tobytes()
 
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
-        """Try a group; yield the decision about each member before it is carried out, which makes it live.
-
-        `first`: the member whose turn it was.
-        """
+        """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
         session, groups = self._motion.session, self._motion.session.pod_groups
         infos = self._turns.infos
         self._n_cycles += 1

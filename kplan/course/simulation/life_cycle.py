@@ -83,10 +83,7 @@ class LifeCycle:
         return True
 
     def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
-        """Create a pod without an owner; return its row, or why the API server refuses it.
-
-        `whole`: the whole manifest, where it is known.
-        """
+        """Create a pod without an owner, of a `whole` manifest if known; return its row, or why it is refused."""
         info, refusal = self._motion.maker.make_bare(pod, whole)
         if refusal:
             self._motion.log.add(StepEvent.REFUSED, f"Pod/{info.key}", refusal, pod=info.key)

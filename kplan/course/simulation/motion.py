@@ -54,10 +54,7 @@ class Circles:
         self._mark ^= hash((like, n)) ^ hash((like, n + sign))
 
     def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
-        """Count the present state; tell whether it has occurred too often.
-
-        `promised`: shape of each nominated pod, and the row of its nominated node.
-        """
+        """Count the present state; tell whether it recurs too often. `promised`: shape and row of each nomination."""
         state = self._mark ^ hash(tuple(sorted(promised)))
         self._visits[state] += 1
         return self._visits[state] > MAX_RETURNS
@@ -189,10 +186,7 @@ class Motion:
                 self.dirty_deployments[owner.parent.ref.key] = owner.parent
 
     def notify(self, owner: Owner) -> None:
-        """Have a controller sync its workload because one of its pods has changed.
-
-        A job's controller gathers the events of its pods for a second.
-        """
+        """Have a controller sync, as a pod of its workload has changed; that of a job gathers events for a second."""
         if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
         elif not self.timers.has(key := f"pods of {owner.ref.key}"):

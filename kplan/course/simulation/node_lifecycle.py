@@ -227,10 +227,7 @@ class NodeLifecycle:
     # What happens to nodes.
 
     def fail(self, names: Iterable[str], *, is_machine_gone: bool = False) -> None:
-        """Have the kubelets of nodes fall silent now.
-
-        `is_machine_gone`: the machines do not exist any more, so that a cloud's controller deletes the nodes.
-        """
+        """Have the kubelets of nodes fall silent; a cloud's controller deletes nodes whose machines are gone."""
         names = sorted(name for name in names if self._is_there(name))
         self._has_begun = True
         self._kubelets.lose(names)

@@ -188,10 +188,7 @@ def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool =
 
 
 class Departure:
-    """A node that is emptied and then leaves; one that cannot be emptied in time stays.
-
-    `on_end`: called when the node is gone, or stays.
-    """
+    """A node that is emptied and then leaves, or stays if it cannot be emptied in time; `on_end` hears which."""
 
     def __init__(
         self, simulation: Simulation, name: str, times: RemovalTimes, because: str, on_end: OnEnd | None = None

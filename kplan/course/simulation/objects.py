@@ -46,10 +46,7 @@ _STATIC = "Node"  #: a static pod's owner: only its node's kubelet recreates it
 
 
 class Workloads:
-    """All workloads of a cluster, by key: KIND/NAMESPACE/NAME.
-
-    `is_on`: tells whether a feature gate is on. `revisions`: those of the snapshot.
-    """
+    """All workloads, by KIND/NAMESPACE/NAME; `is_on` tells whether a gate is on, `revisions` are the snapshot's."""
 
     def __init__(self, templates: Templates, is_on: IsOn, revisions: Revisions) -> None:
         self.templates = templates

@@ -229,20 +229,18 @@ class DaemonSetState(Owner):
     ledger: DaemonLedger | None = field(default=None, repr=False, compare=False)
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - age does not matter
-        if not self._has_ledger:
-            self.ledger = DaemonLedger(self.wanted, self.nodes, self.by_node)
-        assert self.ledger is not None  # noqa: S101 - assigned above
+        self.ledger = self._present_ledger or DaemonLedger(self.wanted, self.nodes, self.by_node)
         return self.ledger.actions(draws)
 
     @property
-    def _has_ledger(self) -> bool:
-        return self.ledger is not None and self.ledger.wanted is self.wanted and self.ledger.nodes is self.nodes
+    def _present_ledger(self) -> DaemonLedger | None:
+        ledger = self.ledger
+        return ledger if ledger is not None and ledger.wanted is self.wanted and ledger.nodes is self.nodes else None
 
     @property
     def desired(self) -> int:
-        if self._has_ledger and self.ledger is not None:
-            return self.ledger.desired
-        return sum(node.should_run for node in self.nodes.values())
+        ledger = self._present_ledger
+        return sum(node.should_run for node in self.nodes.values()) if ledger is None else ledger.desired
 
     def is_current(self, pod: ObservedPod) -> bool:
         return pod.revision == self.wanted.revision

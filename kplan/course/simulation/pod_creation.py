@@ -284,10 +284,7 @@ class PodMaker:
         return namespace in self._has_quota
 
     def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
-        """Free the name of a pod that is gone, and its share of the quotas; delete claims that go with it.
-
-        `index`: its ordinal in its stateful set.
-        """
+        """Free the name of a pod that is gone, and its share of quotas; delete claims of this ordinal of a set."""
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
             self.set_claims.delete(stateful_set, info.pod.metadata)

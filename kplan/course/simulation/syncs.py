@@ -64,10 +64,7 @@ class Controllers:
         self.draws: Random | None = None
 
     def run(self, *, waits: bool = False) -> None:
-        """Run the controllers until they have nothing left to do, without the scheduler.
-
-        `waits`: wait for jobs that back off before they recreate their pods.
-        """
+        """Run the controllers alone until they have nothing to do; `waits`: for jobs that back off, too."""
         while len(self._motion.log.steps) <= MAX_STEPS:
             if self._motion.has_pending_sync:
                 self.sync_next()

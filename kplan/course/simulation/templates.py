@@ -36,10 +36,7 @@ _ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028",
 
 
 class Templates:
-    """Templates by the workload that has them.
-
-    `full`: KIND/NAMESPACE/NAME -> ``spec`` of the object as it was read, where the snapshot holds it.
-    """
+    """Templates by workload; `full`: KIND/NAMESPACE/NAME -> its ``spec`` as it was read, where that is known."""
 
     def __init__(self, full: Mapping[str, Mapping[str, Any]]) -> None:
         self.full = dict(full)

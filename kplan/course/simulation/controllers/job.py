@@ -233,10 +233,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tuple[str, ...] = ()) -> Failure:
-    """Return what it means for a job that a pod of it, which was told to go, has failed.
-
-    `containers`: names of the pod's containers.
-    """
+    """Return what it means for a job that a pod, which was told to go, has failed; `containers`: their names."""
     for index, rule in enumerate(policy.rules if policy is not None else ()):
         container = _container(rule.on_exit_codes, containers)
         if rule.on_exit_codes is not None:
