@@ -74,10 +74,6 @@ class Times(msgspec.Struct, frozen=True):
 class Durations:
     """How long pods take, for each workload, and new nodes, for each pool or group.
 
-    Attributes
-    ----------
-    is_timed : anything takes time; without durations every delay is zero
-
     `node_start`: pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named.
     """
 
@@ -85,7 +81,7 @@ class Durations:
         self._start, self._stop, self._run = start, stop, run
         self._node_start = node_start or {}
         self._known: dict[str, PodTimes] = {}
-        self.is_timed = True
+        self.is_timed = True  #: anything takes time; without durations every delay is zero
 
     @classmethod
     def none(cls) -> Durations:

@@ -45,20 +45,14 @@ class _Attempts(msgspec.Struct):
 
 
 class GroupTurns:
-    """The groups of a simulation.
-
-    Attributes
-    ----------
-    tries : group -> how its last cycle has ended
-    victims : group -> rows of the pods that it has evicted, in order
-    violating, n_violating : group -> those evicted against a budget by the group as a whole; how many units they were
-    """
+    """The groups of a simulation."""
 
     def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
         self._motion, self._life, self._scheduler = motion, life, scheduler
         self.is_on = motion.session.config.release.is_on(WORKLOAD_GATE)
-        self.tries: dict[Key, GroupTry] = {}
-        self.victims: dict[Key, dict[int, None]] = {}
+        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of a group has ended
+        self.victims: dict[Key, dict[int, None]] = {}  #: rows of the pods that a group has evicted, in order
+        #: violating, n_violating: those that a group as a whole has evicted against a budget; how many units they were
         self.violating: dict[Key, list[int]] = {}
         self.n_violating: Counter[Key] = Counter()
         self._turns = Turns(self._motion.infos)
