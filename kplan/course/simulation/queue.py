@@ -318,9 +318,6 @@ class Turns:
         forked._errors = self._errors.copy()
         return forked
 
-    def __iter__(self) -> Iterator[int]:
-        return (pod for heap in (self._active, self._backoff, self._errors) for pod in heap)
-
     @property
     def has_active(self) -> bool:
         return bool(len(self._active))
@@ -365,9 +362,8 @@ class Turns:
         while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors):
             self.now = max(self.now, self._errors.first_key + 1)
             while len(self._errors) and self._errors.first_key < math.floor(self.now):
-                released = self._errors.pop()
-                assert released is not None  # noqa: S101 - the heap is not empty
-                self.activate(released)
+                if (released := self._errors.pop()) is not None:
+                    self.activate(released)
             pod = self._active.pop(may_come)
         return pod
 

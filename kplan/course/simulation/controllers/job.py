@@ -233,7 +233,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tuple[str, ...] = ()) -> Failure:
-    """Return what it means for a job that a pod, which was told to go, has failed; `containers`: their names."""
+    """Return what the failure of a pod that was told to go means for its job; `containers`: names of the pod's."""
     for index, rule in enumerate(policy.rules if policy is not None else ()):
         container = _container(rule.on_exit_codes, containers)
         if rule.on_exit_codes is not None:
