@@ -51,7 +51,7 @@ def group_plan(
     victims: Iterable[int],
     violating: Collection[int],
     n_violating: int,
-    most_tried: int = 0,
+    most_tried: int,
 ) -> GroupPlan:
     """Return what becomes of a group.
 
@@ -71,7 +71,12 @@ def group_plan(
     topology = None if last is None else last.topology
     victims = tuple(victims)
     evicted_groups = Counter(other for row in victims if (other := group_of(infos[row])) is not None)
-    state = _state(last, is_whole=not pending, is_gated=is_gated)
+    state, remedies = _state(last, is_whole=not pending, is_gated=is_gated), tuple[Remedy, ...]()
+    if state in _REMEDIED:
+        # Most questions have no groups that wait, so the modules for it are loaded only here.
+        from kplan.remedies.ways import offers_for_group, remedies_of
+
+        remedies = remedies_of(offers_for_group(session, key, pending, most_tried))
     return GroupPlan(
         namespace=key[0],
         name=key[1],
@@ -90,17 +95,8 @@ def group_plan(
         pdb_violations=n_violating,
         message="" if last is None else last.status.message,
         because="" if first is None else messages.get(first, ""),
-        remedies=_remedies(session, key, pending, most_tried) if state in _REMEDIED else (),
+        remedies=remedies,
     )
-
-
-def _remedies(session: Session, key: Key, pending: Sequence[int], most: int) -> tuple[Remedy, ...]:
-    if not most:
-        return ()
-    # Most questions have no groups that wait, so the modules for it are loaded only here.
-    from kplan.remedies.ways import offers_for_group, remedies_of
-
-    return remedies_of(offers_for_group(session, key, pending, most))
 
 
 def member_placement(
@@ -176,9 +172,7 @@ def _state(last: GroupTry | None, *, is_whole: bool, is_gated: bool) -> GroupSta
     return "Preempts" if last is not None and last.waits else "Waits"
 
 
-def group_plans(
-    simulation: Simulation, changes: Iterable[PodChange], *, with_remedies: bool = True
-) -> tuple[GroupPlan, ...]:
+def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[GroupPlan, ...]:
     """Return the groups whose pods are among the changes, in their order."""
     if not simulation.groups.is_on:
         return ()
@@ -201,7 +195,7 @@ def group_plans(
             victims=groups.victims.get(key, ()),
             violating=groups.violating.get(key, ()),
             n_violating=groups.n_violating[key],
-            most_tried=share_of(len(members)) if with_remedies else 0,
+            most_tried=share_of(len(members)),
         )
         for key, pods in members.items()
     )

@@ -82,15 +82,15 @@ class LifeCycle:
         self._add(info, owner, wanted)
         return True
 
-    def create_pod(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[int | None, str]:
-        """Create a pod without an owner, of a `whole` manifest if known; return its row, or why it is refused."""
+    def create_pod(self, pod: Pod, whole: WholeTemplate) -> tuple[int | None, str]:
+        """Create a pod without an owner, of a whole manifest; return its row, or why the API server refuses it."""
         info, refusal = self._motion.maker.make_bare(pod, whole)
         if refusal:
             self._motion.log.add(StepEvent.REFUSED, f"Pod/{info.key}", refusal, pod=info.key)
             return None, refusal
-        return self._add(info), ""
+        return self._add(info, None, Create("")), ""
 
-    def _add(self, info: PodInfo, owner: Owner | None = None, wanted: Create | None = None) -> int:
+    def _add(self, info: PodInfo, owner: Owner | None, wanted: Create) -> int:
         """Add a new pod, and queue it, or bind it to the node that its spec names; return its row."""
         motion = self._motion
         row = motion.session.add_pod(info)
@@ -105,7 +105,7 @@ class LifeCycle:
         motion.disruptions.join(pod, info, owner)
         motion.circles.note(pod, owner, 1)
         motion.messages[row] = ""
-        motion.log.add_pod(StepEvent.CREATED, pod, "" if wanted is None else self._why(wanted))
+        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted))
         if owner is None:
             self.add_orphan(pod)
         place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)

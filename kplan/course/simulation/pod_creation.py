@@ -180,7 +180,7 @@ class PodMaker:
             forked._models, forked._first_free = self._models, self._first_free
         return forked
 
-    def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
+    def make(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         """Return the pod, and why the API server refuses it; empty when it accepts it.
 
         `whole`: its whole template, where that is known; otherwise the pod is not validated.

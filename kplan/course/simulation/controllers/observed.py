@@ -42,10 +42,9 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
     is_fresh: bool = False  #: it is ready, but not yet for as long as ``minReadySeconds`` of its workload
 
     @staticmethod
-    def created_as(info: PodInfo, row: int, now: float, wanted: Create | None = None, order: int = 0) -> ObservedPod:
+    def created_as(info: PodInfo, row: int, now: float, wanted: Create, order: int) -> ObservedPod:
         """Return a pod that is created in this simulation, and has no node yet."""
-        own = row, info.namespace, info.name, info.uid
-        place = ("", None, "") if wanted is None else (wanted.revision, wanted.index, wanted.node)
+        own, place = (row, info.namespace, info.name, info.uid), (wanted.revision, wanted.index, wanted.node)
         return ObservedPod(*own, "", "Pending", now, None, *place, is_new=True, order=order)
 
     @property
