@@ -113,9 +113,8 @@ class Occupancy:
             over_time=_thinned(self._queue, end),
             workloads={name: waits[name].document() for name in sorted(waits)},
         )
-        return replace(
-            timeline, queue=queue, utilisation={name: _usage(points, end) for name, points in self._shares.items()}
-        )
+        usage = {name: _usage(points, end) for name, points in self._shares.items()}
+        return replace(timeline, queue=queue, utilisation=usage)
 
 
 def _note(points: list[tuple[float, N]], at: float, number: N) -> None:

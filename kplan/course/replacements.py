@@ -78,9 +78,8 @@ class Replacements:
         self._waited = frozenset(base.session.cluster.pods.infos[row].key for row in base.pending().rows)
         rows = (change.simulation.session.pod_ids.get(key) for key in self._waited)
         pending = (change.simulation.pods.get(row) for row in rows if row is not None)
-        self._was_pending = {
-            pod.key: pod for pod in pending if pod is not None and not pod.is_new and not pod.is_terminating
-        }
+        staying = (pod for pod in pending if pod is not None and not pod.is_terminating)
+        self._was_pending = {pod.key: pod for pod in staying if not pod.is_new}
         #: by workload, in the order in which these were moved, then pods that stay pending although they were tried
         # (a pod that cannot be evicted is still there)
         self.all = [one for one in self._paired_all() if one.added is not None or one.pod not in change.blocked]

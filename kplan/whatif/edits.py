@@ -261,9 +261,8 @@ def with_cordons(
             taints = tuple(taint for taint in node.spec.taints if is_cordoned or taint.key != UNSCHEDULABLE)
             changed.append(replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints)))
     word: ChangeWord = "cordon" if is_cordoned else "uncordon"
-    return with_updated(snapshot, "nodes", changed), change_of(
-        word, what, [f"Node/{node.metadata.name}" for node in changed]
-    )
+    names = [f"Node/{node.metadata.name}" for node in changed]
+    return with_updated(snapshot, "nodes", changed), change_of(word, what, names)
 
 
 def with_taints(snapshot: Snapshot, name: str, texts: Sequence[str]) -> tuple[Snapshot, ClusterChange]:

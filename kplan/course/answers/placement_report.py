@@ -185,9 +185,8 @@ def placement_documents(placements: Sequence[Placement], nodes_of: NodesOf | Non
     """Return placements as documents; `nodes_of` as in `placement_report`."""
     if nodes_of is None:
         return tuple(placement.to_document() for placement in placements)
-    documents = {
-        index: placements[index].to_document(nodes_of[index]) for index in range(len(placements)) if index in nodes_of
-    }
+    explained = [index for index in range(len(placements)) if index in nodes_of]
+    documents = {index: placements[index].to_document(nodes_of[index]) for index in explained}
     alike = {_end_of(placements[index]): document for index, document in documents.items()}
     return tuple(
         documents[index] if index in documents else _outlined(placement, alike.get(_end_of(placement)))

@@ -197,10 +197,9 @@ class DeploymentState(msgspec.Struct):
         if is_complete or has_progressed:
             self.progress = replace(counts, is_complete=is_complete, since=math.floor(now))
         else:
-            is_timed_out = self.deadline is not None and before.since + self.deadline < now
-            self.progress = replace(
-                counts, is_complete=False, since=before.since, is_timed_out=before.is_timed_out or is_timed_out
-            )
+            is_late = self.deadline is not None and before.since + self.deadline < now
+            is_timed_out = before.is_timed_out or is_late
+            self.progress = replace(counts, is_complete=False, since=before.since, is_timed_out=is_timed_out)
         if self.deadline is None or self.progress.is_complete or self.progress.is_timed_out:
             return None
         return self.progress.since + self.deadline + 1

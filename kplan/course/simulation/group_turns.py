@@ -157,10 +157,9 @@ class GroupTurns:
         """Note when members entered the queue: those before the gang's last needed one together with it."""
         queued = self._turns.queued
         fresh = sorted((queued[pod].time, pod) for pod in pods if queued[pod].entered is None)
-        n_known = sum(
-            pod not in queued or queued[pod].entered is not None for pod in self._motion.session.pod_groups.members(key)
-        )
-        n_needed = (self._motion.session.pod_groups.min_count(key) or 0) - n_known
+        groups = self._motion.session.pod_groups
+        n_known = sum(pod not in queued or queued[pod].entered is not None for pod in groups.members(key))
+        n_needed = (groups.min_count(key) or 0) - n_known
         quorum = fresh[min(n_needed, len(fresh)) - 1][0] if fresh and n_needed > 0 else 0.0
         for time, pod in fresh:
             queued[pod].entered = max(time, quorum)

@@ -221,8 +221,7 @@ class Log:
         self._motion = motion
         self.steps: list[Step] = []
         self.moved: set[str] = set()  #: KIND/NAMESPACE/NAME of workloads of which a pod has come, gone or found a node
-        #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.blocked: dict[str, dict[str, str]] = {}
+        self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
         self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
 
@@ -257,9 +256,8 @@ class Log:
             if self.steps and not isinstance(self.steps[-1].at, UnsetType):
                 at = max(at, self.steps[-1].at)
         n = len(self.steps) + 1
-        self.steps.append(
-            Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
-        )
+        step = Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
+        self.steps.append(step)
         if event is StepEvent.BLOCKED:
             self.blocked.setdefault(workload, {})[pod] = because
         elif pod:

@@ -433,9 +433,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
 def _restarts(pod: Pod) -> tuple[int, int]:
     if not pod.status.container_statuses and not pod.status.init_container_statuses:
         return 0, 0
-    sidecars = {
-        init_container.name for init_container in pod.spec.init_containers if init_container.restart_policy == "Always"
-    }
+    sidecars = {one.name for one in pod.spec.init_containers if one.restart_policy == "Always"}
     return (
         max((container_status.restart_count for container_status in pod.status.container_statuses), default=0),
         max(

@@ -126,9 +126,8 @@ class Controllers:
         for row in done.released:
             self._kubelets.drop_finalizer(row)
         if done.again_at is not None:
-            motion.timers.post(
-                done.again_at, partial(motion.enqueue, job), f"wait of {job.ref.key}", is_awaited=done.holds_on
-            )
+            key = f"wait of {job.ref.key}"
+            motion.timers.post(done.again_at, partial(motion.enqueue, job), key, is_awaited=done.holds_on)
         if done.has_changed:
             motion.log.note_change()
             if done.actions or not (job.wanted.is_over or job.at_rest):

@@ -122,10 +122,8 @@ def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet])
     to_add = allowed - sum(replica_set.replicas for replica_set in active)
     if to_add == 0:
         return {replica_set.name: replica_set.replicas for replica_set in active}
-    newest_first = to_add > 0
-    ordered = sorted(
-        active, key=lambda replica_set: (-replica_set.replicas, -replica_set.age if newest_first else replica_set.age)
-    )
+    sign = -1 if to_add > 0 else 1  # the newest first, or the oldest
+    ordered = sorted(active, key=lambda replica_set: (-replica_set.replicas, sign * replica_set.age))
     sizes: dict[str, int] = {}
     added = 0
     for replica_set in ordered:

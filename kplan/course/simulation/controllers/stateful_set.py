@@ -78,9 +78,8 @@ def actions(wanted: WantedStatefulSet, pods: Collection[ObservedPod]) -> list[Ac
         return _recreate(wanted, stale)
     ordinals = range(wanted.start, wanted.start + wanted.replicas)
     by_ordinal = {pod.index: pod for pod in pods if pod.index is not None}
-    condemned = sorted(
-        (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals), key=lambda pod: -(pod.index or 0)
-    )
+    beyond = (pod for ordinal, pod in by_ordinal.items() if ordinal not in ordinals)
+    condemned = sorted(beyond, key=lambda pod: -(pod.index or 0))
     misfits = [
         ordinal - wanted.start
         for ordinal, pod in by_ordinal.items()
