@@ -14,17 +14,8 @@ from msgspec.structs import replace
 from kplan.course.answers.utilisation import allocatable, requested, resources_of
 from kplan.course.simulation.durations import Duration
 from kplan.course.simulation.loop import Simulation
-from kplan.documents.change import (
-    NodeTimeline,
-    PodDuration,
-    PodDurations,
-    QueueTimeline,
-    StepEvent,
-    Timeline,
-    UsageTimeline,
-    WorkloadTimeline,
-    WorkloadWaits,
-)
+from kplan.documents import change as d
+from kplan.documents.change import StepEvent
 
 MOST_POINTS = 1440  #: so many points has a line at most: one a minute, for a day
 
@@ -48,8 +39,8 @@ class _Waits(msgspec.Struct):
         if seconds > self.longest or not self.pod:
             self.longest, self.pod = seconds, pod
 
-    def document(self) -> WorkloadWaits:
-        return WorkloadWaits(
+    def document(self) -> d.WorkloadWaits:
+        return d.WorkloadWaits(
             pods=self.pods,
             waiting=self.waiting,
             mean=round(self.total / self.pods, 2),
@@ -97,7 +88,7 @@ class Occupancy:
             used = int(requested(cluster, resource).sum())
             _note(self._shares[resource], at, round(100 * used / offered, 1) if offered else 0.0)
 
-    def added_to(self, timeline: Timeline) -> Timeline:
+    def added_to(self, timeline: d.Timeline) -> d.Timeline:
         """Return the timeline with the queue and the utilisation until its end."""
         self._look()
         end = timeline.end if timeline.is_over or timeline.until is None else timeline.until
@@ -107,7 +98,7 @@ class Occupancy:
             known.note(pod, max(end - since, 0.0))
             known.waiting += 1
         most_at, most = max(self._queue, key=lambda point: (point[1], -point[0]))
-        queue = QueueTimeline(
+        queue = d.QueueTimeline(
             most=most,
             most_at=most_at,
             over_time=_thinned(self._queue, end),
@@ -125,12 +116,12 @@ def _note(points: list[tuple[float, N]], at: float, number: N) -> None:
         points.append((at, number))
 
 
-def _usage(points: Sequence[tuple[float, float]], end: float) -> UsageTimeline:
+def _usage(points: Sequence[tuple[float, float]], end: float) -> d.UsageTimeline:
     highest_at, highest = max(points, key=lambda point: (point[1], -point[0]))
     spans = zip(points, [*(at for at, _ in points[1:]), max(end, points[-1][0])], strict=True)
     total = sum(share * (to - at) for (at, share), to in spans)
     mean = total / end if end else points[-1][1]
-    return UsageTimeline(mean=round(mean, 1), highest=highest, highest_at=highest_at, over_time=_thinned(points, end))
+    return d.UsageTimeline(mean=round(mean, 1), highest=highest, highest_at=highest_at, over_time=_thinned(points, end))
 
 
 def _thinned(points: Sequence[tuple[float, N]], end: float) -> tuple[tuple[float, N], ...]:
@@ -151,13 +142,13 @@ _IS_READY = frozenset({StepEvent.READY, StepEvent.RECOVERED})
 _IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *_IS_READY, *_NOT_READY})
 
 
-def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> Timeline:
+def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> d.Timeline:
     """Return when a simulation with a clock ended, and how many pods of each workload were ready meanwhile.
 
     `is_over`: nothing more was to happen. `is_stuck`: something is wanting at the end.
     """
     end = round(max(simulation.log.last_change - simulation.starts_at, 0.0), 2)
-    return Timeline(
+    return d.Timeline(
         end=end,
         until=until,
         is_over=is_over,
@@ -178,7 +169,7 @@ _OF_NODES: Mapping[StepEvent, str] = {
 }
 
 
-def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
+def _nodes(simulation: Simulation) -> dict[str, d.NodeTimeline]:
     """Return the last time of each event of the nodes that come, are emptied or go."""
     times: dict[str, dict[str, Any]] = {}
     for step in simulation.log.steps:
@@ -193,10 +184,10 @@ def _nodes(simulation: Simulation) -> dict[str, NodeTimeline]:
             known[_OF_NODES[step.event]] = step.at
         if step.because:
             known["because"] = step.because
-    return {name: NodeTimeline(**known) for name, known in times.items() if any(known.values())}
+    return {name: d.NodeTimeline(**known) for name, known in times.items() if any(known.values())}
 
 
-def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
+def _workloads(simulation: Simulation) -> dict[str, d.WorkloadTimeline]:
     ready = dict(simulation.ready_at_start)
     before = Counter(ready.values())
     counts, lowest = before.copy(), dict.fromkeys(before, 0.0)
@@ -222,13 +213,13 @@ def _workloads(simulation: Simulation) -> dict[str, WorkloadTimeline]:
             least[workload], lowest[workload] = n, at
     times = {workload: simulation.durations.of(workload) for workload in sorted(courses)}
     return {
-        workload: WorkloadTimeline(
+        workload: d.WorkloadTimeline(
             wanted=_wanted(simulation, workload),
             ready_before=before[workload],
             lowest_ready=least[workload],
             lowest_ready_at=lowest.get(workload, 0.0),
             ready_over_time=tuple(courses[workload]),
-            durations=PodDurations(
+            durations=d.PodDurations(
                 start=_duration(known.start),
                 stop=_duration(known.stop),
                 run=UNSET if known.run is None else _duration(known.run),
@@ -249,6 +240,6 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     return int(is_there or any(removal.pod.key == name for removal in simulation.removals))
 
 
-def _duration(duration: Duration) -> PodDuration:
+def _duration(duration: Duration) -> d.PodDuration:
     seconds = None if math.isinf(duration.seconds) else duration.seconds
-    return PodDuration(seconds=seconds, source=duration.source.value, samples=duration.n_samples)
+    return d.PodDuration(seconds=seconds, source=duration.source.value, samples=duration.n_samples)

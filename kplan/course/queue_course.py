@@ -16,18 +16,9 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.waves import PodState, Waves
 from kplan.course.task import WorkedOff
+from kplan.documents import plan as d
 from kplan.documents.base import Condition, Counted
-from kplan.documents.plan import (
-    QueueEntry,
-    QueuePlace,
-    QueueReport,
-    QueueSummary,
-    WaveGroup,
-    WaveOutcome,
-    WavePod,
-    WavePodRef,
-    WaveReport,
-)
+from kplan.documents.plan import QueuePlace
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
@@ -99,11 +90,11 @@ class QueueCourse:
         return row
 
 
-def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEntry, ...]:
+def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[d.QueueEntry, ...]:
     """Return a queue as a document, in the order in which its pods are scheduled."""
     infos = session.cluster.pods.infos
     return tuple(
-        QueueEntry(
+        d.QueueEntry(
             position=position,
             pod=infos[queued.pod].key,
             priority=infos[queued.pod].priority,
@@ -114,7 +105,7 @@ def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[QueueEn
     )
 
 
-def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> QueueReport:
+def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condition] | None = None) -> d.QueueReport:
     """Return the QueueReport about pending pods, without scheduling any."""
     session = base.fork(question)
     context = base.context(question)
@@ -122,9 +113,9 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
     n_at = Counter(entry.place for entry in entries)
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
-    return QueueReport(
+    return d.QueueReport(
         **opening(context, chosen, gated),
-        summary=QueueSummary(
+        summary=d.QueueSummary(
             pods=len(entries),
             active=n_at[QueuePlace.ACTIVE],
             gated=n_at[QueuePlace.GATED],
@@ -138,7 +129,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
 _GROUP = "PodGroup:"
 
 
-def _report(waves: Waves, rows: Sequence[int]) -> WaveReport:
+def _report(waves: Waves, rows: Sequence[int]) -> d.WaveReport:
     """Return how everything ends; `rows` are the pods that arrived, in order."""
     infos = waves.session.cluster.pods.infos
     members: dict[Key, list[int]] = {}
@@ -146,21 +137,21 @@ def _report(waves: Waves, rows: Sequence[int]) -> WaveReport:
         key = group_of(infos[row])
         if key is not None:
             members.setdefault(key, []).append(row)
-    return WaveReport(
+    return d.WaveReport(
         pods=tuple(_pod(waves, row) for row in rows),
         groups={"/".join(key): _group(waves, key, pods) for key, pods in sorted(members.items())},
         evicted=tuple(infos[pod].key for pod in waves.evicted),
     )
 
 
-def _pod(waves: Waves, row: int) -> WavePod:
+def _pod(waves: Waves, row: int) -> d.WavePod:
     session = waves.session
     state = waves.states.get(row, PodState(Outcome.UNSCHEDULABLE))
     info, node, nominated = session.cluster.pods.infos[row], session.cluster.node_of[row], session.nominator.row_of(row)
     names = session.cluster.nodes.names
-    return WavePod(
-        pod=WavePodRef(namespace=info.namespace, name=info.name),
-        outcome=cast("WaveOutcome", str(state.outcome)),
+    return d.WavePod(
+        pod=d.WavePodRef(namespace=info.namespace, name=info.name),
+        outcome=cast("d.WaveOutcome", str(state.outcome)),
         node=None if node == NOWHERE else names[node],
         message=state.message,
         waits=state.waits,
@@ -168,13 +159,13 @@ def _pod(waves: Waves, row: int) -> WavePod:
     )
 
 
-def _group(waves: Waves, key: Key, rows: Sequence[int]) -> WaveGroup:
+def _group(waves: Waves, key: Key, rows: Sequence[int]) -> d.WaveGroup:
     n_scheduled = sum(waves.session.cluster.node_of[row] != NOWHERE for row in rows)
     n_pending = len(rows) - n_scheduled - sum(row in waves.evicted for row in rows)
-    return WaveGroup(condition=waves.conditions.get(key, UNSET), scheduled=n_scheduled, pending=n_pending)
+    return d.WaveGroup(condition=waves.conditions.get(key, UNSET), scheduled=n_scheduled, pending=n_pending)
 
 
-def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> WaveReport:
+def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> d.WaveReport:
     """Let pods and groups arrive in waves, and work each off.
 
     Raises NotFoundError for a pod or group that the snapshot does not have, UsageError for a pod that runs already or

@@ -19,8 +19,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
 from kplan.workloads.expansion import labelled_job
 
-DELTA_SECONDS = 0.1
-"""The controller looks so long after the time of the schedule. Upstream: nextScheduleDelta."""
+DELTA_SECONDS = 0.1  #: the controller looks so long after the time of the schedule; upstream nextScheduleDelta
 
 MAX_RUNS = 200_000  #: so many runs are started at most
 

@@ -145,8 +145,7 @@ class JobState(Owner):
         return _ASSUMED if self.failure_of(pod).is_assumed else ""
 
 
-BATCH_SECONDS = 1.0
-"""Events of pods are gathered for so long. Upstream: SyncJobBatchPeriod."""
+BATCH_SECONDS = 1.0  #: events of pods are gathered for so long; upstream SyncJobBatchPeriod
 
 
 class JobSync(msgspec.Struct, frozen=True):

@@ -34,8 +34,7 @@ from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import zone_key
 
-_RATE, _SLOW_RATE = 0.1, 0.01
-"""Nodes a second: --node-eviction-rate and --secondary-node-eviction-rate."""
+_RATE, _SLOW_RATE = 0.1, 0.01  #: nodes a second: --node-eviction-rate and --secondary-node-eviction-rate
 
 _LARGE_ZONE = 50
 _MOST_OF_ZONE = 0.55
@@ -47,10 +46,8 @@ class ZoneState(enum.Enum):
     """How many nodes of a zone are not ready."""
 
     NORMAL = enum.auto()
-    PARTIAL = enum.auto()
-    """Most of them."""
-    FULL = enum.auto()
-    """All of them."""
+    PARTIAL = enum.auto()  #: most of them
+    FULL = enum.auto()  #: all of them
 
 
 class ZoneCount(msgspec.Struct):

@@ -19,7 +19,7 @@ from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns, is_worth_retrying
 from kplan.documents.plan import GroupCondition
 from kplan.engine.cluster import NOWHERE
-from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
     clears_nomination,
@@ -62,7 +62,6 @@ class Waves:
         self.states: dict[int, PodState] = {}  #: pod -> how it stands
         self.conditions: dict[Key, GroupCondition] = {}  #: group -> its condition
         self.evicted: list[int] = []  #: pods that preemption deleted, in order
-        self.results: list[GroupResult | CycleResult] = []  #: the cycles that changed something, or the last of each
         self._infos = session.cluster.pods.infos
         self._with_groups = session.config.release.is_on(WORKLOAD_GATE)
         self._groups = session.pod_groups
