@@ -28,14 +28,7 @@ from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
 from kplan.course.simulation.pod_creation import COMPLETION_INDEX_LABEL, GENERATION_LABEL, POD_INDEX_LABEL
-from kplan.course.simulation.templates import (
-    REVISION_LABEL,
-    Revision,
-    Revisions,
-    Templates,
-    equal_revision,
-    whole_specs,
-)
+from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
@@ -63,7 +56,7 @@ class Workloads:
 
     @staticmethod
     def of(snapshot: Snapshot, is_on: IsOn) -> Workloads:
-        workloads = Workloads(Templates(whole_specs(snapshot)), is_on, Revisions(snapshot))
+        workloads = Workloads(Templates.of(snapshot), is_on, Revisions(snapshot))
         workloads.pods = snapshot.pods
         for deployment in snapshot.deployments:
             workloads.add_deployment(deployment)

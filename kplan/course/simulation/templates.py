@@ -42,6 +42,17 @@ class Templates:
         self.full = dict(full)
         self._whole: dict[int, tuple[PodSpec, Mapping[str, Any] | WholeTemplate]] = {}
 
+    @staticmethod
+    def of(snapshot: Snapshot) -> Templates:
+        """Return the templates of the workloads that a snapshot has whole."""
+        specs: dict[str, Mapping[str, Any]] = {}
+        for key in snapshot.whole:
+            whole = None if key.startswith("ControllerRevision/") else whole_object(snapshot, key)
+            spec = None if whole is None else whole.get("spec")
+            if isinstance(spec, Mapping):
+                specs[key] = spec
+        return Templates(specs)
+
     def copy(self) -> Templates:
         """Return a copy, to which templates can be added independently."""
         copied = Templates(self.full)
@@ -145,17 +156,6 @@ def canonical(value: Any, *, is_amount: bool = False) -> Any:
         except InvalidQuantity:
             return value
     return value
-
-
-def whole_specs(snapshot: Snapshot) -> dict[str, Mapping[str, Any]]:
-    """Return the whole ``spec`` of the workloads that the snapshot has whole, by KIND/NAMESPACE/NAME."""
-    specs: dict[str, Mapping[str, Any]] = {}
-    for key in snapshot.whole:
-        whole = None if key.startswith("ControllerRevision/") else whole_object(snapshot, key)
-        spec = None if whole is None else whole.get("spec")
-        if isinstance(spec, Mapping):
-            specs[key] = spec
-    return specs
 
 
 REVISION_LABEL = "controller-revision-hash"

@@ -16,15 +16,7 @@ from random import Random
 import msgspec
 
 from kplan.api.workloads import Job, OnExitCodes, PodFailurePolicy
-from kplan.course.simulation.controllers.observed import (
-    PHASES,
-    Action,
-    Create,
-    Delete,
-    ObservedPod,
-    count,
-    in_map_order,
-)
+from kplan.course.simulation.controllers.observed import PHASES, Action, Create, Delete, ObservedPod, in_map_order
 
 DEFAULT_BACKOFF_LIMIT = 6
 NO_BACKOFF_LIMIT = 2**31 - 1
@@ -83,7 +75,7 @@ class WantedJob(msgspec.Struct, frozen=True):
         # Without either number a job is done with one success; with parallelism alone any success ends it.
         completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
         return WantedJob(
-            count(spec.parallelism),
+            1 if spec.parallelism is None else spec.parallelism,
             completions,
             spec.completion_mode == "Indexed",
             bool(spec.suspend),
