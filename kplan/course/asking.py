@@ -79,8 +79,8 @@ class Showing(msgspec.Struct, frozen=True):
     def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
         """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
         assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only
-        told = (index for index in range(n) if index in in_full or not self.is_outlined)
-        return {index: self.nodes if index in in_full else others for index in told}
+        indexes = (index for index in range(n) if index in in_full or not self.is_outlined)
+        return {index: self.nodes if index in in_full else others for index in indexes}
 
     def tell_no_effect(self, parameter: str, because: str) -> None:
         if self.on_no_effect is not None:

@@ -168,15 +168,16 @@ def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
 def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
     """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
     return tuple(
-        as_told(pod, "", pod.status.nominated_node_name) if pod.spec.scheduling_gates else pod for pod in snapshot.pods
+        with_message(pod, "", pod.status.nominated_node_name) if pod.spec.scheduling_gates else pod
+        for pod in snapshot.pods
     )
 
 
-def as_told(pod: Pod, message: str, promise: str) -> Pod:
+def with_message(pod: Pod, message: str, promise: str) -> Pod:
     """Return a pending pod with the scheduler's message about it, if any, and the node that it nominates, or ""."""
     others = (condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    told = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
-    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, *told)))
+    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled)))
 
 
 def _with_cordon(node: Node) -> Node:
@@ -377,4 +378,4 @@ def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | Non
     if result is None or result.outcome is not Outcome.UNSCHEDULABLE:
         return pod
     nominated = None if result.post_filter is None else result.post_filter.nominated_row
-    return as_told(pod, result.message, "" if nominated is None else names[nominated])
+    return with_message(pod, result.message, "" if nominated is None else names[nominated])

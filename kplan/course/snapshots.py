@@ -13,7 +13,7 @@ from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import Job
 from kplan.cluster.incoming import with_objects
-from kplan.course.in_order import as_told
+from kplan.course.in_order import with_message
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
@@ -150,7 +150,7 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
     if promise == pod.status.nominated_node_name and message == next(stored, "") and not is_new:
         return pod
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
-    return replace(as_told(pod, message, promise), metadata=metadata)
+    return replace(with_message(pod, message, promise), metadata=metadata)
 
 
 def _settled_job(obj: Job, simulation: Simulation) -> Job:

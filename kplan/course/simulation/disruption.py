@@ -223,8 +223,8 @@ class Disruptions:
         `names`: budgets to tell of besides those whose own status is out of date.
         """
         known = ((key_of(state.budget), index) for index, state in enumerate(self._states))
-        told = [(key, self._own(index)) for key, index in known if index in self._moved or key in names]
-        return {key: (state.allowed, state.expected or 0) for key, state in told}
+        states = [(key, self._own(index)) for key, index in known if index in self._moved or key in names]
+        return {key: (state.allowed, state.expected or 0) for key, state in states}
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
