@@ -343,14 +343,14 @@ class WholeTemplate:
 
     def unaccountable(self) -> str:
         """Return why its mirror pods, by which kubelets show static pods, are forbidden; "" where they are not."""
-        what = ""
-        if next(reached(self._spec, "volumes.projected.sources.serviceAccountToken"), None) is not None:
-            what = "use ServiceAccountToken volume projections"
-        if any(any(reached(self._spec, path)) for path in _SECRETS):
-            what = "reference secrets"
+        if not self._is_mirror:
+            return ""
         if self._spec.get("serviceAccountName") or self._spec.get("serviceAccount"):
-            what = "reference service accounts"
-        return f"a mirror pod may not {what}" if what and self._is_mirror else ""
+            return "a mirror pod may not reference service accounts"
+        if any(any(reached(self._spec, path)) for path in _SECRETS):
+            return "a mirror pod may not reference secrets"
+        has_token = next(reached(self._spec, "volumes.projected.sources.serviceAccountToken"), None) is not None
+        return "a mirror pod may not use ServiceAccountToken volume projections" if has_token else ""
 
     def account(self) -> str:
         """Return the name of the service account of its pods; "" for mirror pods, which this plugin leaves alone."""
