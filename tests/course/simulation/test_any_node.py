@@ -176,6 +176,15 @@ def _room_for_pods_that_name_their_node() -> Case:
     return [*nodes, *bound, *running(deployment("web", 1), ["n0"])], InTurn(), None
 
 
+def _room_for_fewer_pods_than_go() -> Case:
+    nodes = [node("n0", "8"), node("n1", "8", pods="4")]
+    return (
+        [*nodes, *running(deployment("web", 3), ["n0"] * 3), *running(deployment("api", 2), ["n1"] * 2)],
+        InTurn(),
+        None,
+    )
+
+
 def _new_replica_set_that_is_spread_by_default() -> Case:
     constraint = {"maxSkew": 1, "topologyKey": _ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     by_default = {"defaultingType": "List", "defaultConstraints": [constraint]}
@@ -217,6 +226,7 @@ def _claim_of_another_zone() -> Case:
         _score_without_its_state,
         _evicted_once_more,
         _room_for_pods_that_name_their_node,
+        _room_for_fewer_pods_than_go,
         _new_replica_set_that_is_spread_by_default,
         _claim_of_another_zone,
     ],

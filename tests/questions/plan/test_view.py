@@ -45,6 +45,11 @@ def test_an_idle_queue_is_said_in_one_sentence() -> None:
     )
 
 
+def test_what_no_pod_can_get_any_more_is_told_too() -> None:
+    shown = text(document(node("n", cpu="4", pods="1"), pod("p")), is_wide=True)
+    assert "  cpu            4      0  -                  0\n" in shown
+
+
 def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
     shown = text(document(node("n"), *(owned(f"web-{i}") for i in range(3)), pod("alone")))
     assert "  +  ReplicaSet default/web     3/3  n (3)\n" in shown

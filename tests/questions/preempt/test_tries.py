@@ -2,11 +2,18 @@
 
 from typing import Any
 
+import pytest
+
+import kplan
+from kplan.questions import Preempt
 from kplan.questions.preempt.document import preemption_report
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.autoscaling.karpenter.test_autoscaler import TYPES, node_pool
+from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
 from tests.objects import head, planner_of
 from tests.report.documents import demo_document, node, pod
+from tests.whatif.test_edits import NOW
 
 
 def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str:
@@ -46,3 +53,11 @@ def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
 
     assert "violates a disruption budget" in shown
     assert "Disruption budgets do not allow the eviction of default/low" in shown
+
+
+@pytest.mark.parametrize("options", [{"is_wide": True}, {"explain": True}, {}])
+def test_all_pods_of_an_added_node_are_told_where_asked_for(options: dict[str, bool]) -> None:
+    pods = [waiting_pod(name, "500m") for name in ("ann", "bob", "cy", "dora", "eve")]
+    planner = planner_of(node_pool(), pods, autoscaler=kplan.Karpenter(instance_types=TYPES), now=NOW)
+    shown = render(Preempt().answer(planner), "table", ReportOptions(**options))
+    assert ("default/eve" in shown, "default/cy, ..." in shown) == (bool(options), not options)

@@ -235,6 +235,14 @@ def test_replicas_that_a_quota_keeps_from_being_made_are_told() -> None:
     assert "run (3 of 3 pods)" in shown
 
 
+def test_workloads_that_a_quota_holds_up_are_told_once_each() -> None:
+    web, two = deployment("web", "1", ("a", "a"), replicas=5), deployment("two", "1", ("a",), replicas=3)
+    report = planner_of(node("a"), web, two, quota("team", "3", pods="3")).ask(Remedy(without=("quotas",)))
+    shown = render(report, "table", ReportOptions())
+    assert shown.count("default/two: 2 of 3 replicas are missing") == 1
+    assert shown.count("- default/web: 3 of 5 replicas are missing") == 1
+
+
 @pytest.mark.parametrize(
     ("change", "first", "command"),
     [
