@@ -77,7 +77,6 @@ class KplanError(Exception):
 
 
 _PARAMETER = r"\{(\w+)\}"
-
 ENOUGH_PROBLEMS = 100  #: after so many problems no further object of an input is checked, but only counted
 
 

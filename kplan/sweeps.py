@@ -160,7 +160,6 @@ def in_parts(items: Sequence[T], n_workers: int) -> list[list[T]]:
 
 _FORK = "fork"
 _SIGNALS = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
 _planner: list[Base] = []  #: the planner of a worker process
 
 
@@ -252,7 +251,6 @@ _RESTART_SECONDS = 10
 """How long a cluster may be without a worker, as when another one takes the place of the last that was lost."""
 
 _RUNNING = "running"
-
 _planner_lock = Lock()
 
 

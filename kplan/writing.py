@@ -19,7 +19,6 @@ from kplan.errors import UsageError
 #: Modes of new files. The user's umask takes rights away; snapshots are for nobody else to begin with.
 PUBLIC = 0o666
 PRIVATE = 0o600
-
 _DESCRIPTOR = r"/dev/fd/(\d{1,9})|/proc/self/fd/(\d{1,9})|/dev/std(out|err)"
 _ALREADY_OPEN = {"out": 1, "err": 2}
 _HINT = "name a file in a directory that you may write to"

@@ -285,7 +285,6 @@ def is_pod_level_resource(name: str) -> bool:
 
 Totals = dict[str, Quantity]  #: resource name -> exact amount
 AmountsOf = Callable[[Any], ResourceList]  #: returns the requests or limits of a container
-
 REQUESTS: AmountsOf = attrgetter("resources.requests")
 LIMITS: AmountsOf = attrgetter("resources.limits")
 

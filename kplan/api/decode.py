@@ -25,13 +25,10 @@ from kplan.api.time import DURATION, parse_duration
 from kplan.errors import Problem
 
 S = TypeVar("S", bound=msgspec.Struct)
-
 MAX_PROBLEMS = 20  #: problems beyond this number are only counted
-
 _OBJECTS = "kplan.api."  # the modules of the structs of Kubernetes' objects
 _MOST_NAME = 80  # characters of a field that is refused
 _MOST_SHOWN_BITS = 128  # what is longer is no number of Kubernetes, and would fill the message
-
 _LARGE_HINT = "write a smaller number, or a quantity in quotes with a suffix such as Gi"
 DEEP_HINT = "objects are nested some ten levels deep; check for brackets that are not closed"
 

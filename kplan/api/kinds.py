@@ -123,7 +123,6 @@ KINDS: tuple[Kind, ...] = (
 KINDS_BY_ATTRIBUTE = {kind.attribute: kind for kind in KINDS}
 _BY_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 _BY_TYPE: dict[type[msgspec.Struct], Kind] = {kind.type: kind for kind in KINDS}
-
 _MAKERS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
 POD_MAKERS: Mapping[str, Kind] = {kind.name: kind for name in _MAKERS for kind in KINDS if kind.name == name}
 """Kinds whose controllers create pods, by name."""

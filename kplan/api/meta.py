@@ -10,7 +10,6 @@ import msgspec
 #: Integers of the API, within the range of Go's types.
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-
 QuantityLike = str | int | float  #: a quantity as in the object; :mod:`kplan.api.quantity` parses it
 ResourceList = dict[str, QuantityLike]  #: resource name to quantity
 

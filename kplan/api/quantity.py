@@ -13,7 +13,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
-
 MAX_INT64 = 2**63 - 1
 MAX_MILLI_VALUE = MAX_INT64 // 1000  # beyond it, thousandths overflow int64
 _MIN_INT64 = -(2**63)

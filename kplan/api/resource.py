@@ -13,7 +13,6 @@ FIRST_AVAILABLE_MAX_SIZE = 8
 EXTENDED_RESOURCE_CLAIM_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 #: Every device class can be requested as an extended resource of this prefix and its name.
 RESOURCE_DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-
 MODE_EXACT_COUNT = "ExactCount"
 MODE_ALL = "All"
 

@@ -47,10 +47,8 @@ def from_micros(micros: int) -> str:
 
 
 Nanoseconds = NewType("Nanoseconds", int)  #: a Go duration
-
 DURATION: Final = {"format": "duration"}
 Duration = Annotated[Nanoseconds, msgspec.Meta(extra=DURATION)]  #: a field that is a Go duration: ``1m30s`` in a file
-
 SECOND: Final = 1_000_000_000
 
 _UNITS: Final = {

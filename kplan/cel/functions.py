@@ -48,7 +48,6 @@ _NANO = 10**9
 _MAX_DIGITS = 1000  # arithmetic on more digits takes long, and no device has such a capacity
 #: How many values of a list ``includes`` compares.
 _MAX_INCLUDES = 48
-
 Address = IPv4Address | IPv6Address
 Network = IPv4Interface | IPv6Interface
 
@@ -180,7 +179,6 @@ def _port(url: SplitResult) -> str:
 
 
 _Check = Callable[[str], Sequence[str]]
-
 _DNS_1035_LABEL = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
 _DNS_1035_TEXT = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
@@ -430,7 +428,6 @@ DEVICE_FIELDS = {
 
 _WITH_LISTS = "map<string,map<string,dyn>>"
 _EXTENSIONS = ("bindings", "optional", "sets", "lists", "two-var-comprehensions")
-
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _NUMBERS = ("int", "uint", "double")
 
@@ -450,7 +447,6 @@ _OF_THE_LIBRARY = (
     *(f"list<{kind}>.sum(): {kind}" for kind in (*_NUMBERS, "duration")),
 )
 _COMPUTED = {**KUBERNETES_FUNCTIONS, **_PLAIN}
-
 _SIGNATURE = re.compile(r"(?:(?P<receiver>.+)\.)?(?P<name>@?\w+|_[=!]=_)\((?P<parameters>.*)\)(?:: (?P<result>.+))?")
 _NAMESPACES = frozenset({"ip", "strings", "format", "lists"})
 _Overload = dict[str, object]

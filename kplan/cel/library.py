@@ -20,7 +20,6 @@ from kplan.api.quantity import Quantity
 from kplan.cel.values import CelError, Format, OptionalValue, Semver, UnsupportedError, Value, type_name
 
 Kind = Literal["constant", "name", "select", "has", "call", "method", "list", "map", "message", "loop"]
-
 Constant = None | bool | int | float | str | bytes  #: the value of a literal in Python
 
 

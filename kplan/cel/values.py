@@ -21,9 +21,7 @@ from kplan.api.quantity import Quantity
 
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
-
 ABSENT = object()  #: the value of a key that a device does not have
-
 _SEMVER_PART = r"(?:0|[1-9][0-9]*)"
 _SEMVER = (
     rf"({_SEMVER_PART})\.({_SEMVER_PART})\.({_SEMVER_PART})"

@@ -24,15 +24,10 @@ from kplan.reading.arguments import Option
 
 MAX_GRACE = 366 * 24 * 3600  #: a year in seconds, which no pod needs to stop
 MOST_NODES = 100_000  #: the largest number of nodes to add, above that of any real cluster
-
 MOST_REPLICAS = 1_000_000
-
 MOST_NAMED = 5
-
 Grace = Annotated[int, Meta(ge=0, le=MAX_GRACE)]
-
 NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
-
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 
 

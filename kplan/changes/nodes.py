@@ -29,7 +29,6 @@ from kplan.errors import UsageError
 from kplan.facts import Count, Document
 
 _EFFECTS = (affinity.NO_SCHEDULE, affinity.PREFER_NO_SCHEDULE, affinity.NO_EXECUTE)
-
 _LONGEST_START = "10m"  #: how long a command waits until a pod is ready that takes the place of another
 
 
@@ -182,7 +181,6 @@ class Conditions(ChangeBase, frozen=True, tag="conditions"):
 
 
 _READY_NODES = "kubectl get nodes --no-headers | grep -cw Ready"
-
 _BRINGS = "the pods claim devices, so wait until {} ResourceSlices like those of the other node"
 
 

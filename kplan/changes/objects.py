@@ -38,9 +38,7 @@ _OF_JOB = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
 """Labels that the API server gives to the pods of a job, and refuses in a new one."""
 
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
-
 _CLAIM = "PersistentVolumeClaim/"
-
 _WITH_ROLLOUT = ("Deployment", "StatefulSet", "DaemonSet")
 
 

@@ -11,7 +11,6 @@ from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
 from kplan.api.pod import ResourceRequirements
 
 Deleted = frozenset[tuple[str, str]]  #: topology key and whenUnsatisfiable of spread constraints that a patch deletes
-
 _SPREADS = "topologySpreadConstraints"
 
 

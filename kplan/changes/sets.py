@@ -34,7 +34,6 @@ names that are misspelt, and their priority class."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANGES = "changes"
-
 Changes = tuple[c.Change, ...]
 
 _OF_CHANGE: Mapping[type, tuple[Kind, int]] = {

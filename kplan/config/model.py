@@ -198,7 +198,6 @@ class Plugins(ConfigStruct, frozen=True, kw_only=True):
 
 #: Extension point -> its name in a file.
 POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
-
 _MULTI_POINT = Plugins.__struct_fields__.index("multi_point")
 
 #: The extension points of a pod's scheduling cycle, in the order in which they run.

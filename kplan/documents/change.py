@@ -201,7 +201,6 @@ class Forced(Document, frozen=True, kw_only=True):
 
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
-
 DurationSource = Literal["given", "learned", "assumed"]
 
 

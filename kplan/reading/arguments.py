@@ -23,7 +23,6 @@ from kplan.api.quantity import MAX_INT64
 from kplan.errors import Problem, UsageError
 
 T = TypeVar("T")
-
 _OPENS = "opens"
 
 FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
@@ -98,7 +97,6 @@ def words_of(text: str) -> tuple[str, ...]:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
 _WITHIN_BRACKETS = r"(\[[^\[\]]*+\])"
 _CAPITAL = r"(?<=[a-z])[A-Z]"
 

@@ -46,15 +46,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 _MIB: Final = 1 << 20
-
 MAX_OBJECT: Final = 8 * _MIB  #: bytes of one object as text; etcd stores 1.5 MiB
-
 SNAPSHOTS = Limits(max_bytes=4096 * _MIB, max_stream_bytes=2048 * _MIB)
 MANIFESTS = Limits(max_bytes=512 * _MIB, max_stream_bytes=256 * _MIB)
 REPORTS = Limits(max_bytes=1024 * _MIB, max_stream_bytes=512 * _MIB)
 #: Scheduler configurations and kubeconfigs have a few kilobytes.
 SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1000, max_depth=100)
-
 STANDARD_INPUT = "-"
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
@@ -309,7 +306,6 @@ def _check_encoding(data: bytes | bytearray) -> None:
 
 
 Step = str | int  #: a key, or the index of a list's element
-
 _STEP = r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
 _PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
 

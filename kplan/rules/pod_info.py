@@ -106,13 +106,9 @@ def affinity_terms(pod: Pod) -> tuple[PodAffinityTerms, str]:
 
 
 NO_START_TIME = 2**62  #: later than any real time: a pod that has not started counts as started now
-
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the address that means all addresses
-
 HostPort = tuple[str, str, int]  #: (host IP, protocol, port); IP ``0.0.0.0`` stands for all
-
 _encoder = msgspec.json.Encoder()
-
 T = TypeVar("T")
 
 

@@ -26,7 +26,6 @@ PODS = "pods"
 ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 NATIVE_MARK = "kubernetes.io/"
 QUOTA_PREFIX = "requests."
-
 NANO = 10**9
 _INT64_HALF = 2**63
 DEFAULT_REQUESTS: ResourceList = {CPU: "100m", MEMORY: "200Mi"}

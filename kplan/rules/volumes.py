@@ -16,13 +16,10 @@ from kplan.api.meta import controller_of
 from kplan.api.storage import Volume, VolumeSources
 
 ClaimKey = tuple[str, str]  #: (namespace, name) of a claim
-
 ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-
 NO_PROVISIONER = "kubernetes.io/no-provisioner"  #: the provisioner of classes whose volumes administrators create
-
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 STORAGE = "storage"
 
@@ -85,7 +82,6 @@ def ephemeral_problem(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 
 ZONE_DELIMITER = "__"  #: separates the zones in the label of a volume that is in several
-
 _UNSPECIFIED = "UNSPECIFIED"
 _GCE_ZONE_PARTS = 3
 _EBS_ID = r"vol-[^/]*"

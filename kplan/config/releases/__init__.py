@@ -19,7 +19,6 @@ from kplan.errors import UsageError
 __all__ = ["HEAP", "Gate", "Release", "parse_gates", "with_gates"]
 
 AUTO: Final = "auto"  #: the release of the snapshot's server
-
 _VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 
 
