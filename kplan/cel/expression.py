@@ -11,27 +11,9 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from kplan.cel import library as cel
 from kplan.cel.functions import DEVICE_FIELDS, FUNCTIONS, MAX_ELEMENTS, environment_config
-from kplan.cel.library import (
-    IterationLimitError,
-    MissingError,
-    Node,
-    Tree,
-    adds_to,
-    call,
-    decode,
-    evaluate,
-    free_variables,
-    growth,
-    library,
-    n_iterations,
-    name,
-    program,
-    size,
-    unrolled,
-    walk,
-    without_status,
-)
+from kplan.cel.library import Node, Tree, call, name, walk
 from kplan.cel.values import (
     CelCompileError,
     CelError,
@@ -114,7 +96,7 @@ class _Evaluated:
     def __init__(self, root: Node, readers: Mapping[str, Reader]) -> None:
         used = dict.fromkeys(node.name for node in walk(root) if node.kind == "name" and node.name in readers)
         self.inputs = tuple((variable, readers[variable]) for variable in used)
-        self._program = program(root)
+        self._program = cel.program(root)
 
     def __call__(self, device: DeviceView) -> Value:
         variables: dict[str, Value] = {}
@@ -126,7 +108,7 @@ class _Evaluated:
                 errors[variable] = error
         try:
             return self._program(variables)
-        except MissingError as error:
+        except cel.MissingError as error:
             raise errors.get(error.name, error) from None
 
 
@@ -142,10 +124,10 @@ class Pieces:
         self._numbers = count()
         self._n_nodes = 0
         root = self._plain(tree.root, {})
-        _check_size(size(root))
-        if growth(root) > _MAX_GROWTH:
+        _check_size(cel.size(root))
+        if cel.growth(root) > _MAX_GROWTH:
             raise UnsupportedError("macros in macros that multiply what they are given cannot be evaluated")
-        self.n_iterations = n_iterations(root)  #: that its macros need at least, if each runs to its end
+        self.n_iterations = cel.n_iterations(root)  #: that its macros need at least, if each runs to its end
         try:
             self.evaluate = self._operand(root)
         except _OpenCallError as error:
@@ -222,7 +204,7 @@ class Pieces:
         return kind.startswith(_COMPUTED_FOR[node.name])
 
     def _computed(self, node: Node) -> Node:
-        if free_variables(node):
+        if cel.free_variables(node):
             raise _OpenCallError(node.name)
         reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
         is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
@@ -286,17 +268,17 @@ class Pieces:
             parts = tuple(map(self._rewrite, others))
             return replace(node, parts=(self._range(source, node), *parts))
         except _OpenCallError:
-            terms = unrolled(node)
+            terms = cel.unrolled(node)
             if terms is None:
                 raise
             return self._rewrite(terms)
 
     def _range(self, source: Node, loop: Node) -> Node:
         """Return the node over which a macro runs, limited if it creates a list: that has quadratic cost."""
-        makes_list = any(adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
+        makes_list = any(cel.adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
         if not makes_list or (source.kind == "list" and len(source.parts) <= MAX_ELEMENTS):
             return self._rewrite(source)
-        if free_variables(source):
+        if cel.free_variables(source):
             msg = "a macro that makes a list out of a list that another macro makes cannot be evaluated"
             raise UnsupportedError(msg)
         return self._variable(_Computed(_few, (self._operand(source),)))
@@ -378,7 +360,7 @@ class DeviceExpression:
             raise UnsupportedError(self.unsupported)
         try:
             result = self._evaluate(device)
-        except IterationLimitError:
+        except cel.IterationLimitError:
             if self._n_iterations < _COST_LIMIT:  # each iteration costs at least 1
                 raise
             raise too_costly() from None
@@ -402,7 +384,7 @@ _ALWAYS_PRESENT = re.compile(rf"\bhas\(\s*device\s*\.\s*(?:{'|'.join(DEVICE_FIEL
 
 @cache
 def _checker(*, lists: bool) -> Any:
-    return library().NewEnv(config=library().NewEnvConfigFromYaml(environment_config(lists=lists)))
+    return cel.library().NewEnv(config=cel.library().NewEnvConfigFromYaml(environment_config(lists=lists)))
 
 
 def _check(expression: str, *, lists: bool) -> Tree:
@@ -415,11 +397,11 @@ def _check(expression: str, *, lists: bool) -> Tree:
         raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
         known = _ALWAYS_PRESENT.sub(lambda test: "true".ljust(len(test[0])), expression)
-        tree = decode(_checker(lists=lists).compile(known).serialize())
+        tree = cel.decode(_checker(lists=lists).compile(known).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if _nesting(expression) > _MAX_NESTING:
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
-        raise CelCompileError(f"compilation failed: {without_status(str(error))}") from None
+        raise CelCompileError(f"compilation failed: {cel.without_status(str(error))}") from None
     problems = [problem for node in _checked(tree.root) for problem in _problems(node, tree)]
     if problems:
         raise CelCompileError("compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems))
@@ -492,7 +474,7 @@ def _literal_problems(call: Node) -> Iterator[str]:
     literal = call.parts[-1].constant()
     try:
         if isinstance(literal, str):
-            evaluate(f"[{_LITERALS[call.name]}].size()", literal=literal)
+            cel.evaluate(f"[{_LITERALS[call.name]}].size()", literal=literal)
     except CelError:
         yield f"invalid {call.name} argument"
 

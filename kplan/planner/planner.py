@@ -24,17 +24,8 @@ from kplan.course.in_order import place_in_order
 from kplan.documents.base import Condition
 from kplan.errors import UsageError
 from kplan.questions.base import RolloutMode
-from kplan.reading.arguments import (
-    DEFAULT_MAX_ROUNDS,
-    DEFAULT_RUNS,
-    DEFAULT_SEED,
-    Number,
-    Positive,
-    Runs,
-    Seed,
-    checked_by,
-    listed,
-)
+from kplan.reading import arguments
+from kplan.reading.arguments import checked_by, listed
 
 if TYPE_CHECKING:
     from kplan.capacity.counting import Template
@@ -94,11 +85,11 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     cordon: tuple[str, ...] = ()
     fail_on: tuple[Condition, ...] = ()
     full: bool = False
-    limit: Positive = 1
+    limit: arguments.Positive = 1
     loops: tuple[Seconds, ...] | None = None
     lost: bool = False
-    max_rounds: Positive = 1
-    mix: tuple[Positive, ...] = ()
+    max_rounds: arguments.Positive = 1
+    mix: tuple[arguments.Positive, ...] = ()
     names: tuple[str, ...] = ()
     namespace: str = ""
     nodes: tuple[str, ...] = ()
@@ -114,9 +105,9 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     rollout: RolloutMode = "auto"
     run: SecondsOf = {}
     run_cron_jobs: bool = False
-    runs: Runs = 1
+    runs: arguments.Runs = 1
     scale: tuple[str, ...] = ()
-    seed: Seed = 0
+    seed: arguments.Seed = 0
     settle: bool = False
     settle_preemption: bool = False
     shapes: str = ""
@@ -125,7 +116,7 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     uncordon: tuple[str, ...] = ()
     until: Seconds = 0.0
     validate: Literal["strict", "warn", "ignore"] = "strict"
-    wanted: Number = 0
+    wanted: arguments.Number = 0
     waves: tuple[tuple[str, ...], ...] = ()
     with_: tuple[str | dict[str, Any], ...] = ()
     with_pending: bool = False
@@ -253,7 +244,7 @@ class Planner(Base):
         *,
         with_pending: bool = False,
         recreate: bool = True,
-        max_rounds: int = DEFAULT_MAX_ROUNDS,
+        max_rounds: int = arguments.DEFAULT_MAX_ROUNDS,
     ) -> ChangePlan:
         """Work off the scheduling queue to the end, with preemption, on a private copy; errors as for `place`.
 
@@ -457,8 +448,8 @@ class Planner(Base):
         self,
         pods: Iterable[PodLike] | Drawable,
         *,
-        runs: int = DEFAULT_RUNS,
-        seed: int = DEFAULT_SEED,
+        runs: int = arguments.DEFAULT_RUNS,
+        seed: int = arguments.DEFAULT_SEED,
         settle_preemption: bool = False,
         ask_all: BoundAskAll | None = None,
     ) -> Odds:

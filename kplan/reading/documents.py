@@ -12,21 +12,8 @@ import msgspec
 
 from kplan.api.decode import DEEP_HINT, DecodeError, convert, refuse_unknown
 from kplan.errors import Problem
-from kplan.reading.files import (
-    EMPTY,
-    SETTINGS,
-    SNAPSHOTS,
-    STANDARD_INPUT,
-    Document,
-    Limits,
-    NotObjects,
-    Progress,
-    files_below,
-    files_in_archive,
-    is_archive,
-    read_source,
-    read_text,
-)
+from kplan.reading import files
+from kplan.reading.files import SETTINGS, SNAPSHOTS, Document, Limits, Progress
 
 T = TypeVar("T")
 _LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"
@@ -81,7 +68,7 @@ def read_contents(
 
 
 def name_of(source: str | Path) -> str:
-    return "standard input" if str(source) == STANDARD_INPUT else str(source)
+    return "standard input" if str(source) == files.STANDARD_INPUT else str(source)
 
 
 def read_documents(
@@ -102,7 +89,7 @@ def read_documents(
     A dump, which may be a tar archive, has `notes`, which receive its empty files.
     """
     read = _Reader(problems, limits, expected, stdin, progress)
-    if str(source) == STANDARD_INPUT:
+    if str(source) == files.STANDARD_INPUT:
         yield from read.file(None)
         return
     path = Path(source)
@@ -110,7 +97,7 @@ def read_documents(
         is_directory = path.is_dir()
     except (OSError, ValueError):
         is_directory = False
-    if notes is not None and is_archive(path):
+    if notes is not None and files.is_archive(path):
         yield from read.archive(path, notes)
         return
     if not is_directory:
@@ -120,11 +107,11 @@ def read_documents(
         problems.append(Problem("is a directory", path=str(path), hint=f"name the file in it: {expected}"))
         return
     n_known = len(problems)
-    files = files_below(path, problems)
-    if not files and len(problems) == n_known:
+    below = files.files_below(path, problems)
+    if not below and len(problems) == n_known:
         hint = "name a directory with Kubernetes objects, such as kubectl cluster-info dump writes"
         problems.append(Problem("the directory holds no .json, .yaml or .yml file", path=str(path), hint=hint))
-    for file in files:
+    for file in below:
         yield from read.file(file, notes)
 
 
@@ -142,15 +129,15 @@ class _Reader(msgspec.Struct, frozen=True):
         name = "standard input" if path is None else str(path)
 
         def text() -> bytearray:
-            return read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
+            return files.read_source(path, self.stdin, self.limits, self.progress, is_objects=not self.expected)
 
         yield from self._documents(name, text, notes)
 
     def archive(self, path: Path, notes: list[Problem]) -> Iterator[Document]:
-        files = files_in_archive(path, self.limits)
-        while (entry := self._tried(str(path), lambda: next(files, None))) is not None:
+        entries = files.files_in_archive(path, self.limits)
+        while (entry := self._tried(str(path), lambda: next(entries, None))) is not None:
             name, content, size = entry
-            read = partial(read_text, content, name, size, self.limits, self.progress, is_objects=True)
+            read = partial(files.read_text, content, name, size, self.limits, self.progress, is_objects=True)
             yield from self._documents(name, read, notes)
 
     def _documents(self, name: str, text: Callable[[], bytearray], notes: list[Problem] | None) -> Iterator[Document]:
@@ -178,9 +165,9 @@ class _Reader(msgspec.Struct, frozen=True):
         """Return what is read of a file; None, with a problem or a note, where it cannot be read."""
         try:
             return read()
-        except NotObjects as error:
-            if notes is not None and str(error) == EMPTY:
-                notes.append(Problem(EMPTY, path=name))
+        except files.NotObjects as error:
+            if notes is not None and str(error) == files.EMPTY:
+                notes.append(Problem(files.EMPTY, path=name))
                 return None
             problem = Problem(str(error), path=name, hint=error.hint or f"expected {self.expected or _OBJECTS}")
         except FileNotFoundError:
