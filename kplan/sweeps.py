@@ -168,10 +168,7 @@ Asked = Sequence[tuple[int, Callable[[Any], T]]]  #: questions with their number
 
 
 def _ask_processes(planner: Base, questions: Questions[T], n_workers: int, report: Count) -> list[T]:
-    """Answer all questions; those of a lost process are sent again.
-
-    Raises the KplanError of the first question without an answer, or one when processes keep getting lost.
-    """
+    """Answer all; raises the KplanError of the first without an answer, or for processes that keep getting lost."""
     from concurrent.futures.process import BrokenProcessPool
 
     # Built before the fork, so that the processes share it.

@@ -57,10 +57,7 @@ T = TypeVar("T", bound=AnyTaint)
 
 
 def tolerates(toleration: AnyToleration, taint: AnyTaint, *, compares: bool = False) -> bool:
-    """Tell whether one toleration tolerates one taint.
-
-    Where it `compares`, the gate COMPARISON_GATE is on, so that Lt and Gt compare numbers: else they tolerate nothing.
-    """
+    """Tell whether a toleration tolerates a taint; where it `compares` (COMPARISON_GATE), by Lt and Gt, too."""
     return arranged((toleration,), compares=compares).tolerate(taint)
 
 

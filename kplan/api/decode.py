@@ -52,10 +52,7 @@ def _type_info(target: type[msgspec.Struct]) -> inspect.Type:
 
 
 def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
-    """Decode one object from JSON.
-
-    Raises DecodeError with every problem and its JSON path, and msgspec.DecodeError if the text is not JSON.
-    """
+    """Decode one object from JSON; raises DecodeError with every problem, and msgspec.DecodeError for no JSON."""
     try:
         decoded: S = _decoder(target).decode(data)
     except (msgspec.ValidationError, RecursionError):

@@ -123,10 +123,7 @@ EVERYTHING = Selector()
 
 
 def selector_from(selector: LabelSelector | None) -> Selector:
-    """Compile a label selector; None matches nothing and an empty one everything.
-
-    Raises InvalidSelector with the message of metav1.LabelSelectorAsSelector.
-    """
+    """Compile a label selector; None matches nothing, an empty one everything; raises InvalidSelector."""
     if selector is None:
         return NOTHING
     return _compiled(tuple(selector.match_labels.items()), selector.match_expressions)
@@ -160,10 +157,7 @@ def selector_of(requirements: Iterable[Requirement]) -> Selector:
 
 
 def new_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> Requirement:
-    """Check and build one requirement; `path` leads the field names of the message.
-
-    Raises InvalidSelector with the message of labels.NewRequirement, several problems in brackets.
-    """
+    """Check and build one requirement, with `path` before the fields of a message; raises InvalidSelector."""
     prefix = f"{path}." if path else ""
     problems = []
     if key_problems := label_key_problems(key):
@@ -223,10 +217,7 @@ _EXISTS = rf"(!?)\s*({_KEY})"
 
 
 def parse_selector(text: str) -> Selector:
-    """Parse a selector such as ``app=web,tier in (a, b),!canary``; an empty text matches everything.
-
-    Raises InvalidSelector for a text that ``kubectl -l`` refuses.
-    """
+    """Parse a selector such as ``app=web,tier in (a, b),!canary``, or an empty one; raises InvalidSelector."""
     if not text.strip():
         return Selector()
     return selector_of(_requirement(part.strip()) for part in _parts(text))

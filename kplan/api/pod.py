@@ -205,15 +205,10 @@ _OF_KUBERNETES = ("batch.kubernetes.io/job-tracking", "foregroundDeletion", "orp
 
 
 class PodMeta(PlainMeta, frozen=True):
-    """Metadata of a pod.
+    """Metadata of a pod."""
 
-    `finalizers` are whose work a pod that is being deleted waits for; its deletion was asked for
-    `deletion_grace_period_seconds` before `deletion_timestamp`.
-    """
-
-    finalizers: tuple[str, ...] = ()
-    deletion_grace_period_seconds: Int64 | None = None
-
+    finalizers: tuple[str, ...] = ()  #: whose work a pod that is being deleted waits for
+    deletion_grace_period_seconds: Int64 | None = None  #: so long before `deletion_timestamp` it was asked for
     annotations: PodAnnotations = PodAnnotations()
 
     @property

@@ -13,12 +13,9 @@ NEVER = "Never"  #: the duration that ends never
 
 
 class NodeRequirement(NodeSelectorRequirement, frozen=True):
-    """One expression over a node's labels; `operator` may also be Gte or Lte.
+    """One expression over a node's labels; `operator` may also be Gte or Lte."""
 
-    With `min_values`, at least so many different values must be among the instance types that remain.
-    """
-
-    min_values: Int32 | None = None
+    min_values: Int32 | None = None  #: so many values must be among the instance types that remain, at least
 
 
 class NodeClassReference(KubeStruct, frozen=True):

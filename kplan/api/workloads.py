@@ -46,12 +46,9 @@ class Deployment(ApiObject, frozen=True):
 
 
 class ReplicaSetAnnotations(KubeStruct, frozen=True):
-    """The annotations of the deployment controller on its replica sets.
+    """The annotations of the deployment controller on its replica sets."""
 
-    `desired_replicas` and `max_replicas` are those of the deployment when it last scaled the set: where they differ
-    from those of the deployment, it is being scaled.
-    """
-
+    #: desired_replicas, max_replicas: the deployment's when it last scaled the set; it scales it while they differ
     desired_replicas: str = field(default="", name="deployment.kubernetes.io/desired-replicas")
     max_replicas: str = field(default="", name="deployment.kubernetes.io/max-replicas")
     revision: str = field(default="", name="deployment.kubernetes.io/revision")
@@ -88,13 +85,10 @@ class StatefulSetOrdinals(KubeStruct, frozen=True):
 
 
 class RollingUpdateStatefulSet(KubeStruct, frozen=True):
-    """Which pods of a stateful set are updated: those numbered `partition` or higher.
+    """Which pods of a stateful set are updated."""
 
-    `max_unavailable` needs a feature gate that is off by default.
-    """
-
-    partition: Int32 | None = None
-    max_unavailable: IntOrString | None = None
+    partition: Int32 | None = None  #: those numbered so, or higher
+    max_unavailable: IntOrString | None = None  #: needs a feature gate that is off by default
 
 
 class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
@@ -331,15 +325,12 @@ class BudgetCondition(Condition, frozen=True):
 
 
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
-    """How many disruptions are allowed at present; `disrupted_pods` are being evicted and already counted.
-
-    `expected_pods` is the number of pods from which the disruption controller computes a percentage.
-    """
+    """How many disruptions are allowed at present."""
 
     disruptions_allowed: Int32 = 0
-    expected_pods: Int32 = 0
+    expected_pods: Int32 = 0  #: from which the disruption controller computes a percentage
     conditions: tuple[BudgetCondition, ...] = ()
-    disrupted_pods: dict[str, str] = {}
+    disrupted_pods: dict[str, str] = {}  #: those that are being evicted and already counted
 
 
 class PodDisruptionBudget(ApiObject, frozen=True):

@@ -333,10 +333,7 @@ class Reads(msgspec.Struct, frozen=True):
 
 
 class DeviceExpression:
-    """A compiled device selector; raises CelCompileError when the expression is not valid in one.
-
-    With `lists` attributes may be lists (gate DRAListTypeAttributes).
-    """
+    """A compiled selector; with `lists` (DRAListTypeAttributes) attributes may be lists; raises CelCompileError."""
 
     def __init__(self, expression: str, *, lists: bool = False) -> None:
         self.expression = expression

@@ -307,10 +307,7 @@ _EXTENSIONS = ("optional", "sets", "lists", "strings", "regex", "two-var-compreh
 
 @cache
 def library() -> Any:
-    """Return the library, imported when it is first used.
-
-    Raises UnsupportedError where it is not installed: it has no wheel for every platform.
-    """
+    """Return the library, imported when it is first used; raises UnsupportedError on platforms without it."""
     try:
         # Importing it takes longer than most commands without devices.
         from cel_expr_python import cel  # type: ignore[import-untyped] # its stubs come without a py.typed marker

@@ -152,10 +152,7 @@ def with_joined_moves(changes: Iterable[c.Change]) -> Changes:
 
 
 def allowed_kinds(only: Collection[str], without: Collection[str]) -> tuple[Kind, ...]:
-    """Return the kinds of changes that may be made; raises UsageError for an unknown one, and where none is left.
-
-    ``changes`` stands for all changes of what pods say.
-    """
+    """Return the kinds of changes that may be made, ``changes`` for all of what pods say; raises UsageError."""
     known = ", ".join((*KINDS, CHANGES))
     unknown = [kind for kind in (*only, *without) if kind not in (*KINDS, CHANGES)]
     if unknown:

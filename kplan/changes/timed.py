@@ -42,16 +42,12 @@ def changes_of(*, settle: bool = False, **written: Iterable[Any]) -> list[c.Chan
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """A change that begins at a time, in seconds.
-
-    What manifests of an `Apply` say was read before: workloads, which are applied one after the other, and other
-    objects, which are there from the start.
-    """
+    """A change that begins at a time, in seconds; what manifests of an `Apply` say was read before."""
 
     at: float
     change: c.Change
-    workloads: Sequence[WrittenWorkload] = ()
-    additions: Sequence[msgspec.Struct] = ()
+    workloads: Sequence[WrittenWorkload] = ()  #: are applied one after the other
+    additions: Sequence[msgspec.Struct] = ()  #: other objects, which are there from the start
 
     def with_options(self, options: c.DrainOptions | None) -> Timed:
         """Return the same with other options of a drain; None for its own."""

@@ -222,10 +222,7 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
     def defaulted(self, release: Release) -> VolumeBindingArgs:
-        """Return arguments with a shape where the release scores storage: emptier storage is better.
-
-        Upstream: apis/config/v1/defaults.go SetDefaults_VolumeBindingArgs.
-        """
+        """Return arguments with a shape where storage is scored, emptier first (SetDefaults_VolumeBindingArgs)."""
         if self.shape or not release.is_on(STORAGE_SCORING_GATE):
             return self
         return replace(self, shape=_EMPTIER_FIRST)

@@ -194,10 +194,7 @@ def configuration_of(problems: Problems) -> SchedulerConfiguration:
 def _ignore_extender_resources(
     profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], place: Place
 ) -> tuple[Profile, ...]:
-    """Return profiles whose NodeResourcesFit ignores the extenders' resources, in place of its own list.
-
-    Upstream: scheduler.go buildExtenders.
-    """
+    """Return profiles whose NodeResourcesFit ignores the extenders' resources, not its own (buildExtenders)."""
     ignored = {
         at["ignoredByScheduler"]: resource.name
         for extender_at, extender in place.walk(extenders)
@@ -224,10 +221,7 @@ _EXPECTED = "a KubeSchedulerConfiguration; begin with: apiVersion: kubescheduler
 
 
 def read_file(path: str, release: Release | None = None) -> Problems:
-    """Read the first document of a file, or of standard input for `-`, for a release.
-
-    Raises ConfigError when the file is missing, is no text, or neither YAML nor JSON.
-    """
+    """Read the first document of a file, or of standard input for `-`; raises ConfigError where there is none."""
     unread: list[Problem] = []
     documents = list(read_documents(path, unread, limits=SETTINGS, expected=_EXPECTED))
     if unread:

@@ -122,10 +122,7 @@ class SchedulerConfiguration:
         return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def extenders_in_call_order(self) -> tuple[Extender, ...]:
-        """Return the extenders in the order of kube-scheduler's calls: as in the file, ignorable ones last.
-
-        Upstream: scheduler.go buildExtenders.
-        """
+        """Return the extenders as kube-scheduler calls them, ignorable ones last (scheduler.go buildExtenders)."""
         return tuple(sorted(self.extenders, key=lambda extender: extender.ignorable))
 
 

@@ -28,10 +28,7 @@ _NOT_BLANK = rb"\S"
 def read_document(
     source: str | Path, problems: list[Problem], *, limits: Limits, expected: str, stdin: IO[bytes] | None = None
 ) -> Document | None:
-    """Return the only document of a file; None, with the reason in `problems`, where there is none or more than one.
-
-    Parameters are those of :func:`read_documents`.
-    """
+    """Return the only document of a file, as `read_documents`; None and a problem for none or more than one."""
     n_known = len(problems)
     documents = list(read_documents(source, problems, limits=limits, stdin=stdin, expected=expected))
     if len(problems) > n_known:
@@ -47,10 +44,7 @@ def read_document(
 def read_contents(
     source: str | Path, problems: list[Problem], *, limits: Limits = SETTINGS, expected: str, is_single: bool = False
 ) -> Iterator[tuple[Document, Any]]:
-    """Yield the documents of a file with their content as builtins; what cannot be read is a problem.
-
-    Parameters are those of :func:`read_documents`; with `is_single` it has to be one document.
-    """
+    """Yield the documents of a file, as `read_documents`, and their content; with `is_single` it has to be one."""
     read: Iterable[Document | None] = read_documents(source, problems, limits=limits, expected=expected)
     if is_single:
         read = [read_document(source, problems, limits=limits, expected=expected)]

@@ -66,10 +66,7 @@ MOST_ENTRIES = 200_000
 
 
 def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
-    """Return the files below a directory that may hold objects, sorted by path, without hidden ones.
-
-    Directories that cannot be read are added to `problems`.
-    """
+    """Return the files below a directory that may hold objects, by path; unreadable folders are problems."""
 
     def note(error: OSError) -> None:
         hint = "check its permissions, or name the files one by one"
@@ -502,11 +499,7 @@ class Document:
 
 
 def as_builtins(content: msgspec.Raw | Any) -> Any:
-    """Return JSON text as builtins; builtins as they are.
-
-    Raises kplan.api.decode.DecodeError if it cannot be held as builtins: nested too deeply, numbers that no number of a
-    computer holds.
-    """
+    """Return JSON text as builtins, builtins as they are; raises DecodeError for what is too deep or too large."""
     if not isinstance(content, msgspec.Raw):
         return content
     value = decode.builtins(content)

@@ -77,9 +77,6 @@ _HANGS_AFTER = 2 * 60.0
 
 
 def ends_soon(pod: Pod, now: float | None) -> bool:
-    """Return whether a pod that is being deleted may still end by itself: it does not hang since its grace is over.
-
-    `now` is in seconds since 1970; None if unknown.
-    """
+    """Return whether a pod that is being deleted may still end by itself at `now`, in seconds since 1970 or None."""
     deleted_at = seconds(pod.metadata.deletion_timestamp)
     return deleted_at is not None and (now is None or now - deleted_at < _HANGS_AFTER)

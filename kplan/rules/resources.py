@@ -184,10 +184,7 @@ class PodResources(msgspec.Struct, frozen=True, gc=False):
 
 
 def resources_key(pod: Pod) -> Hashable | None:
-    """Return a key for `pod_resources`: pods with equal keys have equal resources; replicas have equal keys.
-
-    None for a pod that has more than plain containers.
-    """
+    """Return what pods with equal `pod_resources` have in common; None for one with more than plain containers."""
     spec, status = pod.spec, pod.status
     if spec.init_containers or spec.overhead or spec.resources is not None:
         return None

@@ -70,10 +70,7 @@ def release_of(text: str) -> Release:
 
 
 def chosen_release(text: str | None, gates: Mapping[str, bool]) -> Release | None:
-    """Return the release of a version with feature gates set; None where the version is left to the server.
-
-    Raises UsageError when there is no such release, or a feature gate cannot be set.
-    """
+    """Return the release of a version with feature gates set, None for AUTO; raises UsageError where there is none."""
     return None if text in (None, AUTO) else with_gates(release_of(text), gates)
 
 

@@ -285,10 +285,7 @@ def _unknown_server(minor: int, release: Release) -> str:
 
 
 def version_note(git_version: str, minor: int | None, release: Release) -> str:
-    """Return what may differ on a server of an unknown minor from the nearest release; empty for a known one.
-
-    `minor` is None where the version does not parse.
-    """
+    """Return what may differ on a server whose minor is unknown (None: no version at all); empty for a known one."""
     decides = f"the server is {git_version}, and kplan decides as kube-scheduler v{release.minor}"
     if minor is None:
         return decides
