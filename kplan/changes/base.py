@@ -84,7 +84,7 @@ class Upgrade(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     surge: tuple[str, ...] = ()  #: further nodes that join first, and take pods while nodes are drained
     parallel: int = 1  #: how many nodes are drained at a time
     node_start: float = 0.0  #: seconds until a new node takes pods
-    timeout: float | None = None  #: seconds after which the drain of a node is given up; None for never
+    timeout: float | None = None  #: seconds after which the drain of a node is given up; null for never
     is_forced: bool = False  #: then its pods are deleted; else the upgrade ends
     uncordons_failed: bool = False  #: where the upgrade ends, the node that it ends at takes pods again
     cordons_all: bool = False  #: all nodes take no more pods from the beginning
