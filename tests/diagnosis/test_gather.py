@@ -20,3 +20,12 @@ def test_init_containers_that_request_less_and_sidecars_are_not() -> None:
     assert "it requests 4 cpu for init container migrate, and" in diagnosis(
         "1", initContainers=[sidecar, starting("migrate", "3")]
     )
+
+
+def test_a_label_that_no_node_has_is_told_alone_and_a_combination_where_each_is_there() -> None:
+    planner = planner_of(node("a", zone="x"), node("b", disk="ssd"))
+    told = [planner.place(pod("p", nodeSelector={"zone": "x", "disk": disk})).diagnosis for disk in ("ssd", "hdd")]
+    assert told == [
+        "Neither node has all the labels it requires: 1 has zone=x, 1 has disk=ssd, none has both.",
+        "Neither node has disk=hdd; the only value is ssd.",
+    ]

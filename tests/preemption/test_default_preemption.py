@@ -246,6 +246,9 @@ def test_nodes_that_were_not_looked_at_are_not_rejected():
 
     assert list(preempt(*objects, config=args)["rejected"]) == ["a", "c"]
     assert list(preempt(*objects, config=args, sampling="as-configured")["rejected"]) == ["a"]
+    lower = [pod("low-a", "a", cpu="4"), pod("high-b", "b", cpu="4", priority=20), pod("low-c", "c", cpu="4")]
+    found = preempt(*objects[:3], *lower, objects[-1], config=args, sampling="as-configured")
+    assert (list(found["candidates"]), found["rejected"]) == (["a"], {})
 
 
 # --- extenders --------------------------------------------------------------------------------------------------------

@@ -52,3 +52,7 @@ def test_enumerations_bounds_and_sizes() -> None:
     assert told(checks.between(1, 2), 3) == ["spec: Invalid value: 3: must be between 1 and 2, inclusive"]
     assert told(checks.at_most_bytes(1), "é") == ["spec: Too long: may not be more than 1 bytes"]
     assert told(checks.at_most_items(1), [1, 2]) == ["spec: Too many: 2: must have at most 1 item"]
+
+
+def test_json_is_that_of_go() -> None:
+    assert checks.go_json({"b": "é<&>\u2028", "a": [1]}) == '{"a":[1],"b":"é\\u003c\\u0026\\u003e\\u2028"}'

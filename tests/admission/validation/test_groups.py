@@ -63,6 +63,12 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
             [('spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: "3":'
               " ratio 3 is greater than max/min = 2.000000")],
         ),
+        (
+            "HorizontalPodAutoscaler", "autoscaling/v2",
+            {"spec": {"maxReplicas": 1,
+                      "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}}},
+            [],
+        ),
         ("RuntimeClass", "node.k8s.io/v1", {"handler": "runsc", "overhead": {"podFixed": {"cpu": "1"}}}, []),
         ("RuntimeClass", "node.k8s.io/v1", {}, ["handler: Required value"]),
         (
