@@ -11,6 +11,7 @@ import inspect
 import linecache
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
@@ -32,9 +33,8 @@ Manifest = FilePath | dict[str, Any]  #: a file, a directory, or an object
 
 
 _ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"  #: a line of a docstring's Attributes, about one field or several
-#: A field with a comment above it or behind it; above, what several fields have in common begins with their names.
-_COMMENTED = r"((?:^    #: .+\n)*)^    (\w+): .*?(?:  #: (.+))?$"
-_OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"
+_FIELD = r"    (\w+): "
+_OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"  #: a comment above several fields, which begins with their names
 
 
 class Option(NamedTuple):
@@ -63,13 +63,19 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _comments(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a struct that a comment ``#:`` is about, and what it says."""
-    source = "".join(linecache.getlines(inspect.getfile(struct)))
+    """Yield the fields of a struct that a comment ``#:``, above it or behind it, is about, and what it says."""
+    source = "".join(linecache.getlines(inspect.getfile(struct), vars(sys.modules[struct.__module__])))
     body = re.search(rf"^class {struct.__name__}\b.*?:\n(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
-    for above, name, behind in re.findall(_COMMENTED, body[1] if body else "", re.MULTILINE):
-        if text := " ".join(above.replace("#: ", "").split()) or behind:
+    above: list[str] = []
+    for line in body[1].splitlines() if body else ():
+        if line.startswith("    #: "):
+            above.append(line.removeprefix("    #: "))
+            continue
+        text = " ".join(above) or line.partition("  #: ")[2]
+        above = []
+        if text and (field := re.match(_FIELD, line)):
             several = re.fullmatch(_OF_SEVERAL, text)
-            yield (several[1], several[2]) if several else (name, text)
+            yield (several[1], several[2]) if several else (field[1], text)
 
 
 def is_file_path(kind: msgspec.inspect.Type) -> bool:
