@@ -182,28 +182,24 @@ class NodeTable:
         """All rows, ascending; do not write to it."""
         return np.arange(len(self.nodes))
 
-    @property
+    @cached_property
     def zone_order(self) -> RowArray:
         """Rows in the order in which kube-scheduler's node tree lists them: zone by zone in turn.
 
         The tree adds nodes as the scheduler's cache receives them; here that is the order of their names, and nodes
-        that join later are the last of their zones.
+        that join later are the last of their zones. Tables with other taints share what is known.
         Upstream: backend/cache/node_tree.go, component-helpers/node/topology GetZoneKey.
         """
+        zones: dict[str, list[int]] = {}
+        for row, node in enumerate(self.nodes):
+            zones.setdefault(zone_key(node.metadata.labels), []).append(row)
+        turns = zip_longest(*zones.values())
+        return np.asarray([row for turn in turns for row in turn if row is not None], np.intp)
 
-        def order() -> RowArray:
-            zones: dict[str, list[int]] = {}
-            for row, node in enumerate(self.nodes):
-                zones.setdefault(zone_key(node.metadata.labels), []).append(row)
-            turns = zip_longest(*zones.values())
-            return np.asarray([row for turn in turns for row in turn if row is not None], np.intp)
-
-        return self.derived("zone order", order)
-
-    @property
+    @cached_property
     def zone_places(self) -> RowArray:
         """The index of each node in `zone_order`, intp of shape (n_nodes,)."""
-        return self.derived("zone places", lambda: np.argsort(self.zone_order))
+        return np.argsort(self.zone_order)
 
 
 def _amounts(nodes: Sequence[Node], resource: str, read: Callable[[QuantityLike], int]) -> Int64Array:

@@ -177,8 +177,10 @@ def test_a_node_that_is_absent_forms_no_domain(is_absent: bool, outcome: str) ->
 
 def test_other_taints_on_a_node_share_its_columns() -> None:
     table = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).session.cluster.nodes
+    order = table.zone_order
     taints = table.with_taints(1, ())
     assert taints.names is table.names
+    assert taints.zone_order is order
     assert taints.taint_codes.tolist() == [0, 1]
     assert table.taint_codes.tolist() == [0, 0]
 
