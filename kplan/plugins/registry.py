@@ -96,7 +96,7 @@ def _problem(method: str, result: Any, args: tuple[Any, ...]) -> str:
         return "rejections without a reason"
     if method not in ("score", "normalize_score", "final_score"):
         return ""
-    n_wanted = len(args[2])  # the view, or the raw scores
+    n_wanted = len(args[-1])  # the view, or the raw scores
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "iu":
         kind = f"an array of {result.dtype}" if isinstance(result, np.ndarray) else type(result).__name__
         return f"{kind}, expected an array of integers"

@@ -60,6 +60,13 @@ def test_scores_are_integers_one_for_each_node(answer: Any, problem: str) -> Non
     assert problem in str(caught.value)
 
 
+def test_a_method_without_an_instance_is_checked_as_others_are() -> None:
+    class Static(Scoring):
+        score = staticmethod(lambda cycle, nodes: np.arange(len(nodes)))
+
+    assert asked(None, Static).outcome == "Scheduled"
+
+
 @pytest.mark.parametrize("score", [-1, 101])
 def test_a_score_out_of_range_ends_the_cycle_as_in_kube_scheduler(score: int) -> None:
     placement = asked(np.array([0, 100, score]))
