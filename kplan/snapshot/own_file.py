@@ -136,7 +136,8 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
 
 
 def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
-    status, lean_fields = pod.status, dict[str, object]()
+    status = pod.status
+    lean_fields: dict[str, object] = {"message": status.message and short_resource(status.message)}
     lean_fields["conditions"] = tuple(
         _lean_pod_condition(one)
         for one in status.conditions
@@ -144,16 +145,16 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         # Karpenter looks at the reason alone.
         and not (one.type == "PodScheduled" and one.status == "True" and one.reason != "Unschedulable")
     )
-    lean_fields["message"] = short_resource(status.message)
     for field, containers in (
         ("container_statuses", pod.spec.containers),
         ("init_container_statuses", pod.spec.init_containers),
     ):
         statuses: tuple[ContainerStatus, ...] = getattr(status, field)
-        requests = {container.name: container.resources.requests for container in containers} if statuses else {}
-        lean_fields[field] = tuple(
-            _lean_container_status(one) for one in statuses if not _repeats_spec(one, requests.get(one.name))
-        )
+        if statuses:
+            requests = {container.name: container.resources.requests for container in containers}
+            lean_fields[field] = tuple(
+                _lean_container_status(one) for one in statuses if not _repeats_spec(one, requests.get(one.name))
+            )
     return {field: content for field, content in lean_fields.items() if content != getattr(status, field)}
 
 
