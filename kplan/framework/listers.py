@@ -73,10 +73,10 @@ class Listers:
         for attribute in ("persistent_volumes", "resource_claims", "resource_slices", "csi_nodes"):
             own = newer.get(attribute, {})
             there: tuple[Any, ...] = getattr(self.snapshot, attribute)
-            names = list(map(key_of, there))
-            fresh = (obj for name, obj in own.items() if name not in set(names))
+            names = set(map(key_of, there))
+            fresh = (obj for name, obj in own.items() if name not in names)
             if own:
-                held = (*(own.get(name, obj) for name, obj in zip(names, there, strict=True)), *fresh)
+                held = (*(own.get(key_of(obj), obj) for obj in there), *fresh)
                 changes: dict[str, Any] = {attribute: held}
                 self.snapshot = dataclasses.replace(self.snapshot, **changes)
         for attribute in ("persistent_volumes", "csi_nodes"):
