@@ -113,8 +113,8 @@ class _Lines:
         if key not in self._known:
             ways = (path, path.replace(".resources.requests", ".resources.limits"))
             depth, nearest = max(((_depth(workload.template, steps_of(way)), way) for way in ways), key=itemgetter(0))
-            line = workload.item.line_of(f"${workload.template_path}{nearest.removeprefix('$')}")
-            self._known[key] = line or None if depth >= _LEAST_STEPS else None
+            below = f"${workload.template_path}{nearest.removeprefix('$')}"
+            self._known[key] = (workload.item.line_of(below) or None) if depth >= _LEAST_STEPS else None
         return self._known[key]
 
 

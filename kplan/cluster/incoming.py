@@ -327,8 +327,10 @@ class Services:
         whole = whole_object(self._snapshot, _name(live))
         last = {} if whole is None else last_applied(whole)
         before = msgspec.to_builtins(live.spec)
-        remaining, keys = without_dropped(before, last, wanted), MERGE_KEYS[_PORTS]
-        if not last:
+        if last:
+            remaining = without_dropped(before, last, wanted)
+        else:
+            keys = MERGE_KEYS[_PORTS]
             named = {identity(port, keys) for port in wanted.get(_PORTS, ())}
             ports = [port for port in before.get(_PORTS, ()) if identity(port, keys) in named]
             remaining = {**before, "selector": {}, _PORTS: ports}
