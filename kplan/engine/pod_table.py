@@ -100,7 +100,7 @@ class ByLabels(msgspec.Struct, frozen=True):
 
 
 class PodMask:
-    """Which pods of a table match, extended as pods are added; of a known pod only its beginning to end may change."""
+    """Which pods of a table match, extended as pods are added; of a known pod only `note_terminating` changes that."""
 
     def __init__(self, pods: PodTable, match: PodMatch) -> None:
         self._pods = pods
