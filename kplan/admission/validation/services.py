@@ -120,7 +120,7 @@ def _kind_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     if kind == EXTERNAL_NAME:
         for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
-            if spec.get(key):
+            if spec.get(key) not in (None, []):  # an empty policy is set, too
                 yield forbidden(f"{path}.{key}", "may not be set for ExternalName services")
         name = spec.get("externalName", "").removesuffix(".")
         yield from check.needed("externalName", check.SUBDOMAIN)({"externalName": name}, path)

@@ -72,6 +72,10 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
         ("RuntimeClass", "node.k8s.io/v1", {"handler": "runsc", "overhead": {"podFixed": {"cpu": "1"}}}, []),
         ("RuntimeClass", "node.k8s.io/v1", {}, ["handler: Required value"]),
         (
+            "Service", "v1", {"spec": {"type": "ExternalName", "externalName": "db.example.com", "ipFamilyPolicy": ""}},
+            ["spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services"],
+        ),
+        (
             "RuntimeClass", "node.k8s.io/v1",
             {"handler": "runsc", "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}] * 2}},
             [
