@@ -8,6 +8,7 @@ Daemon sets have no replicas, finished jobs create no more pods, and the jobs of
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -78,6 +79,7 @@ def templates_of(
     units = grouped((_unit_of(pod.pod) or index, pod) for index, pod in enumerate(incoming.pods))
     firsts = (unit[0] for unit in units.values())
     names = [f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in firsts]
+    uses = Counter(names)
     templates = []
     for name, unit, share in zip(names, units.values(), shares or [1] * len(units), strict=True):
         pod = unit[0]
@@ -86,7 +88,7 @@ def templates_of(
             objects += claims
             templates.append(template)
             continue
-        own = name if names.count(name) == 1 else f"{pod.origin.kind}/{name}"
+        own = name if uses[name] == 1 else f"{pod.origin.kind}/{name}"
         pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
         objects += claims
         templates.append(Template(own, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
