@@ -355,7 +355,8 @@ def _lines(wanted: Requirement, known: Vocabulary) -> Iterable[dict[str, Any]]:
     if bounds:
         return [{"key": wanted.key, "operator": name, "values": [str(bound)], **shared} for name, bound in bounds]
     values = known.texts(wanted.key, wanted.values)
-    return [{"key": wanted.key, "operator": wanted.operator, **shared} | ({"values": values} if values else {})]
+    listed = {"values": values} if values else {}
+    return [{"key": wanted.key, "operator": wanted.operator, **listed, **shared}]
 
 
 def _taint(taint: Taint) -> dict[str, str]:

@@ -89,9 +89,13 @@ class Prepared:
     @cached_property
     def _provided(self) -> dict[str, tuple[InstanceType, ...]]:
         """Pool -> the instance types that its node class has."""
-        classes = {name: pool.spec.template.spec.node_class_ref.name for name, pool in self.pools.items()}
-        have_it = {own: [own in (entry.node_classes or (own,)) for entry in self._entries] for own in classes.values()}
-        return {name: tuple(compress(self._types, have_it[own])) for name, own in classes.items()}
+        class_of = {name: pool.spec.template.spec.node_class_ref.name for name, pool in self.pools.items()}
+        of_classes = [entry.node_classes for entry in self._entries]  # none for all
+        types_of = {
+            own: tuple(compress(self._types, (not names or own in names for names in of_classes)))
+            for own in set(class_of.values())
+        }
+        return {name: types_of[own] for name, own in class_of.items()}
 
     def machines(self, pool: str | None) -> Columns:
         """Return the instance types of a pool as their provider knows them; of no known pool, all."""
