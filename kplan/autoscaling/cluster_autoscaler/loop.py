@@ -375,9 +375,10 @@ class Loops:
         left = [pod for pod in wanted if id(pod) not in fits]
         filtered.daemons = [pod for pod in left if is_daemon(pod)]
         filtered.to_help = [pod for pod in left if not is_daemon(pod)]
-        own = (parse_duration(pod.metadata.annotations.scale_up_delay or "") or 0 for pod in filtered.to_help)
-        delays = (max(self._options.new_pod_scale_up_delay, delay // 1000) for delay in own)
-        return [pod for pod, delay in zip(filtered.to_help, delays, strict=True) if self._now - created(pod) > delay]
+        # Pods may ask for a longer delay than all have, in nanoseconds.
+        own = ((pod, parse_duration(pod.metadata.annotations.scale_up_delay or "") or 0) for pod in filtered.to_help)
+        least = self._options.new_pod_scale_up_delay
+        return [pod for pod, delay in own if self._now - created(pod) > max(least, delay // 1000)]
 
     def _scale_up(self, scratch: Scratch, pods: Sequence[Pod], n_ready: int, result: LoopResult) -> bool:
         """Scale up for some pods, and return whether to wait for more of them first."""

@@ -312,20 +312,21 @@ def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     are_hashed = HASH in model and HASH in marks and HASH_VERSION in model
     if are_hashed and model[HASH_VERSION] == marks.get(HASH_VERSION) and model[HASH] != marks[HASH]:
         return "NodePoolDrifted"
-    known = prepared.known
-    labels = known.of_labels(claim.metadata.labels)
-    if known.misfits(labels, pool_requirements(pool, known), allows_well_known=False):
+    known, labels = prepared.known, claim.metadata.labels
+    wanted = known.of_labels(labels)
+    if known.misfits(wanted, pool_requirements(pool, known), allows_well_known=False):
         return "RequirementsDrifted"
     if prepared.now - to_micros(claim.metadata.creation_timestamp or EPOCH) <= 3600 * 10**6:
         return ""
-    columns, own = prepared.columns[pool.metadata.name], claim.metadata.labels
-    index = columns.numbers.get(own.get(INSTANCE_TYPE))
-    if own.get(CAPACITY_TYPE) == RESERVED:
+    # Its instance type has to exist, in its zone and capacity type.
+    columns = prepared.columns[pool.metadata.name]
+    index = columns.numbers.get(labels.get(INSTANCE_TYPE))
+    if labels.get(CAPACITY_TYPE) == RESERVED:
         # A node whose reservation has ended runs on, on demand.
-        rest = {key: value for key, value in own.items() if key not in {CAPACITY_TYPE, *RESERVATION_IDS}}
+        rest = {key: value for key, value in labels.items() if key not in {CAPACITY_TYPE, *RESERVATION_IDS}}
         either = known.of([known.requirement(CAPACITY_TYPE, "In", (RESERVED, ON_DEMAND))])
-        labels = known.join(known.of_labels(rest), either)
-    is_offered = index is not None and columns.offerings_of(index, labels, available=False)
+        wanted = known.join(known.of_labels(rest), either)
+    is_offered = index is not None and columns.offerings_of(index, wanted, available=False)
     return "" if is_offered else "InstanceTypeNotFound"
 
 

@@ -155,12 +155,11 @@ def domain_groups(
         taints = pool.spec.template.spec.taints
         labels = vocabulary.of_labels(pool.spec.template.metadata.labels)
         base = vocabulary.join(pool_requirements(pool, vocabulary), labels)
-        joined_types = (vocabulary.join(base, vocabulary.of_expressions(entry.requirements)) for entry in own)
+        of_types = (vocabulary.join(base, vocabulary.of_expressions(entry.requirements)) for entry in own)
+        naming = [wanted for requirements in of_types for wanted in requirements.items.values()]
+        naming += [wanted for wanted in base.items.values() if wanted.operator == "In"]
         domains: dict[str, int] = {}
-        for wanted in (
-            *(wanted for requirements in joined_types for wanted in requirements.items.values()),
-            *(wanted for wanted in base.items.values() if wanted.operator == "In"),
-        ):
+        for wanted in naming:
             # Of NotIn those that are excluded, as upstream does.
             domains[wanted.key] = domains.get(wanted.key, 0) | wanted.values
         for key, values in domains.items():

@@ -151,7 +151,7 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
     ) -> list[str]:
         allowed = [count for domain, count in self.counts.items() if _allows(pod, domain, known)]
         least = min(allowed, default=UNBOUNDED)
-        if self.key == HOSTNAME or (self.min_domains is not None and len(allowed) < self.min_domains):
+        if self.min_domains is not None and len(allowed) < self.min_domains:
             least = 0
         most = self.max_skew + least - selects_itself
         even = (domain for domain in candidates if self.counts[domain] <= most)
@@ -200,9 +200,9 @@ class PlacedPods:
     def selected(self, namespaces: Iterable[str], raw: LabelSelector | None) -> Iterator[Placed]:
         """Yield the pods of namespaces that a selector selects; without a selector, unlike elsewhere, all."""
         selector = EVERYTHING if raw is None else valid_selector(raw)  # upstream TopologyListOptions
-        single = [(one.key, *one.values) for one in selector.requirements if one.operator == "In"]
+        single = [one for one in selector.requirements if one.operator == "In" and len(one.values) == 1]
         for namespace in namespaces:
-            lists = [self._of_label.get((namespace, *pair), []) for pair in single if len(pair) == 2]
+            lists = [self._of_label.get((namespace, one.key, one.values[0]), []) for one in single]
             for placed in min(lists, key=len) if lists else self._of_namespace.get(namespace, ()):
                 if selector.matches(placed[0].metadata.labels):
                     yield placed
