@@ -284,7 +284,7 @@ class Base:
         warnings = [missing_warning(kind) for kind in snapshot.missing if kind.resource not in named]
         if server and not self.is_release_explicit:
             version = parse_version(server)
-            note = version_note(server, None if version is None else version[0], self.release)  # if it is not known
+            note = version_note(server, None if version is None else version[0], self.release)  # empty for a known one
             warnings += [InputWarning("ServerVersion", server, note)] if note else []
         as_served = with_objects(snapshot, self._additions)  # with the fields that gates hide from the scheduler
         not_honoured = unmodelled(as_served, self.config, self.extenders)
@@ -292,6 +292,7 @@ class Base:
 
     @property
     def release(self) -> Release:
+        """The release of Kubernetes whose rules decide."""
         return self.config.release
 
     def context(self, question: QuestionPods | None = None) -> Context:

@@ -288,6 +288,7 @@ class QuestionPods(msgspec.Struct, frozen=True):
     pending_before: frozenset[int] = frozenset()
 
     def enter(self, session: Session) -> None:
+        """Add the new pods to a fresh fork."""
         session.refused.update(self.refused)
         for info in self.added:
             row = session.cluster.add_pod(info)

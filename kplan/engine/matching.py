@@ -71,11 +71,7 @@ class PodColumn(Hashable, Protocol):
 
 
 MAX_LABEL_MASKS = 256  #: how many selectors' masks are cached: a byte a set each
-
-
 _MAX_LOOKED_UP = 64  #: up to so many values, and sets with one of them, are looked at one by one
-
-
 _MAX_MATCHED_SINGLY = 8
 """Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""
 

@@ -62,11 +62,7 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 
 
 MAX_SELECTED = 1024  #: how many selections of sorted pods are cached, eight bytes a pod each
-
-
 _MAX_SELECTION = 4096  #: larger selections are not cached
-
-
 SEVERAL = -1  #: in place of the code of a namespace: pods are in more than one
 
 
