@@ -6,6 +6,7 @@ from kplan.cli.faults import warn_of
 from kplan.errors import KubeconfigError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+from tests.cli.commands import refused
 
 
 def test_namespaces_come_one_by_one_or_with_commas() -> None:
@@ -16,6 +17,10 @@ def test_flags_arrive_where_they_belong() -> None:
     options = ClusterFlags(as_user="jane", as_group=["devs"], request_timeout="0", context="prod").live()
     assert (options.impersonate_user, options.impersonate_groups) == ("jane", ("devs",))
     assert (options.request_timeout, options.context) == (None, "prod")
+
+
+def test_a_timeout_that_is_none_is_refused_where_a_live_cluster_would_be_read() -> None:
+    assert "not a duration: 'soon'" in refused("plan", "--request-timeout", "soon", KPLAN_SNAPSHOT="")
 
 
 def test_a_file_wins_over_a_live_cluster() -> None:

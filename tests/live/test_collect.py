@@ -3,15 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from kplan.errors import ForbiddenError
+from kplan.errors import ApiError, ForbiddenError
 from kplan.facts import MissingKind
+from kplan.live import reader
 from kplan.live.collect import collect_snapshot
 from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.own_file import save_snapshot
 
 from .conftest import Start
-from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay
+from .server import READER_TOKEN, Answer, Cluster, Fault, Request, recordings, replay, status
 from .test_discovery import BY_NAME, OPTIONAL
 
 LISTS = [resource.kind.resource for resource in RESOURCES if resource.kind.resource in recordings()]
@@ -165,3 +166,16 @@ def test_a_list_that_expires_is_finished_and_said_to_be_of_two_moments(start: St
 def test_an_answer_that_is_cut_off_is_asked_for_again(start: Start) -> None:
     _, options = start(Cluster(fault=once("/api/v1/nodes", Answer(200, b'{"items": [', cut_after=4))))
     assert len(collect_snapshot(options).nodes) == 12
+
+
+def test_a_server_that_answers_500_for_ever_is_asked_so_many_times(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(request: Request) -> Answer | None:
+        return status(500, "InternalError", "etcd is away") if request.path == "/api/v1/nodes" else None
+
+    api, options = start(Cluster(fault=broken))
+    monkeypatch.setattr(reader, "FIRST_WAIT_SECONDS", 0.001)
+    with pytest.raises(ApiError, match=rf"etcd is away \(500, asked {reader.MAX_ATTEMPTS} times\)"):
+        collect_snapshot(options)
+    assert api.paths.count("/api/v1/nodes") == reader.MAX_ATTEMPTS
