@@ -135,23 +135,32 @@ def test_the_cel_library_is_asked_for_only_where_it_has_a_wheel() -> None:
     assert not marker.evaluate({**here, "platform_machine": "ARM64", "sys_platform": "win32"})
 
 
+_INPUT = {"description": {}, "required": {"type": "boolean"}, "default": {"type": "string"}}
+_STEP = {"if": {"required": ["run"]}, "then": {"required": ["shell"]}}
 #: What GitHub requires of the metadata of a composite action.
 ACTION: dict[str, Any] = {
     "type": "object",
     "required": ["name", "description", "runs"],
     "additionalProperties": False,
-    "properties": {"name": {"type": "string"}, "description": {"type": "string", "maxLength": 125},
-                   "author": {"type": "string"}, "branding": {"required": ["icon", "color"]},
-                   "inputs": {"additionalProperties": {"required": ["description"], "additionalProperties": False,
-                                                       "properties": {"description": {},
-                                                                      "required": {"type": "boolean"},
-                                                                      "default": {"type": "string"}}}},
-                   "outputs": {"additionalProperties": {"required": ["description", "value"]}},
-                   "runs": {"required": ["using", "steps"],
-                            "properties": {"using": {"const": "composite"},
-                                           "steps": {"items": {"if": {"required": ["run"]},
-                                                               "then": {"required": ["shell"]}}}}}},
-}  # fmt: skip
+    "properties": {
+        "name": {"type": "string"},
+        "description": {"type": "string", "maxLength": 125},
+        "author": {"type": "string"},
+        "branding": {"required": ["icon", "color"]},
+        "inputs": {
+            "additionalProperties": {
+                "required": ["description"],
+                "additionalProperties": False,
+                "properties": _INPUT,
+            }
+        },
+        "outputs": {"additionalProperties": {"required": ["description", "value"]}},
+        "runs": {
+            "required": ["using", "steps"],
+            "properties": {"using": {"const": "composite"}, "steps": {"items": _STEP}},
+        },
+    },
+}
 
 
 def test_the_action_is_one_that_github_takes_and_passes_inputs_as_data() -> None:

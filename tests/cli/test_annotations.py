@@ -90,12 +90,16 @@ spec:
     ("text", "line"),
     [
         (LIMITED, 12),
-        (LIMITED.replace("nvidia.com/gpu: 20", "memory: 1Gi").replace("  containers:", "  nodeName: {}\n  containers:"),
-         0),
+        (
+            LIMITED.replace("nvidia.com/gpu: 20", "memory: 1Gi").replace(
+                "  containers:", "  nodeName: {}\n  containers:"
+            ),
+            0,
+        ),
         ("---\n" + LIMITED.replace("{key: nvidia.com/gpu, operator: Exists}", ""), 13),
     ],
     ids=["a limit that is a request, too", "invalid", "the second line of a stream"],
-)  # fmt: skip
+)
 def test_the_line_is_that_of_the_field(tmp_path: Path, text: str, line: int):
     path = written(tmp_path / "gpu.yaml", text)
     found = invoke("place", path, "-o", "github").stdout.splitlines()[0]

@@ -60,8 +60,8 @@ def names(manifests: Manifests) -> list[str]:
         (workload("DaemonSet"), ["default/web-a", "default/web-b"]),
         (job(parallelism=3, completions=2), ["default/web-0", "default/web-1"]),
         (job(), ["default/web-0"]),
-        (head("CronJob", name="nightly") | {"spec": {"schedule": "@daily",
-                                                     "jobTemplate": {"spec": job(parallelism=2)["spec"]}}},
+        (head("CronJob", name="nightly")
+         | {"spec": {"schedule": "@daily", "jobTemplate": {"spec": job(parallelism=2)["spec"]}}},
          ["default/nightly-0", "default/nightly-1"]),
         ({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "web"}, "template": template()},
          ["default/web-0"]),

@@ -1,4 +1,4 @@
-"""What an API server refuses in PodGroups and in classes."""
+"""What an API server refuses in PodGroups, in classes, and in what bounds and scales workloads."""
 
 from typing import Any
 
@@ -80,12 +80,12 @@ def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, An
             {"handler": "runsc", "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}] * 2}},
             [
                 ("scheduling.tolerations[1]: Duplicate value: "
-                '{"Key":"gpu","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'),
+                 '{"Key":"gpu","Operator":"Exists","Value":"","Effect":"","TolerationSeconds":null}'),
             ],
         ),
     ],
 )  # fmt: skip
-def test_classes_are_judged_by_their_fields(
+def test_policies_are_judged_by_their_fields(
     kind: str, version: str, fields: dict[str, Any], messages: list[str]
 ) -> None:
     known = kind_named(version, kind)

@@ -13,6 +13,10 @@ def term(value: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [value]}]}
 
 
+def preferred(weight: int, value: str) -> dict[str, Any]:
+    return {"weight": weight, "preference": term(value)}
+
+
 def near(weight: int) -> dict[str, Any]:
     return {"weight": weight, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": {}}}
 
@@ -23,17 +27,20 @@ def spread(key: str, when: str) -> dict[str, Any]:
 
 SPEC = {
     "containers": [{"name": "c"}],
-    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a"),
-                                                                                                           term("b")]},
-                                  "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
-                                                                                       "preference": term("c")},
-                                                                                      {"weight": 9,
-                                                                                       "preference": term("d")}]},
-                 "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(1)]},
-                 "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(2)]}},
-    "topologySpreadConstraints": [spread("one", "ScheduleAnyway"), spread("two", "DoNotSchedule"),
-                                  spread("three", "ScheduleAnyway")],
-}  # fmt: skip
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a"), term("b")]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [preferred(1, "c"), preferred(9, "d")],
+        },
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(1)]},
+        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near(2)]},
+    },
+    "topologySpreadConstraints": [
+        spread("one", "ScheduleAnyway"),
+        spread("two", "DoNotSchedule"),
+        spread("three", "ScheduleAnyway"),
+    ],
+}
 
 
 def sizes(pod: PodRequirements) -> tuple[int, ...]:

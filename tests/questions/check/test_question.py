@@ -199,12 +199,16 @@ def test_expectations_bound_what_an_answer_may_say() -> None:
     [
         (Plan(manifests=tuple(workload("new", [""] * 5, cpu="4")[:1])), TWO, "pending", 3),
         (Drain(("n1", "n2")), [*TWO, *workload("web", ["n1", "n2"]), budget("web", minAvailable=2)], "blocked", 1),
-        (InTurn(question=Drain(())), [*TWO, *workload("web", ["n1", "n1"]), budget("web", minAvailable=2)], "blocked",
-         2),
+        (
+            InTurn(question=Drain(())),
+            [*TWO, *workload("web", ["n1", "n1"]), budget("web", minAvailable=2)],
+            "blocked",
+            2,
+        ),
         (Plan(), [*TWO, waiting("big", cpu="6")], "remediable", 1),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
-)  # fmt: skip
+)
 def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
     question: Question, objects: list[Object], field: str, number: int
 ) -> None:

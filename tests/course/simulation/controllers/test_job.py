@@ -30,9 +30,9 @@ CASES = {
     "none is needed": (replace(JOB, succeeded=5), [], ""),
     "without a number": (ANY, [pod()], "+"),
     "without a number one success ends the making": (replace(ANY, succeeded=1), [pod()], ""),
-    "less parallelism deletes what is least far on": (replace(JOB, parallelism=1),
-                                                      [pod("running", node="n", ready=True), pod("pending")],
-                                                      "-pending"),
+    "less parallelism deletes what is least far on": (
+        replace(JOB, parallelism=1), [pod("running", node="n", ready=True), pod("pending")], "-pending"
+    ),
     "a suspended job has no pods": (replace(JOB, is_suspended=True), [pod("a")], "-a"),
     "a job that is being ended loses its pods": (replace(JOB, is_stopped=True), [pod("a")], "-a"),
     "a job that is over does nothing": (replace(JOB, is_over=True), [], ""),
