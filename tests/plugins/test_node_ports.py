@@ -1,8 +1,10 @@
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
+from kplan.engine.view import ChangingView
 from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
 from tests.oracle import node_ports as oracle
@@ -58,6 +60,17 @@ def test_one_plugin_follows_pods_as_they_come_and_go(data, world, incoming):
             world.cluster.bind(world.cluster.add_pod(PodInfo(convert(data.draw(PODS), Pod))), row)
 
         assert filtered(plugin, cycle, world.view()) == filtered(make(world.handle), cycle, world.view())
+
+
+def test_a_port_is_free_again_when_its_pod_is_removed_put_back_and_removed_again():
+    world = World([node()], {"node": [pod(ports=[host_port(80)])]})
+    plugin, cycle, only = make(world.handle), world.cycle(pod(ports=[host_port(80)])), np.asarray([0])
+    view = ChangingView(world.cluster, rows=only, positions=only, pods=only)
+    is_free = [filtered(plugin, cycle, view) == [None]]
+    for sign in (1, -1):
+        view.change(only, sign)
+        is_free.append(filtered(plugin, cycle, view) == [None])
+    assert is_free == [True, False, True]
 
 
 def test_details_name_the_ports_and_at_most_five_pods_in_the_way():

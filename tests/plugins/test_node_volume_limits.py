@@ -189,6 +189,12 @@ def test_pods_whose_own_volumes_cannot_be_told(incoming, expected):
     assert world.ask(NodeVolumeLimits, incoming) == expected
 
 
+def test_a_node_beyond_its_limit_takes_pods_that_bring_nothing_new():
+    storage = Storage(volumes=VOLUMES, claims=CLAIMS, csi_nodes=[csi_node("n", ebs=1)])
+    world = VolumeWorld([node("n")], storage, {"n": [pod("both", "ebs-0", "ebs-1")]})
+    assert world.ask(NodeVolumeLimits, pod("p", "ebs-0-again")) == [None]
+
+
 def test_details_call_a_volume_that_does_not_exist_yet_by_its_claim():
     world = VolumeWorld([node("n")], Storage(claims=CLAIMS, classes=CLASSES, csi_nodes=[csi_node("n", ebs=0)]))
     (detail,) = details(NodeVolumeLimits(None, world.handle), world.cycle(pod("p", "wanted")), world.view())

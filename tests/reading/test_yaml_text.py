@@ -160,7 +160,8 @@ def bomb() -> str:
         ),
         ("a: {{ .Values.x }}", "a key must be a string", "render templates first"),
         ("a: [1, 2", "not valid YAML", ""),
-        ("a: *b", "alias *b refers to nothing before it", ""),
+        ("a: *b", "alias *b refers to nothing before it", "define &b before it"),
+        ("a: &a [*a]", "alias *a refers to nothing before it", "define &a before it"),
         ("a: !!int x", "'x' does not match its tag !!int", "remove the tag"),
         ("a: !!binary ä", "!!binary value contains invalid base64 data", "encode it again"),
         ("a: .inf", "JSON has no number .inf", "put quotes around it"),
@@ -169,7 +170,8 @@ def bomb() -> str:
         (bomb(), "aliases expand to more than", "write the values out"),
     ],
     ids=[
-        "tab", "template", "cut off", "unknown alias", "tag", "binary", "infinity", "version", "nesting", "alias bomb",
+        "tab", "template", "cut off", "unknown alias", "alias inside itself", "tag", "binary", "infinity", "version",
+        "nesting", "alias bomb",
     ],
 )  # fmt: skip
 def test_refused(text: str, message: str, hint: str) -> None:

@@ -8,6 +8,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.rules.pod_info import DistinctResources, PodInfo, affinity_terms
 from kplan.rules.resources import (
+    CPU,
     DEFAULT_REQUESTS,
     pod_requests,
     pod_resources,
@@ -137,6 +138,13 @@ def test_what_pods_take_worked_out_at_once_is_what_each_takes(listed):
     expected = [pod_resources(pod) for pod in listed]
     assert [resources.distinct[code] for code in codes] == expected
     assert [info.resources for info in infos] == expected
+
+
+def test_what_claims_take_of_a_node_is_each_pods_own():
+    statuses = [{"nodeAllocatableResourceClaimStatuses": [{"resources": {"cpu": cpu}}]} for cpu in ("1", "2")]
+    infos = [info(status=status) for status in statuses]
+    DistinctResources().share(infos)
+    assert [each.resources.requests for each in infos] == [{CPU: 1000}, {CPU: 2000}]
 
 
 @examples(150)
