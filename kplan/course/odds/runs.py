@@ -175,12 +175,13 @@ class Tally(msgspec.Struct):
         """Add a branch of so many `runs` to the counts; `first`: the number of its first run."""
         for pod in ending.moved:
             self.pods.setdefault(pod.key, pod)
+        for key, end in ending.ends.items():  # not by `merge`: a counter of its own for each pod takes long
+            self.counts.setdefault(key, Counter())[end] += runs
         pending, gone, blocked = (frozenset(ending.keys(rest)) for rest in (Rest.PENDING, Rest.GONE, Rest.BLOCKED))
         branch = Tally(
             branches=1,
             violations=runs if ending.violates else 0,
             victims=Counter(dict.fromkeys(ending.evicted, runs)),
-            counts={key: Counter({end: runs}) for key, end in ending.ends.items()},
             happened=Counter(dict.fromkeys(ending.happened, runs)),
             incomplete=Counter(dict.fromkeys(ending.incomplete, runs)),
             because={workload: (first, words) for workload, words in ending.incomplete.items()},
