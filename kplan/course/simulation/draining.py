@@ -117,8 +117,9 @@ class Drain:
     def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
-        rows = [row for node in dict.fromkeys(nodes) for row in cluster.pods_on[cluster.nodes.row_of[node]]]
-        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in nodes]
+        names = dict.fromkeys(nodes)
+        rows = [row for node in names for row in cluster.pods_on[cluster.nodes.row_of[node]]]
+        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in names]
         evictable = [
             pod
             for pod in map(pods.__getitem__, rows)
