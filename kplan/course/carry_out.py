@@ -207,7 +207,7 @@ class _Course:
             self._task,
             self._applied,
             self.drains,
-            (*self._task.warnings, *self._left_out, *warnings),
+            left_out=(*self._task.warnings, *self._left_out, *warnings),
             is_over=is_over,
             **more,
         )
@@ -218,7 +218,7 @@ class _Course:
         return change
 
     def _at_once(self) -> dict[str, Any]:
-        """Work the queue off, then make one change after the other, each until nothing moves; return what that gave."""
+        """Work the queue off, then make each change until nothing moves; return what `CarriedOut` holds besides."""
         simulation, task, pods = self.simulation, self._task, self._opening.pods
         more: dict[str, Any] = {}
         if task.queue is None or pods is None:
@@ -240,7 +240,7 @@ class _Course:
         return more
 
     def _in_time(self, clock: Clock) -> dict[str, Any]:
-        """Make each change at its time, and go on as far as the clock looks ahead; return what came of it."""
+        """Make each change at its time, and look ahead as the clock says; return what `CarriedOut` holds besides."""
         simulation, task = self.simulation, self._task
         for step in task.steps:
             if step.at > 0:

@@ -120,8 +120,9 @@ def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -
 
     Upstream: indexed_job_utils.go addIndexFailureCountAnnotation.
     """
-    counts = isinstance(owner, JobState) and owner.wanted.backoff_limit_per_index is not None
-    if not isinstance(owner, JobState) or not counts or not observed.is_new or observed.index is None:
+    if not isinstance(owner, JobState) or owner.wanted.backoff_limit_per_index is None:
+        return pod
+    if not observed.is_new or observed.index is None:
         return pod
     failures, metadata = owner.index_failures, pod.metadata
     ignored = failures.ignored.get(observed.index, 0)

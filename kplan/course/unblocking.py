@@ -45,11 +45,11 @@ def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
 
 def _that_help(change: CarriedOut, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
     base = change.origin
-    budgets = [budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name]
-    for budget in budgets[:1]:
-        for remedy, other in ways(base, obstacle, at_rest, budget):
-            if obstacle.pod not in carry_out(other, change.task).blocked:
-                yield remedy
+    budgets = (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name)
+    budget = next(budgets, None)
+    for remedy, other in () if budget is None else ways(base, obstacle, at_rest, budget):
+        if obstacle.pod not in carry_out(other, change.task).blocked:
+            yield remedy
 
 
 def ways(

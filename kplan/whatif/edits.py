@@ -214,7 +214,7 @@ def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> N
 def with_nodes(
     snapshot: Snapshot, number: int, like: str, labels: Sequence[str] = (), room: Sequence[str] = ()
 ) -> tuple[Snapshot, ClusterChange]:
-    """Return the snapshot with further nodes like one, as of `AddNodes`; NotFoundError where there is none such."""
+    """Return the snapshot with further nodes, as `AddNodes` says; raises NotFoundError without a node to be `like`."""
     model = snapshot.node_by_name.get(like)
     if model is None:
         raise no_node([like], snapshot.node_by_name)

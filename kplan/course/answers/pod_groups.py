@@ -71,7 +71,8 @@ def group_plan(
     topology = None if last is None else last.topology
     victims = tuple(victims)
     evicted_groups = Counter(other for row in victims if (other := group_of(infos[row])) is not None)
-    state, remedies = _state(last, is_whole=not pending, is_gated=is_gated), tuple[Remedy, ...]()
+    state = _state(last, is_whole=not pending, is_gated=is_gated)
+    remedies: tuple[Remedy, ...] = ()
     if state in _REMEDIED:
         # Most questions have no groups that wait, so the modules for it are loaded only here.
         from kplan.remedies.ways import offers_for_group, remedies_of
@@ -209,7 +210,7 @@ def pending_in_groups(simulation: Simulation) -> dict[str, str]:
 
 
 def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> Placement:
-    """Return the last decision about a pod that stays pending, in its group's cycle; `replicas`: others like it."""
+    """Return the decision at the end about a pending pod, in its group's cycle, if any; `replicas`: others like it."""
     session, key = simulation.session, simulation.groups.key_of(row)
     if key is None:
         return last_placement(session, schedule_pod(session, row), replicas=replicas)

@@ -38,8 +38,8 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     work = Drain(still)
     for step in task.steps:
         leaving = work.on if isinstance(step.change, c.Fail) else work.leaving
-        gone = [(pod, _workload(still.workload_of(pod))) for pod in leaving(step.change.needs)]
-        pods += [DrawnPod(pod.key, workload, node=pod.node) for pod, workload in gone]
+        for pod in leaving(step.change.needs):
+            pods.append(DrawnPod(pod.key, _workload(still.workload_of(pod)), node=pod.node))
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
     present = workloads_at_present(base) if task.is_queue else ()
 

@@ -316,7 +316,7 @@ def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
     return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""
 
 
-RUNS: Final = 20  #: draws: a probability of 14 % shows in 19 of 20 answers
+RUNS: Final = 20  #: draws to find luck in: a probability of 14 % shows in 19 of 20 answers
 
 MOST_STEPS: Final = 800
 """All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""

@@ -85,7 +85,7 @@ class Kubelets:
     def _flush(self) -> None:
         """Try pods again that have waited for long, and look again later as long as that may change anything."""
         motion = self._motion
-        motion.queue.retry(motion.now, motion.now - MAX_WAIT, motion.starts_at)
+        motion.queue.retry(motion.now, before=motion.now - MAX_WAIT, began=motion.starts_at)
         has_settled = motion.timers.are_idle and motion.now - motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
         if not has_settled:
             motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)

@@ -41,7 +41,8 @@ class NodeUpgrade:
         self._simulation = simulation
         self._left = list(nodes)
         self._n_out = len(nodes)  # how many nodes have not come back yet
-        self._upgrade, self._timeout = upgrade, math.inf if upgrade.timeout is None else upgrade.timeout
+        self._upgrade = upgrade
+        self._timeout = math.inf if upgrade.timeout is None else upgrade.timeout
         self._options = options
         self._drains = drains
         self._has_failed = False
