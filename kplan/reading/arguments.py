@@ -12,7 +12,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
@@ -62,10 +62,12 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
     return described
 
 
-def _comments(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a struct that a comment ``#:``, above it or behind it, is about, and what it says."""
+@functools.cache
+def _comments(struct: type[msgspec.Struct]) -> list[tuple[str, str]]:
+    """Return the fields of a struct that a comment ``#:``, above it or behind it, is about, and what it says."""
     source = "".join(linecache.getlines(inspect.getfile(struct), vars(sys.modules[struct.__module__])))
     body = re.search(rf"^class {struct.__name__}\b.*?:\n(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
+    described: list[tuple[str, str]] = []
     above: list[str] = []
     for line in body[1].splitlines() if body else ():
         if line.startswith("    #: "):
@@ -75,7 +77,8 @@ def _comments(struct: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
         above = []
         if text and (field := re.match(_FIELD, line)):
             several = re.fullmatch(_OF_SEVERAL, text)
-            yield (several[1], several[2]) if several else (field[1], text)
+            described.append((several[1], several[2]) if several else (field[1], text))
+    return described
 
 
 def is_file_path(kind: msgspec.inspect.Type) -> bool:
