@@ -168,7 +168,7 @@ Asked = Sequence[tuple[int, Callable[[Any], T]]]  #: questions with their number
 
 
 def _ask_processes(planner: Base, questions: Questions[T], n_workers: int, report: Count) -> list[T]:
-    """Answer all; raises the KplanError of the first without an answer, or for processes that keep getting lost."""
+    """Answer all, those of lost processes again; raises the first KplanError, or one after many losses."""
     from concurrent.futures.process import BrokenProcessPool
 
     # Built before the fork, so that the processes share it.

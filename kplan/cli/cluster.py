@@ -51,7 +51,7 @@ class ClusterFlags:
     )
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
-        """Return the options for a live cluster; raises UsageError. `stdin_is_free`: kplan itself does not read it."""
+        """Return how a live cluster is read, or raise UsageError; standard input is free where kplan reads none."""
         from kplan.live.options import LiveOptions, parse_timeout
 
         named = [name.strip() for names in self.namespaces or () for name in names.split(",")]

@@ -36,7 +36,7 @@ _MOST_SHOWN = 60
 
 
 class QuickConversion:
-    """Converts values of a type as Typer does, by `typers` conversion where that needs Pydantic."""
+    """Converts values of a type as Typer does: itself where that needs no Pydantic, else by what `typers` returns."""
 
     def __init__(self, annotation: Any, typers: Callable[[], Any]) -> None:
         self._annotation = annotation

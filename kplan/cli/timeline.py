@@ -96,7 +96,7 @@ class TimelineFlags:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """Return a duration in seconds, of ``0`` none; raises UsageError for no duration, or more than a year."""
+    """Return the seconds of a duration; raises UsageError for what is none, or longer than a year."""
     from kplan.live.options import parse_timeout
 
     days = text.strip().removesuffix("d")

@@ -197,8 +197,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     current: Current | UnsetType | None = UNSET
     health: PodHealth | UnsetType = UNSET  #: what the pod is at present, for the same question
     diagnosis: str | UnsetType = UNSET  #: why it is not scheduled, in one sentence; absent for a pod that is
-    #: the least changes that would let it run, the smallest first; absent for a pod that is scheduled Only for the
-    #: first fifty different pods of a report.
+    #: the least changes that would let it run, the smallest first; absent for a pod that is scheduled, and beyond the
+    #: first fifty different pods of a report
     remedies: tuple[Remedy, ...] | UnsetType = UNSET
     #: the field of the pod that is at fault; absent where it is not one field, and for a pod that is scheduled
     at_fault: PodField | UnsetType = UNSET

@@ -67,7 +67,7 @@ def collect_snapshot(
         )
     if begin is not None:
         begin(f"{access.name} at {access.server}")
-    transport = Transport(access, request_timeout=options.request_timeout, connections=N_LISTS)
+    transport = Transport(access, request_timeout=options.request_timeout, n_connections=N_LISTS)
     try:
         return collect(transport, options, source=f"{LIVE}{access.name}", progress=progress)
     except LiveClusterError as error:

@@ -82,7 +82,7 @@ class HTTPExtender:
     def preempt(
         self, pod: Pod, victims: Mapping[str, ExtenderVictims], pods_on: PodsOn
     ) -> Mapping[str, ExtenderVictims]:
-        """Return the candidates that it accepts, with victims; raises ExtenderError for a pod that is not there."""
+        """Return what it accepts, with victims; raises ExtenderError for no answer, or a pod that is not there."""
         knows_pods = self._config.node_cache_capable
 
         def shown(victim: Pod) -> Any:

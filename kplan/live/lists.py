@@ -24,8 +24,8 @@ from kplan.reading.files import MAX_OBJECT
 from kplan.reading.items import is_too_large, too_large
 
 MAX_RESTARTS = 3  #: how often a list is restarted before its expiry is an error
-MAX_PAGES = 20_000  #: more pages, or bytes in all pages, than any cluster has of a kind
-MAX_BYTES = 4 << 30
+MAX_PAGES = 20_000  #: more pages than any cluster has of a kind
+MAX_BYTES = 4 << 30  #: more bytes than all these pages have
 
 _LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
 _ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
@@ -161,7 +161,7 @@ def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
 
 
 def prepare(kinds: Iterable[Any]) -> None:
-    """Create the decoders of structs before threads use them, as msgspec shows them unfinished ones."""
+    """Create the decoders of structs before threads use them: while msgspec makes one, others may see it unfinished."""
     for kind in kinds:
         _decoder(_Page[kind])  # type: ignore[valid-type]  # made here
 

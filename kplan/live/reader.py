@@ -41,13 +41,13 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """Sends GET requests to one API server as one user, each within seconds, its body included; None: no limit."""
+    """Sends GET requests to an API server as one user; the timeout in seconds is that of a whole one, None for none."""
 
-    def __init__(self, access: Access, *, request_timeout: float | None, connections: int = 8) -> None:
+    def __init__(self, access: Access, *, request_timeout: float | None, n_connections: int = 8) -> None:
         self._access = access
         self._timeout = request_timeout
         self._headers_lock = threading.Lock()
-        self._pool = access.open_pool(connections)
+        self._pool = access.open_pool(n_connections)
         self._headers = self._build_headers()
         if not access.verifies_tls:
             urllib3.disable_warnings(InsecureRequestWarning)

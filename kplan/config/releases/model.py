@@ -285,7 +285,7 @@ def _unknown_server(minor: int, release: Release) -> str:
 
 
 def version_note(git_version: str, minor: int | None, release: Release) -> str:
-    """Return what may differ on a server whose minor is unknown (None: no version at all); empty for a known one."""
+    """Return what may differ on a server whose minor is unknown, or unreadable (None); empty for a known one."""
     decides = f"the server is {git_version}, and kplan decides as kube-scheduler v{release.minor}"
     if minor is None:
         return decides
