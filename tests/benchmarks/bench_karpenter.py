@@ -18,7 +18,6 @@ from kplan.autoscaling.karpenter.prepared import Prepared
 from tests.objects import HOSTNAME, Object, affinity, head, spread
 
 NOW = "2026-01-15T12:00:00Z"
-COUNTS = (500, 2_000, 5_000)
 #: Karpenter 1.13's own code in one process, two cores: pods a second of wall time, and of CPU time.
 KARPENTER = {
     ("like pods", 500): (3_988, 6_513),
