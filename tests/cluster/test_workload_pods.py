@@ -1,4 +1,4 @@
-"""Workloads as kubectl names them, and the pods that are theirs."""
+"""Workloads as kubectl names them, the pods that are theirs, and decisions about pods one after the other."""
 
 from itertools import pairwise
 from typing import Any
@@ -143,15 +143,17 @@ def where(session):
     }
 
 
-def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled():
-    session, run = started(["vip", "small"], settle=False)
-    before = where(session)
-
-    assert [facts(session, result)[:3] for result in run] == [
-        ("vip", "Unschedulable", None),
-        ("small", "Scheduled", "a"),
-    ]
-    assert where(session) == {**before, "small": "a"}
+@pytest.mark.parametrize(
+    ("settle", "decided", "ends"),
+    [
+        (False, [("small", "Scheduled", "a")], {"low-a": "a", "low-b": "b", "small": "a"}),
+        (True, [("vip", "Scheduled", "a"), ("small", "Unschedulable", None)], {"low-b": "b", "vip": "a"}),
+    ],
+)
+def test_a_pod_that_fits_nowhere_leaves_no_trace_unless_preemption_is_settled(settle, decided, ends):
+    session, run = started(["vip", "small"], settle=settle)
+    assert [facts(session, result)[:3] for result in run] == [("vip", "Unschedulable", None), *decided]
+    assert where(session) == ends
     assert session.nominator.row_of(session.find("default/vip")) is None
 
 
