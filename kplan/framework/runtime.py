@@ -66,7 +66,13 @@ class Framework:
             pre_scores=self.pre_score_plugins,
             scores=self.score_plugins,
         )
-        self.shape, self.forget_shapes = self._cache.entry, self._cache.forget
+
+    def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
+        """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
+        return self._cache.entry(pod, recurs=recurs)
+
+    def forget_shapes(self) -> None:
+        self._cache.forget()
 
     def run_pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         for plugin in self.pre_enqueue_plugins:

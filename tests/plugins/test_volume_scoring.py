@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
 from kplan.plugins.volume_binding.catalogue import NO_VOLUME
-from kplan.plugins.volume_binding.plugin import PodClaims, VolumeBinding
+from kplan.plugins.volume_binding.finding import PodClaims
+from kplan.plugins.volume_binding.plugin import VolumeBinding
 from tests.oracle.volumes import Storage
 
 from .asking import filtered
