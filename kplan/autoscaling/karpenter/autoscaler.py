@@ -174,7 +174,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     def _new(self, nodes: Iterable[Planned], prepared: Prepared, namer: Namer) -> list[NewNode]:
         daemon_sets = prepared.snapshot.daemon_sets
         named = ((planned, namer.name(planned.template.name)) for planned in nodes)
-        return [new_node(*own, daemon_sets, has_prices=self.has_prices, now=prepared.now) for own in named]
+        return [new_node(node, name, daemon_sets, has_prices=self.has_prices, now=prepared.now) for node, name in named]
 
     def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> NodeRemoval:
         replacements = tuple(self._new(command.replacements, prepared, namer))

@@ -56,7 +56,7 @@ class Command(msgspec.Struct, frozen=True):
             if node.types:
                 columns, first = node.template.columns, node.types[0]
                 wanted = node.requirements if self.saves_by_requirements else None
-                offerings = columns.offerings_of(first, wanted, available=wanted is not None)
+                offerings = columns.offerings_of(first, wanted, available=self.saves_by_requirements)
                 price -= min((columns.offerings[number].price for number in offerings), default=0.0)
         return price
 

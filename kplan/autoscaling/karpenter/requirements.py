@@ -232,12 +232,14 @@ class Vocabulary:
         if known is None:
             present, implied = node.every, self.well_known if allows_well_known else ()
             wanted = sorted(incoming.every.items())
-            lacking = [own for label, own in wanted if not (label in present or label in implied or own.allows_absence)]
-            known = self._judged[key] = tuple(Misfit(own.key, own, None) for own in lacking[:1]) or tuple(
-                Misfit(label, own, present[label])
-                for label, own in wanted
-                if label in present and not self.agree(present[label], own)
-            )
+            unknown = (own for label, own in wanted if label not in present and label not in implied)
+            lacking = next((own for own in unknown if not own.allows_absence), None)
+            differing = (own for label, own in wanted if label in present and not self.agree(present[label], own))
+            if lacking is not None:  # it is told alone
+                known = (Misfit(lacking.key, lacking, None),)
+            else:
+                known = tuple(Misfit(own.key, own, present[own.key]) for own in differing)
+            self._judged[key] = known
         return known
 
     def overlap(self, one: Requirements, other: Requirements) -> bool:
