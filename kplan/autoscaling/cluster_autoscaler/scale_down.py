@@ -132,8 +132,9 @@ class Planner:
         for known in removable:
             held = self.unneeded.get(known.node.metadata.name)
             # Of one that was needed in the last loop its mark says since when, if that counts.
-            since = taint_time(known.node, DELETION_CANDIDATE) if self.trusts_marks else None
-            known.since = min(self._now, self._now if since is None else since) if held is None else held.since
+            marked = taint_time(known.node, DELETION_CANDIDATE) if self.trusts_marks else None
+            since = self._now if marked is None else min(marked, self._now)
+            known.since = since if held is None else held.since
         self.unneeded = {known.node.metadata.name: known for known in removable}
 
     def _why_not_looked_at(self, scratch: Scratch, node: Node) -> str:
