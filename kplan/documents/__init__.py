@@ -6,6 +6,7 @@ Conventions:
   ``X | UnsetType = UNSET``; every other field always stands in the document.
 - Docstrings of classes become the descriptions of the schema, and so do the comments of fields that begin with ``#:``,
   behind the field or above it. Above, several fields are named that have something in common: ``#: first, second: …``.
+  What a struct says anew of fields that it inherits are lines of ``Attributes`` in its docstring.
 - Structs hold facts. Sentences about them are made where they are shown, in `kplan.report`, and never parsed again;
   only what Kubernetes itself writes (messages, reasons) is text here.
 - A minor of the format adds fields only, so a new field of an existing struct has a default that stands for reports
