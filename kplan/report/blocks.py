@@ -161,8 +161,8 @@ def end_of_section(blocks: Sequence[Block], start: int) -> int:
     """Return the index at which the section of a heading ends."""
     head = blocks[start]
     level = head.level if isinstance(head, Heading) else 0
-    others = enumerate(blocks[start + 1 :], start + 1)
-    return next((n for n, other in others if isinstance(other, Heading) and other.level <= level), len(blocks))
+    others = ((index, blocks[index]) for index in range(start + 1, len(blocks)))
+    return next((index for index, one in others if isinstance(one, Heading) and one.level <= level), len(blocks))
 
 
 def _columns_once(block: Block) -> Iterator[Block]:

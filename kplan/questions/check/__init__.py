@@ -212,10 +212,10 @@ class Checks(Question, frozen=True):
             outcomes.append(outcome)
             if showing.progress is not None:
                 showing.progress(len(outcomes), len(checks))
-        for known in () if earlier is None else earlier.checks:
-            for index, outcome in enumerate(outcomes):
-                if outcome.name == known.name:
-                    outcomes[index] = replace(outcome, before=known.state, failed_before=known.failed)
+        known = {} if earlier is None else {check.name: check for check in earlier.checks}
+        for index, outcome in enumerate(outcomes):
+            if was := known.get(outcome.name):
+                outcomes[index] = replace(outcome, before=was.state, failed_before=was.failed)
         states = Counter(check.state for check in outcomes)
         fail_on = ("check",) if showing.fail_on is None else showing.fail_on
         failed = [Counted(check.name, "CheckFailed") for check in outcomes if check.state == "failed"]

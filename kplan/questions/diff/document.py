@@ -272,8 +272,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
             capacity,
         )
         worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
-        rules = (f"{fact.fact[:1].upper()}{fact.fact[1:]}Worse" for fact in worse)
-        counted += [Counted(fact.about or "all pods", rule) for fact, rule in zip(worse, rules, strict=True)]
+        counted += [Counted(fact.about or "all pods", f"{fact.fact[:1].upper()}{fact.fact[1:]}Worse") for fact in worse]
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)

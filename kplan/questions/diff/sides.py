@@ -78,12 +78,12 @@ def _blame(
     if row is not None and row.after is not None:
         before = {} if row.before is None else row.before.nodes
         new = {name: more for name, n in row.after.nodes.items() if (more := n - before.get(name, 0)) > 0}
-    zone_of = {name: node.metadata.labels.get(ZONE, "") for name, node in nodes.items()}
     there = [name for name in own_nodes if new.get(name)]
+    zone_of = {name: nodes[name].metadata.labels.get(ZONE, "") for name in (*own_nodes, *new) if name in nodes}
     if not there:
-        zones = {zone_of[name] for name in own_nodes if name in nodes} - {""}
+        zones = {zone_of[name] for name in own_nodes if name in zone_of} - {""}
         there = [name for name in new if zone_of.get(name) in zones]
-    zones = {zone_of[name] for name in there if name in nodes}
+    zones = {zone_of[name] for name in there if name in zone_of}
     zone = zones.pop() if len(zones) == 1 else ""
     number = sum(new[name] for name in there)
     requests = PodInfo(pod).requests

@@ -33,18 +33,18 @@ class Badges:
         self._groups = [group for group in groups if group.group in marked]
         self._n_unmarked = len(groups) - len(self._groups)
 
-    def _on(self, node: str, moment: Moment) -> Iterator[tuple[int, str, int, int]]:
-        """Yield the marked groups with pods on a node: place among them, name, how many run there, and in all."""
+    def _on(self, node: str, moment: Moment) -> Iterator[tuple[int, str, Mapping[str, int]]]:
+        """Yield the marked groups with pods on a node: place among them, name, and how many run on each node."""
         for index, group in enumerate(self._groups):
             pods = group.before if moment == "before" else group.after
-            if there := pods.get(node):
-                yield index, group.group, there, sum(pods.values())
+            if pods.get(node):
+                yield index, group.group, pods
 
     def on_card(self, node: str, moment: Moment) -> str:
         badges = ""
-        for index, group, there, in_all in self._on(node, moment):
-            title = escape(f"PodGroup {group}: {there} of {count(in_all, 'pod')}")
-            letter = f"{ascii_uppercase[index]}\u00d7{there}"
+        for index, group, pods in self._on(node, moment):
+            title = escape(f"PodGroup {group}: {pods[node]} of {count(sum(pods.values()), 'pod')}")
+            letter = f"{ascii_uppercase[index]}\u00d7{pods[node]}"
             badges += f'<span class="mark gang c{index % _COLOURS}" title="{title}">{letter}</span>'
         return badges
 
@@ -54,7 +54,7 @@ class Badges:
         return _SEVERAL if len(letters) > 1 else "".join(letters)
 
     def in_words(self, node: str, moment: Moment) -> list[str]:
-        return [f"{count(there, 'pod')} of {group}" for _, group, there, _ in self._on(node, moment)]
+        return [f"{count(pods[node], 'pod')} of {group}" for _, group, pods in self._on(node, moment)]
 
     def legend(self) -> str:
         """Return which letter is which group, and where its pods run; empty where no group is marked."""
