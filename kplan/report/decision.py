@@ -267,14 +267,12 @@ def _score_table(placement: PodPlacement, chosen: str, nodes: Sequence[str], opt
     rows: list[tuple[Cell, ...]] = []
     for node in nodes:
         score = scores[node]
-        more = [str(score.plugins.get(plugin, 0)) for plugin in best.plugins]
-        if not has_columns:
-            parts = _differences(best.plugins, score.plugins)
+        if has_columns:
+            more = [str(score.plugins.get(plugin, 0)) for plugin in best.plugins]
+        else:
+            parts = (f"{plugin} {-delta:+d}" for plugin, delta in _differences(best.plugins, score.plugins))
             behind = "tie" if score.total == best.total else f"{score.total - best.total:+d}"
-            more = [
-                "" if node == chosen else behind,
-                ", ".join(f"{plugin} {-delta:+d}" for plugin, delta in parts),
-            ]
+            more = ["" if node == chosen else behind, ", ".join(parts)]
         rows.append((Span(node, "good") if node == chosen else node, str(score.total), *more))
     columns = best.plugins if has_columns else ("VS BEST", "DIFFERENCES")
     align = ">" * len(columns) if has_columns else "><"
@@ -300,9 +298,12 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         yield Heading((f"{number} of {count(n_nodes, 'node')} cannot take it",), 2)
     else:
         yield Heading(("Why nodes reject it",), 2)
-    # Groups where nothing that happens on the closest node can help come last.
-    hopeless = [name for name, one in placement.rejections.items() if one.code == "UnschedulableAndUnresolvable"]
-    ordered = sorted(summary, key=lambda group: bool(group.closest) and group.closest[0] in hopeless)
+
+    def is_hopeless(group: ReasonCount) -> bool:  # nothing that happens on the closest node can help
+        closest = placement.rejections.get(group.closest[0]) if group.closest else None
+        return closest is not None and closest.code == "UnschedulableAndUnresolvable"
+
+    ordered = sorted(summary, key=is_hopeless)
     if not (options.in_full or options.is_wide) and options.top == DEFAULT_TOP:
         yield from _reasons_that_matter(placement, ordered)
         return
@@ -441,7 +442,7 @@ def why_no_eviction(preemption: Preemption) -> str:
 
 def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_reason: bool = False) -> Iterator[Block]:
     """Yield why a pod has no node, unless that is said, and what would help; with --explain every remedy."""
-    if isinstance(placement.diagnosis, str):
+    if placement.diagnosis:
         if not has_reason:
             yield line(Span(placement.diagnosis, "strong"))
         most = None if options.explain else _MOST_REMEDIES if placement.current is None else 1

@@ -1,9 +1,12 @@
-"""A remedy as a sentence."""
+"""A remedy as a sentence, and why a pod has no node."""
 
 import pytest
 
 from kplan.changes import remedy as r
-from kplan.report.decision import remedy_text
+from kplan.documents.placement import PodPlacement, PodRef
+from kplan.framework.results import Outcome
+from kplan.report.decision import diagnosis_blocks, remedy_text
+from kplan.report.options import ReportOptions
 
 
 @pytest.mark.parametrize(
@@ -20,3 +23,9 @@ def test_a_node_is_only_told_for_the_pod_that_goes_there(helps: r.Helped | None,
     change = r.RequestChange(container="app", resource="cpu", old="2", to="1420m")
     remedy = r.LowerRequest(change=change, then="a", helps=helps or r.UNSET)
     assert remedy_text(remedy) == f"lower the cpu request of container app from 2 to {end}"
+
+
+def test_a_saved_report_with_an_empty_diagnosis_has_no_empty_line() -> None:
+    pod = PodRef(namespace="shop", name="web-0", uid="", priority=0, scheduler_name="default-scheduler")
+    placement = PodPlacement(pod=pod, outcome=Outcome.UNSCHEDULABLE, node=None, message="", diagnosis="")
+    assert list(diagnosis_blocks(placement, ReportOptions())) == []
