@@ -35,9 +35,9 @@ def closest_rows(outcome: FilterOutcome, limit: int | None) -> dict[Group, list[
     closest: dict[Group, list[int]] = {}
     all_rows = np.arange(outcome.n_nodes) if outcome.rows is None else outcome.rows
     measured = outcome.verdicts_count
-    n_reasons = np.zeros(len(outcome.first), np.int64)
-    for _, verdict in outcome.verdicts:
-        for k in range(len(verdict.reasons)) if verdict.bits.any() else ():
+    n_reasons = np.zeros(len(outcome.first), np.int64)  # against each position
+    for verdict in (verdict for _, verdict in outcome.verdicts if verdict.bits.any()):
+        for k in range(len(verdict.reasons)):
             n_reasons += _holds(verdict, k)
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         is_first = (outcome.first == index) & measured

@@ -208,7 +208,7 @@ def _ends_sentence(document: d.PlanReport) -> str:
     actions = Counter(change.action for change in own)
     numbers = [summary.placed, summary.moved, summary.evicted, summary.pending]
     if is_apart:
-        numbers = [actions[action] for action in d.Action]
+        numbers = [actions[action] for action in (d.Action.PLACED, d.Action.MOVED, d.Action.EVICTED, d.Action.PENDING)]
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)
@@ -266,16 +266,14 @@ def attempts_in_full(changes: Sequence[d.PodChange]) -> list[int]:
 def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why pods stay pending: once for all that share a reason, and once for the pods of a DaemonSet."""
     in_full = set(attempts_in_full(document.changes))
-    groups = grouped(
-        (
-            (effects.workload_of(change), change.outcome)
-            if effects.is_daemon(change)
-            else (change.outcome, change.reason, change.held_back_by or ""),
-            change,
-        )
-        for change in document.changes
-        if change.action is d.Action.PENDING
-    )
+
+    def end(change: d.PodChange) -> tuple[str, ...]:
+        if effects.is_daemon(change):
+            return effects.workload_of(change), change.outcome
+        return change.outcome, change.reason, change.held_back_by or ""
+
+    pending = (change for change in document.changes if change.action is d.Action.PENDING)
+    groups = grouped((end(change), change) for change in pending)
     for members in groups.values():
         first = members[0]
         if effects.is_daemon(first) and any(member.attempt is not None for member in members):

@@ -269,10 +269,10 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
         candidate, criteria = candidates[node], candidates[node].criteria
         numbers = map(str, (criteria.victims, criteria.pdb_violations, criteria.highest_victim_priority))
         since = moment_text(criteria.latest_start_time) if criteria.latest_start_time else "unknown"
-        last = [str(criteria.priority_sum), "chosen" if node == chosen else _LOST_BY[candidate.lost_by or None]]
-        last += [listing(candidate.victims)]
-        name = Span(node, "good") if node == chosen else node
-        rows.append((name, *numbers, since, *(last if options.is_wide or options.explain else last[1:2])))
+        last = ["chosen" if node == chosen else _LOST_BY[candidate.lost_by or None]]
+        if options.is_wide or options.explain:
+            last = [str(criteria.priority_sum), *last, listing(candidate.victims)]
+        rows.append((Span(node, "good") if node == chosen else node, *numbers, since, *last))
     note = left_out(len(ranked) - len(shown), "node")
     header = ("CANDIDATE", "VICTIMS", "BUDGETS VIOLATED", "TOP PRIORITY", "TOP VICTIM SINCE", "WHY NOT CHOSEN")
     if options.is_wide or options.explain:

@@ -106,7 +106,7 @@ class _Runbook:
             stopped: dict[str, _Tried] = {}
             if self._drain_one(stopped):
                 continue
-            prepared = (
+            prepared = (  # by changes after which one of these nodes drains safely, as few as are enough
                 self._prepared(self._base, name, tried, (), (), number)
                 for number in range(1, _MOST_PREPARED + 1)
                 for name, tried in stopped.items()
