@@ -263,18 +263,13 @@ def _that_need_attention(
     groups: Sequence[Sequence[PodPlacement]], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
     """Yield in brief what needs attention, once for one reason; `in_answer`: the answer has told the first reason."""
-    troubled = ((members, [member for member in members if not _is_well(member)]) for members in groups)
-    alike = grouped(
-        (
-            (
-                *dict.fromkeys(map(_reason, failed)),
-                overview.workload_name(members[0]) if overview.is_daemon_set(members) else "",
-            ),
-            members,
-        )
-        for members, failed in troubled
-        if failed
-    )
+
+    def reasons(members: Sequence[PodPlacement]) -> tuple[object, ...]:
+        own = overview.workload_name(members[0]) if overview.is_daemon_set(members) else ""
+        return (*dict.fromkeys(_reason(member) for member in members if not _is_well(member)), own)
+
+    troubled = (members for members in groups if not all(map(_is_well, members)))
+    alike = grouped((reasons(members), members) for members in troubled)
     for ending in alike.values():
         members = ending[0]
         if len(ending) == 1 and _is_single_pod(members):
