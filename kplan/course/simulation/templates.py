@@ -237,7 +237,7 @@ def equal_revision(
 
 
 def part_of(content: Any, *fields: str) -> Mapping[str, Any]:
-    """Return what an object holds in a field of its fields; empty where there is nothing."""
+    """Return the mapping at the end of a path of fields in a plain object; empty where there is none."""
     for field in fields:
         content = content.get(field) or {}
     part: Mapping[str, Any] = content

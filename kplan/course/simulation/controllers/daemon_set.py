@@ -182,6 +182,7 @@ class DaemonLedger:
             self.note(node, pods.get(node, ()))
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
+        """Note the pods of a node as they are now: what is due there, and how the rollout stands on it."""
         eligible = self.nodes.get(node)
         if not node:
             due: list[Action] = []  # pods that it took over and that tell no node
