@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +71,15 @@ def test_invalid_selector_ends_the_cycle_with_upstreams_text():
     assert soft.message.startswith(
         "calculating preScoreState: obtaining pod's soft topology spread constraints: values[0][app]: Invalid value"
     )
+
+
+def test_a_zone_whose_only_node_has_left_is_no_domain_any_more():
+    world = zones(1, 1, 0)
+    asked, answers = plugin(world), []
+    for has_left in (False, True):
+        world.cluster.nodes = world.cluster.nodes.with_absent(np.asarray([False, False, has_left]))
+        answers.append([answer is None for answer in filtered(asked, world.cycle(web(spread())), world.view([0, 1]))])
+    assert answers == [[False, False], [True, True]]
 
 
 def test_details_tell_the_numbers():
