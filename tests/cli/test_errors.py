@@ -115,6 +115,8 @@ def test_a_name_of_a_file_is_no_option(tmp_path: Path, monkeypatch: pytest.Monke
     )
     assert invoke("place", "-s", "demo", "--", "pod.yaml", "--save=stolen").exit_code == 2
     assert not (tmp_path / "stolen").exists()
+    (tmp_path / "-").touch()
+    assert invoke("place", "-", "-s", "demo", stdin=POD).exit_code == 0
 
 
 def test_a_working_directory_that_is_gone_is_said(tmp_path: Path) -> None:
