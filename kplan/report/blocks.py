@@ -120,7 +120,8 @@ _MOST_LINES = 5
 def arranged(blocks: Iterable[Block], verdict: Block, *, is_wide: bool) -> list[Block]:
     """Return a report with its verdict last, repeated sections once and, unless `is_wide`, equal columns of tables."""
     sections = _sections_once(list(blocks))
-    return [*(sections if is_wide else (part for block in sections for part in _columns_once(block))), verdict]
+    shown = sections if is_wide else [part for block in sections for part in _columns_once(block)]
+    return [*shown, verdict]
 
 
 def failure_words(lines: Sequence[str], objects: Mapping[str, Sequence[str]]) -> str:

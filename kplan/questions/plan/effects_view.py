@@ -476,19 +476,16 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             yield Case(warning.object, state, TIMED_OUT, warning.message, kind="node")
     for workload in document.workloads:
         state = state_of(document.verdict, workload.key)
-        rule, words = "Unchanged", "changes nothing"
         if workload.refused:
             rule, words = "Refused", workload.refused
         # Where a pod of its own holds it up, there is a case for that pod.
         elif workload.state is WorkloadState.STUCK and workload.because and not workload.pod:
-            rule, words = (
-                "JobFailed" if workload.is_failed_job else "Refused",
-                f"{_stuck(workload)}: {workload.because}",
-            )
+            rule = "JobFailed" if workload.is_failed_job else "Refused"
+            words = f"{_stuck(workload)}: {workload.because}"
         elif state == "failed" and workload.state is WorkloadState.STUCK:
             rule, words = "NotReplaced", f"{_stuck(workload)}: {NOT_REPLACED}"
         elif workload.state is WorkloadState.UNCHANGED:
-            state = "passed"
+            state, rule, words = "passed", "Unchanged", "changes nothing"
         else:
             continue
         origin = workload.origin or Origin("")
