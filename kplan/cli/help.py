@@ -16,7 +16,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kplan.cli.faults import convert_quickly, say
+from kplan.cli.conversion import convert_quickly
+from kplan.cli.faults import say
 from kplan.cli.options import SNAPSHOT
 from kplan.errors import UsageError
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.core import TyperCommand
 
-from kplan.cli.faults import _USAGE, convert_quickly
+from kplan.cli.conversion import convert_quickly
+from kplan.cli.faults import _USAGE
 
 
 class Fruit(StrEnum):

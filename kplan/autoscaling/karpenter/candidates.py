@@ -34,7 +34,7 @@ from kplan.autoscaling.karpenter.amounts import (
     RESERVED,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
-from kplan.autoscaling.karpenter.instance_types import Columns
+from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
     Budgets,

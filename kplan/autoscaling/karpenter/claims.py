@@ -14,8 +14,8 @@ import numpy as np
 
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
+from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
-from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, conflict, untolerated

@@ -37,7 +37,8 @@ from kplan.autoscaling.karpenter.amounts import (
     less,
     total_of,
 )
-from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary

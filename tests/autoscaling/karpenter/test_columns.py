@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, fits
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
-from kplan.autoscaling.karpenter.instance_types import Columns, instance_type_of, well_known_of
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import instance_type_of, well_known_of
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 
 KEYS = {
