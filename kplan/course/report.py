@@ -106,7 +106,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     `showing`: how much of it the report holds; without nodes none are explained for pods that stay pending.
     `decisions`: the decisions about the pods of new workloads.
     """
-    from kplan.course.odds.report import luck_of_change
+    from kplan.course.odds.luck import luck_of_change
 
     base, command = change.origin, change.task.command
     pods = ChangedPods(change, () if showing.nodes is UNSET else showing.nodes, decisions)

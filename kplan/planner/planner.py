@@ -233,7 +233,7 @@ class Planner(Base):
         plan = place_in_order(self, several, settle_preemption=settle_preemption)
         if plan.is_roomy:
             return plan
-        from kplan.course.odds.report import with_luck_in_order
+        from kplan.course.odds.luck import with_luck_in_order
 
         return with_luck_in_order(self, plan, several, settle_preemption=settle_preemption)
 

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,22 +17,16 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
-from kplan.cluster.base import Base, PodLike
+from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers import verdict
-from kplan.course.answers.plan import Answer, Plan
+from kplan.course.answers.plan import Answer
 from kplan.course.asking import AskAll, Count
-from kplan.course.odds.of_pods import of_pods
 from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
-from kplan.documents.placement import Luck
-from kplan.documents.plan import Action, PodChange
-from kplan.framework.results import Outcome
-from kplan.reading.arguments import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from kplan.course.carried_out import CarriedOut
     from kplan.course.task import Command
 
 _Z: Final = 1.959963984540054  #: 95 % of a normal distribution are within this many standard deviations of its mean
@@ -314,74 +307,3 @@ def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
     """Return the rule by which a pod counts while it is pending; empty where it does not."""
     condition, rule = (verdict.GATED, "Gated") if pod.is_gated else (verdict.UNSCHEDULABLE, "Unschedulable")
     return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""
-
-
-RUNS: Final = 20  #: draws to find luck in: a probability of 14 % shows in 19 of 20 answers
-
-MOST_STEPS: Final = 800
-"""All draws together take so many steps at most, about as long as a short answer: a longer one gets fewer draws."""
-
-PODS_PER_STEP: Final = 50  #: to begin a draw takes as long as a step for so many pods of the cluster
-
-MOST_NODES: Final = 1_000
-
-
-def luck_of_change(change: CarriedOut, changes: Sequence[PodChange], fail_on: Sequence[Condition]) -> Luck | UnsetType:
-    """Return what differs between draws of a change; absent where nothing does, or the change is too large to draw."""
-    if change.is_roomy or not any(step.node for step in change.steps):
-        return UNSET
-    from kplan.course.odds.of_changes import of_change
-
-    command: Command = "drain" if change.task.command == "drain" else "plan"
-    question = partial(of_change, task=change.task)
-    pending = {one.pod for one in changes if one.action is Action.PENDING}
-    evicted = {one.pod for one in changes if one.by is not None}
-    return _luck(change.origin, question, command, fail_on, steps=len(change.steps), pending=pending, evicted=evicted)
-
-
-def with_luck_in_order(base: Base, plan: Plan, pods: Sequence[PodLike], *, settle_preemption: bool = False) -> Plan:
-    """Return decisions whose report says what differs between draws of them; parameters as for `place_in_order`."""
-    drawn = partial(of_pods, pods=tuple(pods), settle_preemption=settle_preemption)
-
-    def luck(fail_on: Sequence[Condition]) -> Luck | UnsetType:
-        last = {placement.pod.key: placement.outcome for placement in plan.placements}
-        pending = {key for key, outcome in last.items() if outcome is not Outcome.SCHEDULED}
-        victims = {victim.key for placement in plan.placements for victim in placement.victims}
-        evicted = victims if settle_preemption else set()
-        return _luck(base, drawn, "place", fail_on, steps=len(plan.placements), pending=pending, evicted=evicted)
-
-    return dataclasses.replace(plan, luck=luck)
-
-
-def _luck(
-    base: Base,
-    question: Drawn,
-    command: Command,
-    fail_on: Sequence[Condition],
-    *,
-    steps: int,
-    pending: AbstractSet[str],
-    evicted: AbstractSet[str],
-) -> Luck | UnsetType:
-    """Return what differs between draws, or between them and the plain answer, which is so long."""
-    steps += len(base.session.cluster.pods) // PODS_PER_STEP
-    runs = min(RUNS, MOST_STEPS // max(steps, 1))
-    if not runs or base.extenders or len(base.session.cluster) > MOST_NODES:
-        return UNSET
-    odds = odds_of(base, question, command=command, runs=runs, seed=DEFAULT_SEED)
-    counts = {
-        key: sum(n for end, n in pod_ends.items() if end.rest is Rest.PENDING)
-        for key, pod_ends in odds.tally.counts.items()
-    }
-    waiting = {key: n for key, n in counts.items() if _differs(n, runs, is_so=key in pending)}
-    victims = dict.fromkeys((*odds.victims, *sorted(evicted)), 0) | odds.victims
-    leaving = {key: n for key, n in victims.items() if _differs(n, runs, is_so=key in evicted)}
-    fails = sum(outcome.runs for outcome in odds.outcomes if odds.fails(outcome.example, fail_on))
-    if not waiting and not leaving and fails in (0, runs):
-        return UNSET
-    return Luck(runs=runs, seed=DEFAULT_SEED, fails=fails, pending=waiting, evicted=leaving)
-
-
-def _differs(n: int, runs: int, *, is_so: bool) -> bool:
-    """Return whether something that is so, or not, in the answer, and in n of the draws, depends on them."""
-    return 0 < n < runs or is_so != (n > 0)

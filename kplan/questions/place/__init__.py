@@ -63,7 +63,7 @@ class Place(AboutPods, frozen=True):
             shown=showing.same_for_all(len(subject.pods)),
         )
         if not plan.is_roomy:
-            from kplan.course.odds.report import with_luck_in_order
+            from kplan.course.odds.luck import with_luck_in_order
 
             plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
         document = plan.report(

@@ -36,7 +36,7 @@ class Preempt(AboutPods, frozen=True):
         from kplan.course.answers.plan import before_growth
         from kplan.course.answers.utilisation import cluster_map
         from kplan.course.in_order import place_in_order
-        from kplan.course.odds.report import luck_of_change
+        from kplan.course.odds.luck import luck_of_change
         from kplan.course.report import ChangedPods
         from kplan.course.task import WorkedOff
         from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room

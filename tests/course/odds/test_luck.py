@@ -5,7 +5,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import kplan
-import kplan.course.odds.report
+import kplan.course.odds.luck
 from kplan.course.odds.runs import PENDING
 from kplan.questions import Plan
 from kplan.questions.preempt import Preempt
@@ -51,7 +51,7 @@ def test_where_more_nodes_fit_than_there_are_pods_nothing_is_drawn(monkeypatch: 
     def drawn(*_: object, **__: object) -> None:
         raise AssertionError("no draw can matter here")
 
-    monkeypatch.setattr(kplan.course.odds.report, "odds_of", drawn)
+    monkeypatch.setattr(kplan.course.odds.luck, "odds_of", drawn)
     pods = [pod(f"p{number}", cpu="3") for number in range(3)]
 
     assert "luck" not in planner_of(*map(node, "abcde"), *pods).plan_queue().to_dict()
