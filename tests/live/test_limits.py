@@ -89,6 +89,11 @@ def extender_at(url: str, **fields: Any) -> extenders.HTTPExtender:
 POD = Pod(metadata=ObjectMeta(name="p", namespace="default"))
 
 
+def test_a_message_about_an_extender_holds_no_account_of_its_address() -> None:
+    with pytest.raises(ExtenderError, match=r"^(?!.*sesame).*http://127\.0\.0\.1:9/x/filter"):
+        extender_at("http://someone:sesame@127.0.0.1:9/x").filter(POD, [])
+
+
 @endless
 def test_an_extender_has_the_time_of_its_configuration(says: list[bytes]) -> None:
     with talking(*says) as url:
