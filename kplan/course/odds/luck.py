@@ -32,7 +32,7 @@ MOST_STEPS: Final = 800
 
 PODS_PER_STEP: Final = 50  #: to begin a draw takes as long as a step for so many pods of the cluster
 
-MOST_NODES: Final = 1_000
+MOST_NODES: Final = 1_000  #: in a larger cluster a draw takes longer than the answer may
 
 
 def luck_of_change(change: CarriedOut, changes: Sequence[PodChange], fail_on: Sequence[Condition]) -> Luck | UnsetType:

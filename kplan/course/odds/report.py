@@ -1,7 +1,4 @@
-"""The outcomes of a question that is drawn many times: counts, shares and their confidence intervals.
-
-Also whether the outcome of an answer depends on draws among equals, which the plain answer makes in one way only.
-"""
+"""The outcomes of a question that is drawn many times: counts, shares and their confidence intervals."""
 
 from __future__ import annotations
 
