@@ -25,6 +25,7 @@ def plain_table(table: Table, width: int) -> list[str]:
         ("10.0.0.10 1.5Gi", 9, ["10.0.0.10", "1.5Gi"]),
         ("NodeResourcesBalancedAllocation", 14, ["NodeResources", "Balanced", "Allocation"]),
         ("short gke-prod-eu", 11, ["short", "gke-prod-eu"]),
+        ("general-purpose-a", 10, ["general-", "purpose-a"]),
         ("unbreakable", 4, ["unbr", "eaka", "ble"]),
         ("in 3 min 17 s", 10, ["in 3 min", "17 s"]),
         ("98.5 %, 20 %", 4, ["98.5", "%,", "20 %"]),

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kplan.api.time import Nanoseconds
+from kplan.config.args import DynamicResourcesArgs
 from kplan.engine.details import MissingDevices
 from kplan.engine.view import NodeView
 from kplan.framework.diagnosis import FilterOutcome
@@ -194,6 +196,12 @@ def test_the_claim_of_a_pod_that_leaves_stands_for_that_of_its_successor():
 
     assert before == "ResourceClaim default/mine was not created for Pod default/again (Pod is not owner)"
     assert world.place(successor) == "n"
+
+
+def test_the_shortest_time_for_a_search_is_a_step_and_not_none():
+    args = DynamicResourcesArgs(filter_timeout=Nanoseconds(1))
+    world = DeviceWorld(["n"], gpus("n", 1), claims=[claim("c", request())], args=args)
+    assert world.rejections(pod("p", "c")) == {"n": "node n: timed out trying to allocate devices"}
 
 
 SHAPES = [
