@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kplan.course.missing import workloads_at_present
-from kplan.health.words import resume_command, workload_text
+from kplan.health.words import resume_command, resume_words, workload_text
 from tests.objects import head, planner_of
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
@@ -97,4 +97,4 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), *objects))
     assert workload_text(health).startswith(said)
-    assert resume_command(health) == command
+    assert (resume_words(health)[:3], resume_command(health)) == ("To " if command else "", command)
