@@ -105,7 +105,7 @@ class LifeCycle:
         motion.disruptions.join(pod, info, owner)
         motion.circles.note(pod, owner, 1)
         motion.messages[row] = ""
-        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted))
+        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted, pod))
         if owner is None:
             self.add_orphan(pod)
         place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)
@@ -115,9 +115,9 @@ class LifeCycle:
             motion.queue.add(row)
         return row
 
-    def _why(self, wanted: Create) -> str:
+    def _why(self, wanted: Create, pod: ObservedPod) -> str:
         """Return why a pod is created, and with which new claims."""
-        claims = self._motion.maker.set_claims.take_fresh()
+        claims = self._motion.maker.set_claims.take_fresh(pod.key)
         if not claims:
             return wanted.because
         return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"

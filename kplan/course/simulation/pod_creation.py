@@ -41,7 +41,7 @@ class SetClaims:
         self._claims = listers.persistent_volume_claims
         self._admitter = admitter
         self._numbers = count(1)
-        self._fresh: list[str] = []
+        self._fresh: dict[str, list[str]] = {}  #: NAMESPACE/NAME of a pod -> claims created for it, not told yet
         #: binds a new claim to a volume where its class does so at once
         self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = lambda claim: claim
 
@@ -55,6 +55,8 @@ class SetClaims:
         """
         pod, missing = stateful_claims(stateful_set, pod, self._snapshot, self._claims)
         problems = [self._create(claim) for claim in missing]
+        if created := [claim.metadata.name for claim, problem in zip(missing, problems, strict=True) if not problem]:
+            self._fresh[pod.metadata.key] = [*self._fresh.get(pod.metadata.key, ()), *created]
         for volume in pod.spec.volumes:
             source = volume.persistent_volume_claim
             known = None if source is None else self._claims.get((pod.metadata.namespace, source.claim_name))
@@ -75,13 +77,11 @@ class SetClaims:
         uid = f"{metadata.namespace}/{metadata.name}#{next(self._numbers)}"
         claim = replace(claim, metadata=replace(claim.metadata, uid=uid))
         self._claims[metadata.namespace, metadata.name] = self.bind(claim)
-        self._fresh.append(metadata.name)
         return ""
 
-    def take_fresh(self) -> list[str]:
-        """Return the names of the claims that were created since the last call."""
-        fresh, self._fresh = self._fresh, []
-        return fresh
+    def take_fresh(self, pod: str) -> list[str]:
+        """Return the names of the claims that were created for a pod, NAMESPACE/NAME, since the last call about it."""
+        return self._fresh.pop(pod, [])
 
     def delete(self, stateful_set: StatefulSet, pod: PlainMeta) -> None:
         """Delete the claims of a pod that is gone, as garbage collection does when they are owned by the pod."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import kplan
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
-from tests.objects import Object, head, node, owned_pod, planner_of, pod, quota, stateful_set
+from tests.objects import Object, deployment, head, node, owned_pod, planner_of, pod, quota, stateful_set
 from tests.recorded import examples
 
 NODES = ["n0", "n1", "n2"]
@@ -209,13 +209,21 @@ def test_what_the_api_server_says_about_a_claim_stops_the_pod() -> None:
     )
 
 
+LEAST_CPU = head("LimitRange", name="small", namespace="default") | {
+    "spec": {"limits": [{"type": "Container", "min": {"cpu": "800m"}}]}
+}
+
+
 def test_words_about_a_refused_pod_of_a_set_have_its_name() -> None:
-    limits = head("LimitRange", name="small", namespace="default") | {
-        "spec": {"limits": [{"type": "Container", "min": {"cpu": "800m"}}]}
-    }
-    change = standing(1, limits).roll_out([database(2)])
+    change = standing(1, LEAST_CPU).roll_out([database(2)])
     words = [step.because for step in change.steps if step.event is StepEvent.REFUSED]
     assert words == ['pods "db-1" is forbidden: minimum cpu usage per Container is 800m, but request is 500m']
+
+
+def test_the_claims_of_a_refused_pod_are_told_of_no_other() -> None:
+    change = standing(1, LEAST_CPU).roll_out([database(2), deployment("web", 1, cpu="900m")])
+    assert "data-db-1" in claims_of(change)
+    assert not any("claim" in step.because for step in change.steps if step.event is StepEvent.CREATED)
 
 
 @examples(25)
