@@ -8,7 +8,7 @@ import yaml
 
 from kplan.cli.arguments import node_names
 from tests.cli.commands import invoke, printed, told, written
-from tests.commands.test_place import WEB
+from tests.commands.conftest import WEB
 from tests.report.documents import node, pod
 
 

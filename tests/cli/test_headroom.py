@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import invoke, told, written
-from tests.commands.test_place import POD, WEB
+from tests.commands.conftest import WEB
+from tests.commands.test_place import POD
 from tests.schemas import assert_keeps_to_its_schema
 
 

@@ -15,7 +15,7 @@ from kplan.program.main import app
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.own_file import encode_snapshot
 from tests.cli.commands import invoke
-from tests.commands.test_place import WEB
+from tests.commands.conftest import WEB
 from tests.recorded import sample
 
 #: The second waits for an agent; tests/mcp talks to it.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import folder_of, invoke
-from tests.commands.test_place import WEB
+from tests.commands.conftest import WEB
 
 SHAPES = "- {name: small, cpu: 1930m, memory: 6Gi, price: 0.1}\n"
 MISSPELT = SHAPES.replace("cpu:", "cpus:")

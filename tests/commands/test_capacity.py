@@ -5,13 +5,8 @@ import pytest
 
 from kplan import load_snapshot
 from tests.cli.commands import invoke, printed, told, written
-from tests.commands.test_place import POD, WEB
+from tests.commands.test_place import POD
 from tests.schemas import assert_keeps_to_its_schema
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return written(tmp_path / "web.yaml", WEB)
 
 
 def report(*args: str | Path) -> dict[str, Any]:

@@ -11,27 +11,11 @@ kind: Pod
 metadata: {name: hello}
 spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
 """
-WEB = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
-"""
 
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     return written(tmp_path / "pod.yaml", POD)
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return written(tmp_path / "web.yaml", WEB)
 
 
 def test_standard_input(manifest: Path) -> None:

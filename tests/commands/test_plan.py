@@ -5,7 +5,6 @@ import pytest
 
 from tests.cli.commands import invoke, printed, refused, told, written
 from tests.cli.processes import kplan
-from tests.commands.test_place import WEB
 
 QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]
 CHANGES = [
@@ -18,11 +17,6 @@ CHANGES = [
     "! ml/train-ranking-cmm2h -",
     "~ batch/report-hourly-tklxq spot-a-1",
 ]
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return written(tmp_path / "web.yaml", WEB)
 
 
 def test_the_whole_queue_through_a_real_process() -> None:

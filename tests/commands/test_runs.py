@@ -4,18 +4,11 @@ import json
 from pathlib import Path
 
 import msgspec
-import pytest
 import yaml
 
 import kplan
-from tests.cli.commands import invoke, told, written
-from tests.commands.test_place import WEB
+from tests.cli.commands import invoke, told
 from tests.objects import head
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return written(tmp_path / "web.yaml", WEB)
 
 
 def test_drain_tells_how_often_each_outcome_comes() -> None:
