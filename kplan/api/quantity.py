@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
@@ -95,6 +95,11 @@ def milli_value(quantity: QuantityLike) -> int:
 def parse(quantity: QuantityLike) -> Quantity:
     """Return the exact amount, to be added and compared without rounding; raises InvalidQuantity."""
     return _exact(str(quantity))
+
+
+def nanos_of(resources: Mapping[str, QuantityLike]) -> dict[str, int]:
+    """Return amounts in 1e-9, by resource name; raises InvalidQuantity."""
+    return {name: parse(amount).nanos for name, amount in resources.items()}
 
 
 def canonical(quantity: QuantityLike) -> str:
@@ -233,6 +238,11 @@ def in_cores(quantity: str) -> str:
     if re.fullmatch(_THOUSANDTHS, quantity):
         return f"{int(quantity[:-1]) / 1000:.3f}".rstrip("0").rstrip(".")
     return readable(quantity)
+
+
+def capitalized(text: str) -> str:
+    """Return a text with a large first letter; all others stay as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def clause(sentence: str) -> str:

@@ -57,10 +57,11 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     unknown = [word for word in words if word not in CONDITIONS]
     if unknown or not words:
-        near = next((condition for condition in CONDITIONS for word in unknown[:1] if condition.startswith(word)), "")
+        first = unknown[0] if unknown else ""
+        near = next((condition for condition in CONDITIONS if first and condition.startswith(first)), "")
         raise UsageError(
             f"unknown condition in --fail-on: {', '.join(unknown) or text!r}",
-            hint=f"did you mean {near}?" if near else choice_hint(unknown[0] if unknown else "", CONDITIONS),
+            hint=f"did you mean {near}?" if near else choice_hint(first, CONDITIONS),
         )
     if NONE in words and len(words) > 1:
         raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")

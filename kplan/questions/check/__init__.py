@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, count
+from kplan.api.quantity import capitalized, clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
 from kplan.course.answers.placement_report import placement_report
@@ -513,4 +513,4 @@ def _question(name: str, value: Any) -> dict[str, Any]:
         case "autoscalersAtMax":
             return {"kind": "AtMaximumQuestion", **({} if value is True else {"how": value})}
         case _:
-            return {"kind": f"{name[:1].upper()}{name[1:]}Question"}
+            return {"kind": f"{capitalized(name)}Question"}

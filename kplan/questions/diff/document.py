@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import grouped
+from kplan.api.quantity import capitalized, grouped
 from kplan.course.answers.verdict import counted_warnings
 from kplan.documents import diff as d
 from kplan.documents.base import Condition, Counted, Report, Verdict
@@ -272,7 +272,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
             capacity,
         )
         worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
-        counted += [Counted(fact.about or "all pods", f"{fact.fact[:1].upper()}{fact.fact[1:]}Worse") for fact in worse]
+        counted += [Counted(fact.about or "all pods", f"{capitalized(fact.fact)}Worse") for fact in worse]
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, in_cores, listing
+from kplan.api.quantity import capitalized, count, in_cores, listing
 from kplan.documents import diff as d
 from kplan.documents.base import Counted
 from kplan.questions.diff.facts import ADDED, NODE, PRICE
@@ -62,8 +62,11 @@ def workloads_sentence(document: d.DiffReport) -> str:
     def more(rows: Sequence[d.WorkloadDifference]) -> str:
         return f" and {count(len(rows) - 1, 'more workload')}" if len(rows) > 1 else ""
 
-    parts = [f"refused now: {name_of(row.workload)}{more(refused)}: {row.message}" for row in refused[:1]]
-    parts += [f"pending now: {_pending_of(row)}{more(worse)}" for row in worse[:1]]
+    parts = []
+    if refused:
+        parts.append(f"refused now: {name_of(refused[0].workload)}{more(refused)}: {refused[0].message}")
+    if worse:
+        parts.append(f"pending now: {_pending_of(worse[0])}{more(worse)}")
     if evicted := evicted_for_good(document):
         parts.append(f"evicted now: {listing(evicted, most=1)}")
     others = [row for row in document.workloads if row not in refused and row.now_pending <= 0]
@@ -74,16 +77,12 @@ def workloads_sentence(document: d.DiffReport) -> str:
         parts.append(f"{count(still, 'pod')} pending before and after")
     if document.summary.same:
         parts.append(f"{count(document.summary.same, 'pod')} the same")
-    return _capitalized("; ".join(parts))
+    return capitalized("; ".join(parts))
 
 
 def _numbers(noun: str, number: int, ways: Mapping[d.Difference, int]) -> str:
     words = ", ".join(f"{n} {WORDS[difference]}" for difference, n in ways.items() if n)
     return f"{count(number, noun)} {'differs' if number == 1 else 'differ'}: {words}"
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def is_pending_now(row: d.WorkloadDifference) -> bool:
@@ -436,7 +435,7 @@ def _other_differences(document: d.DiffReport) -> str:
     elif document.facts:
         worse, noun = sum(fact.worse for fact in document.facts), "other fact" if document.capacity else "fact"
         parts.append(f"{count(len(document.facts), f'{noun} differs', f'{noun}s differ')}, {worse} for the worse")
-    return _capitalized("; ".join(parts))
+    return capitalized("; ".join(parts))
 
 
 def _node_differences(facts: Sequence[d.FactDifference]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from kplan.api.quantity import count, grouped, listing
+from kplan.api.quantity import capitalized, count, grouped, listing
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
@@ -207,7 +207,7 @@ def _sentence(document: OddsReport) -> str:
     first = [text for text in (trouble, ends) if text] or [f"nothing to place in any of {runs}"]
     sentence = f"{'; '.join(first)} (seed {document.summary.seed})"
     if not trouble:
-        sentence = f"{sentence[:1].upper()}{sentence[1:]}"
+        sentence = capitalized(sentence)
     return f"{sentence}; pods that waited before: {_numbers(others)}" if others else sentence
 
 

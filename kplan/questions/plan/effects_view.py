@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import count, grouped, listing
+from kplan.api.quantity import capitalized, count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
@@ -278,7 +278,7 @@ def _numbers_sentence(document: PlanReport) -> str:
         held_up = [workload for workload in document.workloads if workload.state is WorkloadState.STUCK]
         stuck = sum(workload_title(workload) in owners for workload in held_up)
         sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
-        return sentence[:1].upper() + sentence[1:]
+        return capitalized(sentence)
     subjects = [workload for workload in document.workloads if _is_subject(workload)]
     names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, count, grouped, listing, readable
+from kplan.api.quantity import capitalized, clause, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
@@ -183,7 +183,7 @@ def _pod_blocks(
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if preemption.nominated_node is None:
         why = why_no_eviction(preemption)
-        yield line(f"{why[:1].upper()}{why[1:]}.")
+        yield line(f"{capitalized(why)}.")
     else:
         victims = preemption.victims
         yield from _choice(preemption, preemption.nominated_node)

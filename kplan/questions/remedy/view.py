@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from kplan.api.quantity import clause, count, grouped, listing
+from kplan.api.quantity import capitalized, clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.changes.remedy_words import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, RaiseQuota, Scale
@@ -100,7 +100,7 @@ def _pods_sentence(document: d.RemedyReport) -> str:
     if remedy.actions:
         before = _comes_first(document)
         text = f"{remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
-        return f"{text[:1].upper()}{text[1:]}; then {_ends(remedy)}"
+        return f"{capitalized(text)}; then {_ends(remedy)}"
     if remedy.of and remedy.runs == remedy.of:
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
         enough = listing([*waits], most=2) or "nothing needs to be done"
