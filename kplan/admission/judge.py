@@ -23,7 +23,7 @@ import msgspec
 from kplan.admission.decoding import NEWEST, ApiKind, Fault, decode_object, drop_disabled, fields_of
 from kplan.admission.validation.checks import OMITTED, Check, Errors, FieldError, Object, aggregate, forbidden, invalid
 from kplan.api import core
-from kplan.api.quantity import parse
+from kplan.api.quantity import nanos_of, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass
 from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, VolumeSources
@@ -426,7 +426,7 @@ def _devices(before: Any, after: Any) -> Errors:
         for toleration in wanted.get("tolerations", ()):
             toleration.setdefault("operator", "Equal")
         amounts = (wanted.get("capacity") or {}).get("requests", {})
-        amounts.update({name: parse(amount).nanos for name, amount in amounts.items()})
+        amounts.update(nanos_of(amounts))
     if old != new:
         yield invalid("spec", OMITTED, _IMMUTABLE)
 

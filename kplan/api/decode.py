@@ -42,7 +42,7 @@ class DecodeError(ValueError):
 
 
 @lru_cache(maxsize=256)
-def _decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+def decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(target)
 
 
@@ -54,7 +54,7 @@ def _type_info(target: type[msgspec.Struct]) -> inspect.Type:
 def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
     """Decode one object from JSON; raises DecodeError with every problem, and msgspec.DecodeError for no JSON."""
     try:
-        decoded: S = _decoder(target).decode(data)
+        decoded: S = decoder(target).decode(data)
     except (msgspec.ValidationError, RecursionError):
         return convert(builtins(data), target)
     return decoded
@@ -64,7 +64,7 @@ def decode_sound(objects: Sequence[Any], target: type[S]) -> list[S] | None:
     """Decode objects of one kind, all from JSON or all from builtins; None where one of them does not match it."""
     try:
         if isinstance(objects[0], msgspec.Raw):
-            return list(map(_decoder(target).decode, objects))
+            return list(map(decoder(target).decode, objects))
         return [msgspec.convert(obj, target) for obj in objects]
     except (msgspec.ValidationError, RecursionError):
         return None

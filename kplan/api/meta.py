@@ -3,7 +3,7 @@
 import typing
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -102,6 +102,14 @@ class Empty(KubeStruct, frozen=True):
 class Condition(KubeStruct, frozen=True):
     type: str = ""
     status: str = ""
+
+
+C = TypeVar("C", bound=Condition)
+
+
+def condition_of(conditions: Iterable[C], kind: str) -> C | None:
+    """Return the first condition of a type; None where there is none."""
+    return next((condition for condition in conditions if condition.type == kind), None)
 
 
 class Phase(KubeStruct, frozen=True):

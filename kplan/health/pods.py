@@ -8,7 +8,8 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.core import Pod, PodCondition
+from kplan.api.core import Pod
+from kplan.api.meta import condition_of
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
 from kplan.api.storage import Volume
@@ -118,7 +119,8 @@ def pod_health(
     if container is not None and "Image" in container.reason:
         images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
         container = replace(container, image=images.get(container.name, ""))
-    ready, disruption, reason = _condition(pod, "Ready"), _condition(pod, "DisruptionTarget"), pod.status.reason
+    ready, disruption = (condition_of(pod.status.conditions, kind) for kind in ("Ready", "DisruptionTarget"))
+    reason = pod.status.reason
     if not reason and state in ("failed", "being-deleted") and disruption is not None and disruption.status == "True":
         reason = disruption.reason
     return PodHealth(
@@ -140,7 +142,7 @@ def pod_health(
 
 def fails_by_itself(pod: Pod, now: float) -> bool:
     """Tell whether a pod's own containers keep it from being ready, so that one like it fares no better."""
-    ready = _condition(pod, "Ready")
+    ready = condition_of(pod.status.conditions, "Ready")
     if (
         pod.metadata.deletion_timestamp is not None
         or pod.status.phase in _ENDED
@@ -148,7 +150,7 @@ def fails_by_itself(pod: Pod, now: float) -> bool:
         or ready.status == "True"
     ):
         return False
-    containers_ready = _condition(pod, "ContainersReady")
+    containers_ready = condition_of(pod.status.conditions, "ContainersReady")
     if containers_ready is not None and containers_ready.status == "True":
         return False  # its node does not answer, or a readiness gate is not met
     return _first(pod, _is_in_trouble) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
@@ -164,7 +166,7 @@ def _mounted(volume: Volume, kind: str) -> str:
 def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  # noqa: PLR0911 - one case a state
     """Return what a pod is, and since when."""
     status, metadata = pod.status, pod.metadata
-    ready = _condition(pod, "Ready")
+    ready = condition_of(pod.status.conditions, "Ready")
     changed = None if ready is None else ready.last_transition_time
     if metadata.deletion_timestamp is not None:
         deleted_at = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
@@ -190,10 +192,6 @@ def _grace(pod: Pod) -> int:
     if (own := pod.metadata.deletion_grace_period_seconds) is None:
         own = pod.spec.termination_grace_period_seconds
     return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
-
-
-def _condition(pod: Pod, kind: str) -> PodCondition | None:
-    return next((one for one in pod.status.conditions if one.type == kind), None)
 
 
 def _container(pod: Pod, state: PodState) -> ContainerHealth | None:

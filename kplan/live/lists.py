@@ -7,7 +7,6 @@ groups, and each group that kplan reads takes a further request.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kplan.api.decode import DecodeError, convert, decode
+from kplan.api.decode import DecodeError, convert, decode, decoder
 from kplan.errors import ApiError, ForbiddenError
 from kplan.live.connections import UNREADABLE, side_by_side
 from kplan.live.reader import NO_SERVER_HINT, ExpiredListError, ListMeta, Reader
@@ -163,12 +162,7 @@ def _matching(items: Iterable[msgspec.Raw], kind: Any) -> Iterator[Any]:
 def prepare(kinds: Iterable[Any]) -> None:
     """Create the decoders of structs before threads use them: while msgspec makes one, others may see it unfinished."""
     for kind in kinds:
-        _decoder(_Page[kind])  # type: ignore[valid-type]  # made here
-
-
-@functools.cache
-def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(shape)
+        decoder(_Page[kind])  # type: ignore[valid-type]  # made here
 
 
 def decode_object(body: bytes, kind: Any, path: str) -> Any:
@@ -182,7 +176,7 @@ def _decode(body: bytes, shape: Any, path: str) -> Any:
     """Decode strictly, which is quick, else leniently, with nulls as in Go and all problems."""
     try:
         try:
-            return _decoder(shape).decode(body)
+            return decoder(shape).decode(body)
         except msgspec.ValidationError:
             return convert(msgspec.json.decode(body), shape)
     except (DecodeError, *UNREADABLE) as error:

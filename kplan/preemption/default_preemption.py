@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.meta import condition_of
 from kplan.api.scheduling import PodGroup
 from kplan.config.args import DefaultPreemptionArgs, PluginArgs
 from kplan.engine.arrays import BoolArray, RowArray
@@ -371,7 +372,7 @@ class _PreemptionError(Exception):
 def _is_being_preempted(info: PodInfo) -> bool:
     """Whether a pod is terminating because the scheduler preempted it. Upstream: podTerminatingByPreemption."""
     conditions = info.pod.status.conditions if info.is_terminating else ()
-    first = next((condition for condition in conditions if condition.type == "DisruptionTarget"), None)
+    first = condition_of(conditions, "DisruptionTarget")
     return first is not None and (first.status, first.reason) == ("True", "PreemptionByScheduler")
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 from kplan.api.meta import controller_of
-from kplan.api.quantity import grouped, parse
+from kplan.api.quantity import grouped, nanos_of
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.api.workloads import DaemonSet
@@ -222,8 +222,8 @@ def are_similar(one: Template, other: Template, options: Options) -> bool:
     counted = ({key: text for key, text in own.items() if key not in ignored} for own in (labels, others))
     if next(counted) != next(counted):
         return False
-    capacity, other_capacity = _nanos(one.node.status.capacity), _nanos(other.node.status.capacity)
-    allocatable, other_allocatable = _nanos(one.node.status.allocatable), _nanos(other.node.status.allocatable)
+    capacity, other_capacity = nanos_of(one.node.status.capacity), nanos_of(other.node.status.capacity)
+    allocatable, other_allocatable = nanos_of(one.node.status.allocatable), nanos_of(other.node.status.allocatable)
     return (
         (MEMORY in capacity) == (MEMORY in other_capacity)
         and _is_close(capacity.pop(MEMORY, 0), other_capacity.pop(MEMORY, 0), options.memory_difference_ratio)
@@ -233,13 +233,9 @@ def are_similar(one: Template, other: Template, options: Options) -> bool:
     )
 
 
-def _nanos(resources: Mapping[str, str | int | float]) -> dict[str, int]:
-    return {name: parse(amount).nanos for name, amount in resources.items()}
-
-
 def _free(template: Template) -> dict[str, int]:
     """Return what daemon pods leave free, in nanos, of the resources that upstream's list of requests holds."""
-    allocatable = _nanos(template.node.status.allocatable)
+    allocatable = nanos_of(template.node.status.allocatable)
     used = {CPU: 0, MEMORY: 0, PODS: 0, "ephemeral-storage": 0}
     for pod in template.pods:
         for name, amount in PodInfo(pod).resources.requests.items():

@@ -9,17 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kplan.api.core import HUGE_PAGES
 from kplan.api.labels import REGION, ZONE
-from kplan.api.meta import ResourceList
-from kplan.api.quantity import Quantity, parse
+from kplan.api.quantity import Quantity
 from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
 
 Amounts = dict[str, int]  #: resource name -> amount in 1e-9
 
 ONE = 10**9
-
-
-def amounts_of(resources: ResourceList) -> Amounts:
-    return {name: parse(quantity).nanos for name, quantity in resources.items()}
 
 
 def total_of(lists: Iterable[Mapping[str, int]]) -> Amounts:

@@ -19,9 +19,9 @@ from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER, NodePool
-from kplan.api.quantity import listing
+from kplan.api.quantity import listing, nanos_of
 from kplan.api.time import parse_duration, to_micros
-from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, ONE, amounts_of, text_of, total_of
+from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, ONE, text_of, total_of
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
@@ -379,10 +379,10 @@ class Widening:
         With `at_most` every node counts as the largest that it may become, as with Karpenter until it is made.
         """
         capacities = [node.template.columns.most_capacity(node.types) for node in planned if at_most]
-        capacities += [] if at_most else [amounts_of(node.status.capacity) for node in self._made(planned)]
+        capacities += [] if at_most else [nanos_of(node.status.capacity) for node in self._made(planned)]
         used = self._prepared.state.used_by(pool.metadata.name)
         needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
-        limits = amounts_of(pool.spec.limits)
+        limits = nanos_of(pool.spec.limits)
         higher = tuple(
             LimitChange(name, str(pool.spec.limits[name]), text_of(name, needed[name]))
             for name in limits

@@ -19,8 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.validation.jobs import parse_schedule
-from kplan.api.core import NodeCondition, Pod
+from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
+from kplan.api.meta import condition_of
 from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros
@@ -273,7 +274,7 @@ def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
     """Return what may be done to the node of each claim: as its conditions say, or as they have to be at the moment."""
     states = {}
     for claim in prepared.snapshot.node_claims:
-        drifted, conditions = _condition(claim, DRIFTED), claim.status.conditions
+        drifted, conditions = condition_of(claim.status.conditions, DRIFTED), claim.status.conditions
         state = ClaimState(is_true(conditions, CONSOLIDATABLE))
         if drifted is not None:
             since = to_micros(drifted.last_transition_time or EPOCH)
@@ -292,14 +293,10 @@ def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
     return states
 
 
-def _condition(claim: NodeClaim, name: str) -> NodeCondition | None:
-    return next((condition for condition in claim.status.conditions if condition.type == name), None)
-
-
 def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
     after = pool.spec.disruption.consolidate_after
     duration = None if after in (None, NEVER) else parse_duration(after or "")
-    initialized = _condition(claim, "Initialized")
+    initialized = condition_of(claim.status.conditions, "Initialized")
     if duration is None or initialized is None or initialized.status != "True":
         return False
     since = claim.status.last_pod_event_time or initialized.last_transition_time

@@ -31,7 +31,7 @@ from kplan.api import decode
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
-from kplan.api.quantity import grouped
+from kplan.api.quantity import grouped, nanos_of
 from kplan.autoscaling.karpenter.amounts import (
     ARCH,
     CAPACITY_TYPE,
@@ -41,7 +41,6 @@ from kplan.autoscaling.karpenter.amounts import (
     OS,
     SPOT,
     Amounts,
-    amounts_of,
     text_of,
 )
 from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
@@ -228,11 +227,11 @@ def _machines(snapshot: Snapshot) -> Iterator[_Machine]:
         node = nodes.pop(claim.status.provider_id, None)
         labels = {**claim.metadata.labels, **({} if node is None else node.metadata.labels)}
         status = claim.status if node is None or not node.status.capacity else node.status
-        yield _Machine(labels, amounts_of(status.capacity), amounts_of(status.allocatable))
+        yield _Machine(labels, nanos_of(status.capacity), nanos_of(status.allocatable))
     for node in nodes.values():
         if NODEPOOL in node.metadata.labels:
             status = node.status
-            yield _Machine(node.metadata.labels, amounts_of(status.capacity), amounts_of(status.allocatable))
+            yield _Machine(node.metadata.labels, nanos_of(status.capacity), nanos_of(status.allocatable))
 
 
 def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceTypeEntry:

@@ -22,7 +22,7 @@ from kplan.api.core import Node, NodeCondition, Pod
 from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
-from kplan.api.quantity import grouped
+from kplan.api.quantity import grouped, nanos_of
 from kplan.autoscaling.karpenter.amounts import (
     DO_NOT_DISRUPT,
     INITIALIZED,
@@ -33,7 +33,6 @@ from kplan.autoscaling.karpenter.amounts import (
     REGISTERED,
     Amounts,
     add,
-    amounts_of,
     less,
     total_of,
 )
@@ -271,7 +270,7 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     def _filled(self, field: Literal["capacity", "allocatable"]) -> Amounts:
         """Return what the node says; until it is ready, what its claim says where it says nothing or zero."""
         whole = (self.node, None if self.is_initialized else self.claim)
-        own, more = ({} if one is None else amounts_of(getattr(one.status, field)) for one in whole)
+        own, more = ({} if one is None else nanos_of(getattr(one.status, field)) for one in whole)
         return {**own, **{name: amount for name, amount in more.items() if not own.get(name)}}
 
     @cached_property

@@ -20,7 +20,7 @@ from kplan.api.core import HUGE_PAGES
 from kplan.api.labels import ZONE
 from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.provisioning import NodeOverlay, NodePool
-from kplan.api.quantity import canonical
+from kplan.api.quantity import canonical, nanos_of
 from kplan.api.resource import CounterSet, Device
 from kplan.autoscaling.karpenter.amounts import (
     ARCH,
@@ -31,7 +31,6 @@ from kplan.autoscaling.karpenter.amounts import (
     RESERVATION_IDS,
     WELL_KNOWN,
     Amounts,
-    amounts_of,
     less,
     total_of,
 )
@@ -52,7 +51,7 @@ class Overhead(KubeStruct, frozen=True):
 
     @property
     def total(self) -> Amounts:
-        return total_of(map(amounts_of, (self.kube_reserved, self.system_reserved, self.eviction_threshold)))
+        return total_of(map(nanos_of, (self.kube_reserved, self.system_reserved, self.eviction_threshold)))
 
 
 class Offering(msgspec.Struct, frozen=True, rename="pascal", omit_defaults=True):
@@ -157,7 +156,7 @@ class InstanceType(msgspec.Struct, frozen=True):
         """Return what pods can use of the machine of an offering: huge pages are taken from the memory."""
         own = offering.overhead_override
         overhead = self.overhead if own is None else total_of((self.overhead, own.total))
-        capacity = total_of((self.capacity, amounts_of(offering.capacity_override)))
+        capacity = total_of((self.capacity, nanos_of(offering.capacity_override)))
         allocatable = less(capacity, overhead)
         for name, amount in capacity.items():
             if name.startswith(HUGE_PAGES):
@@ -187,7 +186,7 @@ def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
         name=entry.name,
         requirements=tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels),
         offerings=entry.offerings,
-        capacity=amounts_of({PODS: "110", **entry.resources}),
+        capacity=nanos_of({PODS: "110", **entry.resources}),
         overhead=overhead.total,
         dynamic_resources=entry.dynamic_resources,
     )
@@ -310,7 +309,7 @@ def _note(
             known.prices.setdefault(number, price)
             known.price_weights[number] = weight
     if entry.spec.capacity:
-        for name, amount in amounts_of(entry.spec.capacity).items():
+        for name, amount in nanos_of(entry.spec.capacity).items():
             known.capacity.setdefault(name, amount)
         known.lightest = frozenset(entry.spec.capacity)
         known.lightest_weight = weight

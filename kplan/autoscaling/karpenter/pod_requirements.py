@@ -29,9 +29,9 @@ from kplan.api.affinity import (
 from kplan.api.core import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec, requests_of
 from kplan.api.pod import PodMeta
 from kplan.api.provisioning import CapacityBuffer
+from kplan.api.quantity import nanos_of
 from kplan.api.time import EPOCH, from_micros, to_micros
 from kplan.api.workloads import Deployment, ReplicaSet, StatefulSet
-from kplan.autoscaling.karpenter.amounts import amounts_of
 from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.preemption.go_sort import go_sorted
@@ -222,7 +222,7 @@ def _replicas(buffer: CapacityBuffer, pod: PodSpec, scale: int) -> int:
     if spec.percentage is not None and scale > 0:
         wanted.append(max(math.ceil(scale * spec.percentage / 100), 1 if spec.percentage > 0 else 0))
     requests = {name: -(-quantity.nanos // _MILLI) for name, quantity in requests_of(pod).items()}
-    limits = {name: -(-amount // _MILLI) for name, amount in amounts_of(spec.limits).items()}
+    limits = {name: -(-amount // _MILLI) for name, amount in nanos_of(spec.limits).items()}
     fitting = [limit // requests[name] for name, limit in limits.items() if requests.get(name)]
     if fitting:
         return max(min([max(wanted), *fitting] if wanted else fitting), 0)

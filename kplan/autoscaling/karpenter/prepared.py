@@ -14,7 +14,8 @@ import msgspec
 from kplan.api.affinity import PREFER_NO_SCHEDULE, NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
-from kplan.autoscaling.karpenter.amounts import NODEPOOL, amounts_of, text_of
+from kplan.api.quantity import nanos_of
+from kplan.autoscaling.karpenter.amounts import NODEPOOL, text_of
 from kplan.autoscaling.karpenter.claims import Basis, basis_of
 from kplan.autoscaling.karpenter.cluster import (
     SIMULATED,
@@ -281,7 +282,7 @@ class Prepared:
             self.templates,
             nodes,
             entrants,
-            limits={pool.metadata.name: amounts_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits},
+            limits={pool.metadata.name: nanos_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits},
             daemons=self._daemons,
             options=options,
             release=self.release,
@@ -314,7 +315,7 @@ def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:
 
 def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
     """Return why Karpenter would not make a node of a pool: its nodes are above its limits already."""
-    used, limits = prepared.state.used_by(pool), amounts_of(prepared.pools[pool].spec.limits)
+    used, limits = prepared.state.used_by(pool), nanos_of(prepared.pools[pool].spec.limits)
     for name in sorted(limits):
         if used.get(name, 0) > limits[name]:
             usage, limit = text_of(name, used[name]), text_of(name, limits[name])
@@ -324,7 +325,7 @@ def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
 
 def limits_text(prepared: Prepared, pool: str, new: Iterable[Planned]) -> str:
     """Return how far the limits of a pool are used up, by its nodes and those that are made now."""
-    used, limits = prepared.state.used_by(pool), amounts_of(prepared.pools[pool].spec.limits)
+    used, limits = prepared.state.used_by(pool), nanos_of(prepared.pools[pool].spec.limits)
     amounts = (
         f"{name} {text_of(name, limit)}, {text_of(name, used.get(name, 0))} in use" for name, limit in limits.items()
     )

@@ -23,6 +23,7 @@ import msgspec
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node
 from kplan.api.labels import NOT_READY, UNREACHABLE
+from kplan.api.meta import condition_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
@@ -153,8 +154,8 @@ def is_of_cloud(node: Node) -> bool:
 
 def is_well(node: Node) -> bool:
     """Tell whether a node is ready, and has no taint because of which pods leave."""
-    ready = (condition.status for condition in node.status.conditions if condition.type == READY)
-    return next(ready, _TRUE) == _TRUE and all(taint.effect != NO_EXECUTE for taint in node.spec.taints)
+    ready = condition_of(node.status.conditions, READY)
+    return (ready is None or ready.status == _TRUE) and all(taint.effect != NO_EXECUTE for taint in node.spec.taints)
 
 
 class NodeLifecycle:

@@ -16,7 +16,7 @@ from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector, parse_int64
-from kplan.api.meta import LabelSelector, OwnerReference, controller_of
+from kplan.api.meta import LabelSelector, OwnerReference, condition_of, controller_of
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
@@ -403,7 +403,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
     """
     pod, labels = info.pod, info.labels
     created = seconds(pod.metadata.creation_timestamp) or 0.0
-    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
+    ready = condition_of(pod.status.conditions, "Ready")
     is_ready = bool(node) and (ready is None or ready.status == "True")
     since = (seconds(ready.last_transition_time) if ready is not None else None) or seconds(pod.status.start_time)
     cost = parse_int64(pod.metadata.annotations.deletion_cost)
