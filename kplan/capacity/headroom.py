@@ -23,7 +23,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown, last_placement
 from kplan.course.answers.utilisation import pool_label
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NONE, UNSCHEDULABLE, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import AskAll, Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.observed import scaled
@@ -114,10 +114,10 @@ def headroom_report(
         raise UsageError(f"the snapshot has no workload{where}", hint=hint)
     workloads = answers(base, questions, ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
-    default = (NONE,) if wanted is None else DEFAULT_FAIL_ON["capacity"]
+    default = ("none",) if wanted is None else DEFAULT_FAIL_ON["capacity"]
     chosen = default if fail_on is None else fail_on
     short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
-    failures = [Counted(workload.workload, "Unschedulable") for workload in short if UNSCHEDULABLE in chosen]
+    failures = [Counted(workload.workload, "Unschedulable") for workload in short if "unschedulable" in chosen]
     return HeadroomReport(
         **opening(base.context(), chosen, failures),
         wanted=wanted,
@@ -210,7 +210,7 @@ def _with_new_nodes(base: Base, room: WorkloadHeadroom) -> WorkloadHeadroom:
 def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
     ordered = sorted(rooms, key=lambda room: (room.fits >= (room.wanted or 0), room.workload))
     short = [room.workload for room in ordered if room.fits < (room.wanted or 0)]
-    counted = [Counted(name, "Unschedulable") for name in short if UNSCHEDULABLE in fail_on]
+    counted = [Counted(name, "Unschedulable") for name in short if "unschedulable" in fail_on]
     return HeadroomReport(
         **opening(base.context(), fail_on, counted),
         wanted=None,

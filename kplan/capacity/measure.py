@@ -25,15 +25,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import (
-    DEFAULT_FAIL_ON,
-    GATED,
-    NEW_NODES,
-    NONE,
-    PREEMPTION,
-    UNSCHEDULABLE,
-    counted_warnings,
-)
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.course.in_order import Growth, growth_of, node_changes
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.capacity import (
@@ -124,16 +116,16 @@ class Capacity(Answer):
 
     def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
         """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
-        default = (NONE,) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
+        default = ("none",) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
         chosen = default if fail_on is None else fail_on
         because: list[str] = []
-        if not self.is_enough and UNSCHEDULABLE in chosen:
+        if not self.is_enough and "unschedulable" in chosen:
             noun = "groups" if all(template.group is not None for template in self.templates) else "replicas"
             because.append(f"{self.fit.total} of {self.wanted} {noun} fit")
-        if self.fit.evicted and PREEMPTION in chosen:
+        if self.fit.evicted and "preemption" in chosen:
             because.append(f"{count(len(self.fit.evicted), 'pod')} would be evicted")
-        new = () if self.growth is None or NEW_NODES not in chosen else self.growth.adds
-        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and GATED in chosen
+        new = () if self.growth is None or "new-nodes" not in chosen else self.growth.adds
+        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and "gated" in chosen
         gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
         gated += [Counted(node.node.metadata.name, "NewNode") for node in new]
         return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)

@@ -22,7 +22,7 @@ from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
-from kplan.course.answers.verdict import NONE, opening
+from kplan.course.answers.verdict import opening
 from kplan.course.in_order import prices_of, ref_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Drain
@@ -60,7 +60,7 @@ def shrink_report(
     alone.autoscaler = None
     shrinking = _Shrinking(alone, options or DrainOptions())
     shrinking.run(progress or (lambda _freed, _tried: None))
-    chosen = (NONE,) if fail_on is None else fail_on
+    chosen = ("none",) if fail_on is None else fail_on
     nodes = base.session.cluster.nodes
     gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(

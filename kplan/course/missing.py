@@ -20,7 +20,7 @@ from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import controllers_of_workloads
-from kplan.course.answers.verdict import STUCK, Happened, counted_warnings
+from kplan.course.answers.verdict import Happened, counted_warnings
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import nearest
@@ -169,7 +169,7 @@ def happened_before(workloads: Sequence[WorkloadHealth]) -> Iterator[Happened]:
     """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes."""
     wrong = [Counted(health.workload, MISSING_REPLICAS) for health in workloads if _stays_short(health)]
     wrong += [Counted(health.workload, "Stuck") for health in workloads if health.is_stuck]
-    yield from (Happened(STUCK, counted) for counted in wrong)
+    yield from (Happened("stuck", counted) for counted in wrong)
 
 
 def with_missing(report: R, missing: Sequence[InputWarning]) -> R:

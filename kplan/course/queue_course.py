@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import QuestionPods
 from kplan.course.answers.plan import is_roomy
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.waves import PodState, Waves
@@ -112,7 +112,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     entries = queue_entries(session, in_turn(session, question.rows))
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
     n_at = Counter(entry.place for entry in entries)
-    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and GATED in chosen]
+    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and "gated" in chosen]
     return d.QueueReport(
         **opening(context, chosen, gated),
         summary=d.QueueSummary(

@@ -12,18 +12,7 @@ from msgspec import structs
 
 from kplan.cluster.base import Base
 from kplan.course.answers.pod_groups import pending_in_groups
-from kplan.course.answers.verdict import (
-    GATED,
-    PDB_VIOLATION,
-    PENDING,
-    PREEMPTION,
-    STUCK,
-    UNAVAILABLE,
-    UNSCHEDULABLE,
-    Happened,
-    counted_of,
-    once_a_group,
-)
+from kplan.course.answers.verdict import Happened, counted_of, once_a_group
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import TIMED_OUT
@@ -243,18 +232,18 @@ class Replacements:
         nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
-            yield Happened(PREEMPTION, Counted(name, "Preemption", node=node), is_old)
+            yield Happened("preemption", Counted(name, "Preemption", node=node), is_old)
         for name, victim in self._simulation.violations:
             is_old = self.is_old(name) and victim not in self._own_victims
-            yield Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=victim), is_old)
+            yield Happened("pdb-violation", Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:
-            condition: Condition = UNSCHEDULABLE if obstacle.never_ends else PDB_VIOLATION
+            condition: Condition = "unschedulable" if obstacle.never_ends else "pdb-violation"
             yield Happened(condition, Counted(obstacle.pod, obstacle.rule, node=obstacle.node))
         for name in self._change.timed_out:
             given_up = Counted(f"Node/{name}", TIMED_OUT)
-            yield from (Happened(either, given_up) for either in (UNSCHEDULABLE, STUCK))
+            yield from (Happened(either, given_up) for either in ("unschedulable", "stuck"))
         for name in self._change.unavailable:
-            yield Happened(UNAVAILABLE, Counted(name, "Unavailable"))
+            yield Happened("unavailable", Counted(name, "Unavailable"))
 
     def short(self) -> Iterator[Happened]:
         """Yield the workloads that end with less than they want because of the change."""
@@ -269,28 +258,28 @@ class Replacements:
             if workload.refused or (is_stuck and not workload.pod and workload.because):
                 counted = [Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused")]
             elif workload.key in own:
-                yield from (Happened(STUCK, Counted(pod.key, self.outcome_of(pod))) for pod in waiting if is_stuck)
+                yield from (Happened("stuck", Counted(pod.key, self.outcome_of(pod))) for pod in waiting if is_stuck)
                 continue
             elif workload.key in lacking:
                 counted = [Counted(workload.key, "NotReplaced")]
             elif is_stuck and workload.change is not Change.NONE:
-                yield Happened(STUCK, Counted(workload.key, "Stuck"))
+                yield Happened("stuck", Counted(workload.key, "Stuck"))
                 continue
             else:
                 continue
-            yield from (Happened(condition, one) for one in counted for condition in (UNSCHEDULABLE, STUCK))
+            yield from (Happened(condition, one) for one in counted for condition in ("unschedulable", "stuck"))
 
     def _pending(self) -> Iterator[Happened]:
         for replacement in self.all:
             if replacement.action is Action.PENDING and replacement.added is not None:
                 counted = Counted(replacement.added.key, self.outcome_of(replacement.added))
-                condition: Condition = GATED if counted.rule == "Gated" else UNSCHEDULABLE
-                yield Happened(PENDING, counted)
+                condition: Condition = "gated" if counted.rule == "Gated" else "unschedulable"
+                yield Happened("pending", counted)
                 yield Happened(condition, counted, self.is_old(replacement.added.key))
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.unplaced if row in there]:
             if not pod.node and not pod.is_new and pod.key not in self._still_pending:
-                yield Happened(PENDING, Counted(pod.key, "Pending"))
+                yield Happened("pending", Counted(pod.key, "Pending"))
 
     def is_old(self, pod: str) -> bool:
         """Return whether what becomes of a pod is not what is asked about: it was pending before, or makes way."""

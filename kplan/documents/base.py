@@ -24,12 +24,12 @@ Condition = Literal[
     "pdb-violation",
     "gated",
     "pending",
-    "new-nodes",
     "unavailable",
+    "new-nodes",
     "warning",
+    "none",
     "regression",
     "check",
-    "none",
 ]
 """What `--fail-on` lists."""
 

@@ -10,8 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement
-from kplan.course.answers.pod_groups import groups_of_members
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, GATED, UNSCHEDULABLE, judge
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.documents.base import Condition, Context, Verdict
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, Summary, Unlisted
@@ -159,13 +158,12 @@ def placement_report(
         warnings,
         DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
         new_nodes=() if nodes is None else [node.name for node in nodes.added],
-        groups=groups_of_members(groups),
-        group_plans=groups,
+        groups=groups,
     )
     n_failing = sum(
         n
         for end, _, n in further
-        if end.outcome is not None and (GATED if end.outcome is Outcome.GATED else UNSCHEDULABLE) in verdict.fail_on
+        if end.outcome is not None and ("gated" if end.outcome is Outcome.GATED else "unschedulable") in verdict.fail_on
     )
     return PlacementReport(
         snapshot=context.snapshot,

@@ -125,10 +125,6 @@ def member_placement(
     return placement_of(forked, result, explain_nodes, origins, lambda: diagnose(forked, result, replicas=replicas))
 
 
-def groups_of_members(groups: Iterable[GroupPlan]) -> dict[str, str]:
-    return {pod: object_name("PodGroup", group.namespace, group.name) for group in groups for pod in group.members}
-
-
 def plans_in_order(
     session: Session, tries: Mapping[Key, GroupTry], placements: Sequence[Placement]
 ) -> tuple[GroupPlan, ...]:

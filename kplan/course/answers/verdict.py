@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypedDict, get_args
 
 import msgspec
 
@@ -15,39 +15,19 @@ from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
 
-UNSCHEDULABLE: Final = "unschedulable"
-STUCK: Final = "stuck"
-PREEMPTION: Final = "preemption"
-PDB_VIOLATION: Final = "pdb-violation"
-GATED: Final = "gated"
-PENDING: Final = "pending"
-UNAVAILABLE: Final = "unavailable"
-NEW_NODES: Final = "new-nodes"
-WARNING: Final = "warning"
-NONE: Final = "none"
-CONDITIONS: tuple[Condition, ...] = (
-    UNSCHEDULABLE,
-    STUCK,
-    PREEMPTION,
-    PDB_VIOLATION,
-    GATED,
-    PENDING,
-    UNAVAILABLE,
-    NEW_NODES,
-    WARNING,
-    NONE,
-)
+CONDITIONS: tuple[Condition, ...] = tuple(word for word in get_args(Condition) if word not in ("regression", "check"))
+"""What `--fail-on` of most commands may list."""
 
 DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
-    "place": (UNSCHEDULABLE, STUCK, PREEMPTION, GATED),
-    "capacity": (UNSCHEDULABLE, PREEMPTION, GATED),
-    "preempt": (UNSCHEDULABLE, PDB_VIOLATION),
-    "plan": (UNSCHEDULABLE, STUCK, PDB_VIOLATION),
-    "drain": (UNSCHEDULABLE, STUCK, PDB_VIOLATION),
-    "remedy": (UNSCHEDULABLE,),
-    "explain": (NONE,),
-    "nodes": (NONE,),
-    "diff": (NONE,),
+    "place": ("unschedulable", "stuck", "preemption", "gated"),
+    "capacity": ("unschedulable", "preemption", "gated"),
+    "preempt": ("unschedulable", "pdb-violation"),
+    "plan": ("unschedulable", "stuck", "pdb-violation"),
+    "drain": ("unschedulable", "stuck", "pdb-violation"),
+    "remedy": ("unschedulable",),
+    "explain": ("none",),
+    "nodes": ("none",),
+    "diff": ("none",),
 }
 """The default of `--fail-on`, by command."""
 
@@ -63,7 +43,7 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
             f"unknown condition in --fail-on: {', '.join(unknown) or text!r}",
             hint=f"did you mean {near}?" if near else choice_hint(first, CONDITIONS),
         )
-    if NONE in words and len(words) > 1:
+    if "none" in words and len(words) > 1:
         raise UsageError("--fail-on none cannot be combined with others", hint="leave out none, or all the others")
     return tuple(condition for word in words for condition in CONDITIONS if condition == word)
 
@@ -77,7 +57,7 @@ class Happened(msgspec.Struct, frozen=True):
 
     def counts(self, fail_on: Sequence[Condition]) -> bool:
         """Return whether it counts; old events count only if `fail_on` holds ``pending``."""
-        return self.condition in fail_on and (not self.is_old or PENDING in fail_on)
+        return self.condition in fail_on and (not self.is_old or "pending" in fail_on)
 
 
 def judge(
@@ -86,43 +66,40 @@ def judge(
     fail_on: Sequence[Condition],
     *,
     accepts_preemption: bool = False,
-    pending_before: Container[str] = (),
-    groups: Mapping[str, str] = {},
-    group_plans: Sequence[GroupPlan] = (),
+    groups: Sequence[GroupPlan] = (),
     new_nodes: Iterable[str] = (),
 ) -> Verdict:
     """Return the verdict on placements; of a pod that is tried twice the last outcome counts.
 
     - `accepts_preemption`: a pod that can be placed by preemption does not count as unschedulable
-    - `pending_before`: pods that were pending before, NAMESPACE/NAME, and what comes in their place
-    - `groups`: NAMESPACE/NAME of pending pods -> the group that counts once for all of them
-    - `group_plans`: what becomes of groups
+    - `groups`: what becomes of groups, each of which counts once for all of its pending pods
     - `new_nodes`: the nodes that an autoscaler adds
     """
-    waiting = (group for group in group_plans if group.state == "Preempts")
+    waiting = (group for group in groups if group.state == "Preempts")
     admitted = {pod for group in waiting for pod in group.members} if accepts_preemption else set()
-    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption, pending_before=pending_before)
-    happened = once_a_group((event for event in outcomes if event.counted.object not in admitted), groups)
-    tells_preemption = accepts_preemption or UNSCHEDULABLE not in fail_on
+    outcomes = _outcomes(placements, accepts_preemption=accepts_preemption)
+    group_of = {pod: object_name("PodGroup", group.namespace, group.name) for group in groups for pod in group.members}
+    happened = once_a_group((event for event in outcomes if event.counted.object not in admitted), group_of)
+    tells_preemption = accepts_preemption or "unschedulable" not in fail_on
     for placement in placements:
-        key, is_old = placement.pod.key, placement.pod.key in pending_before
+        key = placement.pod.key
         if placement.nominated_node is None:
             continue
         if tells_preemption:
-            happened.append(Happened(PREEMPTION, Counted(key, "Preemption", node=placement.nominated_node), is_old))
+            happened.append(Happened("preemption", Counted(key, "Preemption", node=placement.nominated_node)))
         protected = (victim.key for victim in placement.victims if victim.pdb_violation)
-        happened += [Happened(PDB_VIOLATION, Counted(key, "PdbViolation", victim=pod), is_old) for pod in protected]
-    of_groups = (event for group in group_plans for event in _of_group(group))
-    happened += [event for event in of_groups if tells_preemption or event.condition != PREEMPTION]
-    happened += [Happened(NEW_NODES, Counted(name, "NewNode")) for name in new_nodes]
+        happened += [Happened("pdb-violation", Counted(key, "PdbViolation", victim=pod)) for pod in protected]
+    of_groups = (event for group in groups for event in _of_group(group))
+    happened += [event for event in of_groups if tells_preemption or event.condition != "preemption"]
+    happened += [Happened("new-nodes", Counted(name, "NewNode")) for name in new_nodes]
     return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
 
 
 def _of_group(group: GroupPlan) -> Iterator[Happened]:
     name = object_name("PodGroup", group.namespace, group.name)
     if group.state == "Preempts":
-        yield Happened(PREEMPTION, Counted(name, "Preemption"))
-    yield from (Happened(PDB_VIOLATION, Counted(name, "PdbViolation", victim=pod)) for pod in group.violating)
+        yield Happened("preemption", Counted(name, "Preemption"))
+    yield from (Happened("pdb-violation", Counted(name, "PdbViolation", victim=pod)) for pod in group.violating)
 
 
 class Opening(TypedDict):
@@ -144,9 +121,7 @@ def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Co
     )
 
 
-def _outcomes(
-    placements: Sequence[Placement], *, accepts_preemption: bool, pending_before: Container[str]
-) -> Iterator[Happened]:
+def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> Iterator[Happened]:
     """Yield the pods that have no node in the end."""
     last = {placement.pod.key: placement for placement in placements}
     for key, placement in last.items():
@@ -154,9 +129,9 @@ def _outcomes(
         if placement.outcome is Outcome.SCHEDULED or gets_in:
             continue
         counted = Counted(key, placement.outcome.value)
-        condition: Condition = GATED if placement.outcome is Outcome.GATED else UNSCHEDULABLE
-        yield Happened(condition, counted, key in pending_before)
-        yield Happened(PENDING, counted)
+        condition: Condition = "gated" if placement.outcome is Outcome.GATED else "unschedulable"
+        yield Happened(condition, counted)
+        yield Happened("pending", counted)
 
 
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:
@@ -177,4 +152,4 @@ def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> li
 
 def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:
     """Return the warnings if `fail_on` holds ``warning``."""
-    return [Counted(warning.object, warning.code) for warning in warnings] if WARNING in fail_on else []
+    return [Counted(warning.object, warning.code) for warning in warnings] if "warning" in fail_on else []

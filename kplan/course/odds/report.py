@@ -76,8 +76,8 @@ class Odds(Answer):
         return (
             any(waiting)
             or any(event.counts(fail_on) for event in ending.happened)
-            or (verdict.PREEMPTION in fail_on and bool(ending.evicted))
-            or (verdict.PDB_VIOLATION in fail_on and ending.violates)
+            or ("preemption" in fail_on and bool(ending.evicted))
+            or ("pdb-violation" in fail_on and ending.violates)
         )
 
     def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
@@ -293,14 +293,14 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     for (name, rule), pods in waiting.items():
         n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
         counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
-    if verdict.PREEMPTION in fail_on:
+    if "preemption" in fail_on:
         counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
-    violates = verdict.PDB_VIOLATION in fail_on and odds.violations > 0
+    violates = "pdb-violation" in fail_on and odds.violations > 0
     also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
     return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)], also)
 
 
 def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
     """Return the rule by which a pod counts while it is pending; empty where it does not."""
-    condition, rule = (verdict.GATED, "Gated") if pod.is_gated else (verdict.UNSCHEDULABLE, "Unschedulable")
-    return rule if PENDING in fail_on or (condition in fail_on and not pod.was_pending) else ""
+    condition, rule = ("gated", "Gated") if pod.is_gated else ("unschedulable", "Unschedulable")
+    return rule if "pending" in fail_on or (condition in fail_on and not pod.was_pending) else ""

@@ -15,7 +15,7 @@ from kplan.api.quantity import capitalized, clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
 from kplan.course.answers.placement_report import placement_report
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NONE, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order
 from kplan.course.watching import at_rest
@@ -52,7 +52,7 @@ class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
-        fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
+        fail_on = ("none",) if showing.fail_on is None else showing.fail_on
         rooms = (
             BudgetRoom(
                 budget=budget.key,

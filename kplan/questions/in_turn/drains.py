@@ -14,7 +14,7 @@ from kplan.api.labels import ZONE
 from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, UNAVAILABLE, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import PLAIN, Showing, answers
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out, drain_to_any
@@ -94,7 +94,7 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     timeline = None if task.clock is None else change.timeline
     replacements = Replacements(change)
     counted = list(replacements.counted(fail_on))
-    if UNAVAILABLE in fail_on:
+    if "unavailable" in fail_on:
         counted += [Counted(workload, "Unavailable") for workload in change.unavailable]
     effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
     actions = Counter(effect.action for effect in effects)

@@ -17,7 +17,7 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import added_node, before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import NEW_NODES, NONE, UNAVAILABLE, UNSCHEDULABLE, opening
+from kplan.course.answers.verdict import opening
 from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes, ref_to, unconditioned_pods
 from kplan.course.task import Task, WorkedOff
@@ -95,11 +95,11 @@ def _report(
     """Return the NodesReport; of `unavailable` workloads too few pods are ready for a while."""
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
-    fail_on = (NONE,) if showing.fail_on is None else showing.fail_on
+    fail_on = ("none",) if showing.fail_on is None else showing.fail_on
     happened = {
-        NEW_NODES: (Counted(node.node.metadata.name, "NewNode") for node in _new(advice)),
-        UNSCHEDULABLE: (Counted(pod, "Unschedulable") for pod in advice.unhelped),
-        UNAVAILABLE: (Counted(name, "Unavailable") for name in unavailable),
+        "new-nodes": (Counted(node.node.metadata.name, "NewNode") for node in _new(advice)),
+        "unschedulable": (Counted(pod, "Unschedulable") for pod in advice.unhelped),
+        "unavailable": (Counted(name, "Unavailable") for name in unavailable),
     }
     counted = [event for condition, events in happened.items() if condition in fail_on for event in events]
     return NodesReport(

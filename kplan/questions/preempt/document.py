@@ -12,7 +12,7 @@ from kplan.cluster.base import Base
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.course.answers.plan import Plan
-from kplan.course.answers.pod_groups import groups_of_members, pending_placement
+from kplan.course.answers.pod_groups import pending_placement
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
@@ -66,8 +66,7 @@ def preemption_report(
             chosen,
             accepts_preemption=True,
             new_nodes=() if nodes is None else [node.name for node in nodes.added],
-            groups=groups_of_members(groups),
-            group_plans=groups,
+            groups=groups,
         ),
         summary=summary(placements, groups),
         warnings=context.warnings,

@@ -15,7 +15,7 @@ from kplan.changes.sets import Changes, Kind, by_rank, disturbance, kinds_of, ne
 from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, NEW_NODES, PENDING, UNSCHEDULABLE, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing
 from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
@@ -83,12 +83,12 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     growth = by_itself.growth
     chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
     left, counted = sorted({*described.left, *(asleep & named)}), list[Counted]()
-    if {UNSCHEDULABLE, PENDING} & set(chosen):
+    if {"unschedulable", "pending"} & set(chosen):
         counted = [Counted(pod, "Unschedulable") for pod in left]
         staying = {*left, *(health.workload for health in workloads if health.refused.raises and not quotas)}
         short = (health.workload for health in workloads if _stays_short(health, staying))
         counted += [Counted(workload, "MissingReplicas") for workload in short]
-    if NEW_NODES in chosen and described.nodes:
+    if "new-nodes" in chosen and described.nodes:
         counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
     context = in_whole_groups(base.context)
     existing = base.objects.pod_by_key
