@@ -197,16 +197,14 @@ def stopped_plan(session: Session, stopped: StoppedGroup, origin: Origin | None)
     The session never changes after that.
     """
     placement = member_placement(session, stopped.misfit, stopped.pods, ALONE, origin)
+    tried = stopped.tried or GroupTry(Status.unschedulable(), frozenset(), waits=False)
     return placement, group_plan(
         session,
         stopped.key,
         dict.fromkeys(stopped.pods, False),
-        stopped.tried or GroupTry(Status.unschedulable(), frozenset(), waits=False),
+        replace(tried, victims=(), violating=(), n_violating=0),
         messages={stopped.misfit: placement.message},
         is_gated=stopped.tried is None and placement.outcome is Outcome.GATED,
-        victims=(),
-        violating=(),
-        n_violating=0,
         most_tried=share_of(1),
     )
 

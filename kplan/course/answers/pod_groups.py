@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -48,19 +48,14 @@ def group_plan(
     *,
     messages: Mapping[int, str],
     is_gated: bool,
-    victims: Iterable[int],
-    violating: Collection[int],
-    n_violating: int,
     most_tried: int,
 ) -> GroupPlan:
     """Return what becomes of a group.
 
     - `members`: its pods -> whether they have a node at the end
-    - `last`: how its last cycle has ended; None where it had none
+    - `last`: how its last cycle has ended, with all pods that leave for it; None where it had none
     - `messages`: kube-scheduler's messages about pending pods
     - `is_gated`: all pending members are kept out of the queue
-    - `victims`: the pods that leave for it
-    - `violating`, `n_violating`: those that it evicts as a whole against a budget, and how many units they are
     - `most_tried`: how many decisions about its members may be made to find remedies
     """
     group, min_count = session.pod_groups.groups.get(key), session.pod_groups.min_count(key)
@@ -69,7 +64,7 @@ def group_plan(
     fitting = frozenset() if last is None else last.fitting.intersection(pending)
     first = last.misfit if last is not None and last.misfit in pending else next(iter(pending), None)
     topology = None if last is None else last.topology
-    victims = tuple(victims)
+    victims = () if last is None else last.victims
     evicted_groups = Counter(other for row in victims if (other := group_of(infos[row])) is not None)
     state = _state(last, is_whole=not pending, is_gated=is_gated)
     remedies: tuple[Remedy, ...] = ()
@@ -92,8 +87,8 @@ def group_plan(
         evicted_groups=tuple(
             EvictedGroup(namespace=namespace, name=name, pods=n) for (namespace, name), n in evicted_groups.items()
         ),
-        violating=tuple(infos[row].key for row in victims if row in violating),
-        pdb_violations=n_violating,
+        violating=() if last is None else tuple(infos[row].key for row in victims if row in last.violating),
+        pdb_violations=0 if last is None else last.n_violating,
         message="" if last is None else last.status.message,
         because="" if first is None else messages.get(first, ""),
         remedies=remedies,
@@ -148,9 +143,6 @@ def plans_in_order(
                 is_gated=any(placement.outcome is Outcome.GATED for placement in known.values())
                 and not tried.fitting
                 and tried.misfit is None,
-                victims=tried.victims,
-                violating=tried.violating,
-                n_violating=tried.n_violating,
                 most_tried=share_of(len(tries)),
             )
         )
@@ -189,9 +181,6 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[G
             groups.tries.get(key),
             messages=simulation.messages,
             is_gated=all(simulation.outcomes.get(pod.row) is Outcome.GATED for pod in pods if not pod.node),
-            victims=groups.victims.get(key, ()),
-            violating=groups.violating.get(key, ()),
-            n_violating=groups.n_violating[key],
             most_tried=share_of(len(members)),
         )
         for key, pods in members.items()

@@ -8,11 +8,11 @@ Upstream: pkg/scheduler/schedule_one_podgroup.go.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
@@ -50,11 +50,7 @@ class GroupTurns:
     def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
         self._motion, self._life, self._scheduler = motion, life, scheduler
         self.is_on = motion.session.config.release.is_on(WORKLOAD_GATE)
-        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of a group has ended
-        self.victims: dict[Key, dict[int, None]] = {}  #: rows of the pods that a group has evicted, in order
-        #: violating, n_violating: those that a group as a whole has evicted against a budget; how many units they were
-        self.violating: dict[Key, list[int]] = {}
-        self.n_violating: Counter[Key] = Counter()
+        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of a group has ended, with all victims so far
         self._turns = Turns(self._motion.infos)
         self._outside: dict[int, None] = {}  # members that have yet to enter the queue
         self._attempts: dict[Key, _Attempts] = {}
@@ -177,13 +173,19 @@ class GroupTurns:
 
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back, and send the victims off."""
-        key = group.key
-        self.tries[key] = GroupTry.of(group)
         for pod, end in reserved_ends(group, pods):
             self._submit(end, pod)
         if group.n_effects:
             self._scheduler.note_claims_freed()
-        self._evict(group)
+        nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
+        left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
+        violating = tuple(pod for pod in group.violating if pod in left)
+        n_violating = group.n_violating if left else 0
+        tried = replace(GroupTry.of(group), victims=tuple(left), violating=violating, n_violating=n_violating)
+        before = self.tries.get(group.key)
+        self.tries[group.key] = tried if before is None else tried.after(before)
+        if left:
+            self._evict(group, left)
 
     def _submit(self, end: MemberEnd, pod: int) -> None:
         if end.row is not None:
@@ -201,15 +203,8 @@ class GroupTurns:
         elif end.drops_nomination and nominator.row_of(pod) is not None:
             nominator.drop(pod)
 
-    def _evict(self, group: GroupResult) -> None:
-        """Have the victims leave for the member that preempts them, or for the first where the whole group does."""
-        nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
-        left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
-        if not left:
-            return
-        self.victims.setdefault(group.key, {}).update(left)
-        self.violating.setdefault(group.key, []).extend(pod for pod in group.violating if pod in left)
-        self.n_violating[group.key] += group.n_violating
+    def _evict(self, group: GroupResult, left: Mapping[int, None]) -> None:
+        """Have victims leave for the member that preempts them, or for the first where the whole group does."""
         for member in group.members:
             post_filter = member.result.post_filter
             if member.preempts and post_filter is not None:
