@@ -15,7 +15,7 @@ from kplan.documents import diff as d
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.change import PodAtRest, WorkloadChange
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
-from kplan.documents.plan import Action, PlanReport
+from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
@@ -61,32 +61,41 @@ class Tally(msgspec.Struct):
         return d.WorkloadSide(pods=self.pods, placed=self.placed, nodes=dict(sorted(self.nodes.items())))
 
 
-class Workloads(msgspec.Struct):
-    """The workloads of an answer."""
+class Ends(msgspec.Struct):
+    """How the pods and the workloads of an answer end."""
 
+    fates: dict[str, d.Fate] = {}  #: by NAMESPACE/NAME of the pod
+    placements: dict[str, PodPlacement] = {}  #: the decisions about these pods, as far as the answer holds them
+    victims: dict[str, str] = {}  #: pod that is evicted -> the pod for which it is
+    #: pods to which something happens because of others that were pending before, whatever is asked about
+    waiting: frozenset[str] = frozenset()
+    workload_of: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
     tallies: dict[str, Tally] = msgspec.field(default_factory=lambda: defaultdict(Tally))  #: by KIND/NAMESPACE/NAME
-    of_pod: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
     #: workloads of which only the pods are counted that had to move; what is in one answer alone is no difference
     passing: set[str] = set()
 
 
-def workloads_of(report: Report) -> Workloads:
-    workloads = Workloads()
+def ends_of(report: Report) -> Ends:
+    """Return how pods and workloads end; nothing for a report that is not about pods."""
+    ends = Ends()
     if isinstance(report, PlanReport):
-        _of_plan(report, workloads)
+        _add_plan(ends, report)
     elif isinstance(report, PlacementReport | PreemptionReport):
-        for key, placement in {placement.pod.key: placement for placement in report.placements}.items():
-            workloads.of_pod[key] = placement.pod.owner_key
-            tally = workloads.tallies[placement.pod.owner_key]
+        ends.placements = {placement.pod.key: placement for placement in report.placements}
+        for key, placement in ends.placements.items():
+            ends.fates[key] = fate = _fate_of(placement)
+            ends.victims |= dict.fromkeys(fate.victims, key)
+            ends.workload_of[key] = placement.pod.owner_key
+            tally = ends.tallies[placement.pod.owner_key]
             is_placed = placement.outcome is Outcome.SCHEDULED
             tally.add(_node_of(placement), 1, placement.message, None if is_placed else placement)
             tally.origin = placement.pod.origin or None
     for unlisted in report.unlisted if isinstance(report, PlacementReport) else ():
         for node, pods in unlisted.nodes.items():
-            workloads.tallies[unlisted.workload].add(node, pods)
+            ends.tallies[unlisted.workload].add(node, pods)
         if (more := unlisted.pods - sum(unlisted.nodes.values())) > 0:
-            workloads.tallies[unlisted.workload].add(None, more, unlisted.message)
-    return workloads
+            ends.tallies[unlisted.workload].add(None, more, unlisted.message)
+    return ends
 
 
 def _node_of(placement: PodPlacement) -> str | None:
@@ -94,26 +103,53 @@ def _node_of(placement: PodPlacement) -> str | None:
     return placement.current.node if placement.node is None and placement.current else placement.node
 
 
-def _of_plan(report: PlanReport, workloads: Workloads) -> None:
-    decisions: dict[str, PodPlacement] = {}
+def _fate_of(placement: PodPlacement) -> d.Fate:
+    eviction = placement.eviction
+    if placement.current and placement.node is None:
+        return d.Fate(outcome="Scheduled", node=_node_of(placement))
+    return d.Fate(
+        outcome=placement.outcome.value,
+        node=placement.node,
+        message=placement.message,
+        nominated_node=None if eviction is None else eviction.nominated_node,
+        victims=() if eviction is None else tuple(sorted(victim.key for victim in eviction.victims)),
+    )
+
+
+def _add_plan(ends: Ends, report: PlanReport) -> None:
+    victims = grouped((change.by, change.pod) for change in report.changes if change.by is not None)
+    ends.victims = {pod: by for by, pods in victims.items() for pod in pods}
+    pending: dict[str, PodPlacement] = {}  # workload -> the decision about its first pending pod
     for change in report.changes:
-        workload = change.owner_key
-        workloads.of_pod[change.pod] = workload
-        if change.recreated_as:
-            workloads.of_pod[change.recreated_as] = workload
-        if change.action is Action.PENDING and (decision := report.decision(change)):
-            decisions.setdefault(workload, decision)
+        pod, workload, is_pending = change.pod, change.owner_key, change.action is Action.PENDING
+        ends.workload_of |= dict.fromkeys((pod, change.recreated_as or pod), workload)
+        ends.fates[pod] = _fate_in_plan(change, tuple(sorted(victims.get(pod, ()))))
+        if decision := report.decision(change):
+            ends.placements[pod] = decision
+            if is_pending:
+                pending.setdefault(workload, decision)
         if not report.after:
-            tally = workloads.tallies[workload]
+            tally = ends.tallies[workload]
             if change.from_node is not None or change.caused_by == "waiting":
-                workloads.passing.add(workload)
-            if change.action is Action.PENDING:
-                tally.add(None, 1, change.reason, decisions.get(workload))
+                ends.passing.add(workload)
+            if is_pending:
+                tally.add(None, 1, change.reason, pending.get(workload))
             elif change.to_node is not None:
                 tally.add(change.to_node)
-    for pod in report.after:
-        workloads.of_pod.setdefault(f"{pod.namespace}/{pod.name}", pod.workload)
-    workloads.tallies = at_rest(report.after, report.workloads, decisions, workloads.tallies)
+    own = {change.owner_key for change in report.changes if change.caused_by == "change"}
+    old = [change for change in report.changes if change.caused_by == "waiting"]
+    ends.waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
+    for rest in report.after:
+        ends.workload_of.setdefault(f"{rest.namespace}/{rest.name}", rest.workload)
+    ends.tallies = at_rest(report.after, report.workloads, pending, ends.tallies)
+
+
+def _fate_in_plan(change: PodChange, evicts: tuple[str, ...]) -> d.Fate:
+    if change.action is Action.EVICTED:
+        return d.Fate(outcome="Evicted")
+    if change.to_node is not None:
+        return d.Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
+    return d.Fate(outcome=change.outcome or "Unschedulable", message=change.reason, victims=evicts)
 
 
 def at_rest(
@@ -138,8 +174,8 @@ def at_rest(
 
 
 def workload_differences(
-    then: Workloads,
-    now: Workloads,
+    then: Ends,
+    now: Ends,
     pods: Sequence[d.PodDifference],
     added_victims: Mapping[str, str],
     origins: Mapping[str, Origin],
@@ -150,9 +186,9 @@ def workload_differences(
     `added_victims` are pods that only the second answer evicts, each with the pod for which it is.
     """
     evicted_for = grouped(
-        (now.of_pod[victim], now.of_pod[by])
+        (now.workload_of[victim], now.workload_of[by])
         for victim, by in added_victims.items()
-        if victim in now.of_pod and by in now.of_pod
+        if victim in now.workload_of and by in now.workload_of
     )
     own_pods = grouped((pod.workload, pod) for pod in pods)
     rows = []
@@ -229,16 +265,9 @@ COMPARED = (
 """Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 
 _MOST_CAUSES = 5
-
-
-class _Pods(msgspec.Struct, frozen=True):
-    """The pods of a report."""
-
-    fates: dict[str, d.Fate] = {}
-    placements: dict[str, PodPlacement] = {}
-    victims: Mapping[str, str] = {}  #: pod that is evicted -> the pod for which it is
-    #: pods to which something happens because of others that were pending before, whatever is asked about
-    waiting: frozenset[str] = frozenset()
+_OF_OLD: tuple[d.CauseKind, d.CauseKind] = "node-gone", "rejects"
+_OF_NEW: tuple[d.CauseKind, d.CauseKind] = "node-new", "took-off"
+"""Why a pod is not on the old node any more, and on the new one only now: without the node, and with it."""
 
 
 def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> d.DiffReport:
@@ -247,10 +276,9 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     With ``regression`` it fails when a pod is newly pending or newly evicted, less fits, or a fact is worse.
     """
     _check_comparable(before, after)
-    first, second = _pods_of(before.report), _pods_of(after.report)
+    first, second = ends_of(before.report), ends_of(after.report)
     then, now = _of_both(first, second), _of_both(second, first)
-    workloads = workloads_of(before.report), workloads_of(after.report)
-    pods = tuple(_differences(before, then, after, now, {**workloads[0].of_pod, **workloads[1].of_pod}))
+    pods = tuple(_differences(before, then, after, now))
     added = tuple(sorted(now.victims.keys() - then.victims.keys()))
     removed = tuple(sorted(then.victims.keys() - now.victims.keys()))
     counts = Counter(pod.difference for pod in pods)
@@ -262,7 +290,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     )
     facts = fact_differences(before.report, after.report)
     added_victims = {victim: now.victims[victim] for victim in added}
-    rows = tuple(workload_differences(*workloads, pods, added_victims, after.origins))
+    rows = tuple(workload_differences(then, now, pods, added_victims, after.origins))
     counted: list[Counted] = []
     if REGRESSION in fail_on:
         counted += [Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED]
@@ -348,56 +376,14 @@ def _worse(
             yield Counted(fit.template, "LessFits")
 
 
-def _pods_of(report: Report) -> _Pods:
-    if isinstance(report, PlacementReport | PreemptionReport):
-        placements = {placement.pod.key: placement for placement in report.placements}
-        fates = {key: _fate_of(placement) for key, placement in placements.items()}
-        return _Pods(fates, placements, {victim: key for key, fate in fates.items() for victim in fate.victims})
-    return _pods_of_plan(report) if isinstance(report, PlanReport) else _Pods()
-
-
-def _of_both(pods: _Pods, others: _Pods) -> _Pods:
+def _of_both(ends: Ends, others: Ends) -> Ends:
     """Leave out what befalls pods because others waited before, where the other answer looks at none of them.
 
     A plan that changes nothing, as its manifests are what the cluster has, does not try them either.
     """
-    left_out = pods.waiting if pods.waiting.isdisjoint(others.fates) else frozenset[str]()
-    fates = {pod: fate for pod, fate in pods.fates.items() if pod not in left_out}
-    return replace(pods, fates=fates, victims={pod: by for pod, by in pods.victims.items() if by not in left_out})
-
-
-def _fate_of(placement: PodPlacement) -> d.Fate:
-    eviction = placement.eviction
-    if placement.current and placement.node is None:
-        return d.Fate(outcome="Scheduled", node=_node_of(placement))
-    return d.Fate(
-        outcome=placement.outcome.value,
-        node=placement.node,
-        message=placement.message,
-        nominated_node=None if eviction is None else eviction.nominated_node,
-        victims=() if eviction is None else tuple(sorted(victim.key for victim in eviction.victims)),
-    )
-
-
-def _pods_of_plan(report: PlanReport) -> _Pods:
-    fates: dict[str, d.Fate] = {}
-    placements: dict[str, PodPlacement] = {}
-    victims = grouped((change.by, change.pod) for change in report.changes if change.by is not None)
-    for change in report.changes:
-        evicts = tuple(sorted(victims.get(change.pod, ())))
-        if change.action is Action.EVICTED:
-            fates[change.pod] = d.Fate(outcome="Evicted")
-        elif change.to_node is not None:
-            fates[change.pod] = d.Fate(outcome="Scheduled", node=change.to_node, victims=evicts)
-        else:
-            outcome = change.outcome or "Unschedulable"
-            fates[change.pod] = d.Fate(outcome=outcome, message=change.reason, victims=evicts)
-        if decision := report.decision(change):
-            placements[change.pod] = decision
-    own = {change.owner_key for change in report.changes if change.caused_by == "change"}
-    old = [change for change in report.changes if change.caused_by == "waiting"]
-    waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
-    return _Pods(fates, placements, {pod: by for by, pods in victims.items() for pod in pods}, waiting)
+    left_out = ends.waiting if ends.waiting.isdisjoint(others.fates) else frozenset[str]()
+    fates = {pod: fate for pod, fate in ends.fates.items() if pod not in left_out}
+    return replace(ends, fates=fates, victims={pod: by for pod, by in ends.victims.items() if by not in left_out})
 
 
 def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
@@ -416,9 +402,8 @@ def _usage(answer: ComparedAnswer) -> Mapping[str, float]:
     return usage
 
 
-def _differences(
-    before: ComparedAnswer, then: _Pods, after: ComparedAnswer, now: _Pods, workloads: Mapping[str, str]
-) -> Iterator[d.PodDifference]:
+def _differences(before: ComparedAnswer, then: Ends, after: ComparedAnswer, now: Ends) -> Iterator[d.PodDifference]:
+    workloads = then.workload_of | now.workload_of
     for pod in dict.fromkeys((*now.fates, *then.fates)):
         first, second = then.fates.get(pod), now.fates.get(pod)
         difference = _difference(first, second)
@@ -454,35 +439,22 @@ def _causes(
 ) -> Iterator[d.Cause]:
     """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
     old, new = first.node, second.node
-    obstacles = (
-        _obstacle(old, "node-gone", "rejects", nodes[1], placements[1]),
-        _obstacle(new, "node-new", "took-off", nodes[0], placements[0]),
-    )
-    hard = [cause for cause in obstacles if cause is not None]
-    yield from hard
-    if hard or old is None or new is None or placements[0] is None or placements[1] is None:
+    then, now = placements
+    is_hard = False
+    for node, (absent, rejected), known, placement in ((old, _OF_OLD, nodes[1], now), (new, _OF_NEW, nodes[0], then)):
+        if node is not None and known is not None and node not in known:
+            is_hard = True
+            yield d.Cause(kind=absent, node=node)
+        elif node is not None and placement is not None and (rejection := placement.rejections.get(node)):
+            is_hard = True
+            yield d.Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+    if is_hard or old is None or new is None or then is None or now is None:
         return
-    before, after = (_leads(placement, old, new) for placement in (placements[0], placements[1]))
+    before, after = _leads(then, old, new), _leads(now, old, new)
     leads = [(before.get(name, 0), after.get(name, 0), name) for name in before | after]
     tips = sorted((lead for lead in leads if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
     for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
         yield d.Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
-
-
-def _obstacle(
-    node: str | None,
-    absent: d.CauseKind,
-    rejected: d.CauseKind,
-    known: frozenset[str] | None,
-    placement: PodPlacement | None,
-) -> d.Cause | None:
-    if node is None:
-        return None
-    if known is not None and node not in known:
-        return d.Cause(kind=absent, node=node)
-    if rejection := None if placement is None else placement.rejections.get(node):
-        return d.Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
-    return None
 
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:
