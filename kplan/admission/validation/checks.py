@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
@@ -215,9 +216,20 @@ def in_turn(*checks: Check) -> Check:
     return lambda value, path: next(filter(None, (list(check(value, path)) for check in checks)), [])
 
 
+def when(holds: str | Callable[[Any], object], *checks: Check) -> Check:
+    """Return checks that count where something holds, or where a field is not empty."""
+    inner = rules(*checks)
+    is_so = operator.methodcaller("get", holds) if isinstance(holds, str) else holds
+    return lambda value, path: inner(value, path) if is_so(value) else ()
+
+
+def barred(words: str) -> Check:
+    return lambda _, path: [forbidden(path, words)]
+
+
 def unset(keys: str, words: str) -> Check:
     """Return the check that fields are not there."""
-    return field(keys, lambda _, path: [forbidden(path, words)])
+    return field(keys, barred(words))
 
 
 def items(keys: str, *checks: Check) -> Check:
@@ -243,20 +255,35 @@ def must(holds: Callable[[Any], object], words: str) -> Check:
     return lambda value, path: () if holds(value) else [invalid(path, value, words)]
 
 
-def between(low: int, high: int) -> Check:
-    return must(lambda number: low <= number <= high, inclusive(low, high))
+def never(words: str) -> Check:
+    return must(lambda _: False, words)
 
 
-def inclusive(low: int, high: int) -> str:
-    return f"must be between {low} and {high}, inclusive"
+def between(low: int, high: int, *, least: int | None = None) -> Check:
+    """Return the check of a number; upstream's words may state another least one."""
+    words = f"must be between {low if least is None else least} and {high}, inclusive"
+    return must(lambda number: low <= number <= high, words)
+
+
+def at_most(most: int, when: str = "") -> Check:
+    return must(lambda number: number <= most, f"must be less than or equal to {most} {when}".rstrip())
 
 
 not_negative = must(lambda number: number >= 0, "must be greater than or equal to 0")
+positive = must(lambda number: number > 0, "must be greater than zero")
 
 
-def at_most_bytes(most: int) -> Check:
-    error = f"may not be more than {most} bytes"
-    return lambda text, path: [FieldError(path, "Too long", "", error)] if len(text.encode()) > most else ()
+def _n_bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def at_most_bytes(most: int, size: Callable[[Any], int] = _n_bytes) -> Check:
+    words = f"may not be more than {most} bytes"
+    return lambda value, path: [FieldError(path, "Too long", "", words)] if size(value) > most else ()
+
+
+def n_bytes_of_pairs(pairs: dict[str, str]) -> int:
+    return sum(map(_n_bytes, (*pairs, *pairs.values())))
 
 
 def at_most_items(most: int) -> Check:
@@ -264,15 +291,24 @@ def at_most_items(most: int) -> Check:
     return lambda listed, path: [FieldError(path, "Too many", str(len(listed)), words)] if len(listed) > most else ()
 
 
-def unique() -> Check:
+def unique(values: Iterable[Hashable] = ()) -> Check:
     """Return a check that remembers values, for one list: of equal values the later ones are errors."""
-    used: set[Hashable] = set()
+    used = set(values)
 
     def check(value: Hashable, path: str) -> Errors:
         if value in used:
             return [duplicate(path, value)]
         used.add(value)
         return []
+
+    return check
+
+
+def distinct(item_of: Callable[[Check], Check] = lambda is_new: is_new) -> Check:
+    """Return the check of a list, from the function that takes a check of uniqueness into that of its items."""
+
+    def check(items: list[Any], path: str) -> Errors:
+        return in_list(item_of(unique()))(items, path)
 
     return check
 
@@ -311,13 +347,6 @@ def _in_characters(problems: Sequence[str]) -> list[str]:
     return [problem[: -len("bytes")] + "characters" if problem.endswith(" bytes") else problem for problem in problems]
 
 
-def regex_error(message: str, expression: str, *examples: str) -> str:
-    if not examples:
-        return f"{message} (regex used for validation is '{expression}')"
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{message} (e.g. {shown}regex used for validation is '{expression}')"
-
-
 def port_name(value: str) -> list[str]:
     problems = ["must be no more than 15 characters"] if len(value.encode()) > 15 else []
     if not re.fullmatch("[-a-z0-9]+", value):
@@ -340,7 +369,8 @@ def path_segment(value: str) -> list[str]:
 
 def matching(expression: str, message: str, *examples: str) -> Callable[[str], list[str]]:
     """Return what tells the problem of a text that an expression does not match."""
-    problem = regex_error(message, expression, *examples)
+    shown = " or ".join(f"'{example}', " for example in examples)
+    problem = f"{message} ({shown and f'e.g. {shown}'}regex used for validation is '{expression}')"
     return lambda value: [] if re.fullmatch(expression, value) else [problem]
 
 
@@ -382,13 +412,14 @@ def subdomain_with_underscore(value: str) -> list[str]:
 
 LABEL, SUBDOMAIN = formed(dns_label), formed(dns_subdomain)
 KEY, LABEL_VALUE = formed(api_names.label_key_problems), formed(api_names.label_value_problems)
-_PORT_NAME, PORT_NUMBER = formed(port_name), between(1, _MOST_PORT)
+PORT_NAME, PORT_NUMBER = formed(port_name), between(1, _MOST_PORT)
 ENV_NAME, PATH_SEGMENT = formed(env_name), formed(path_segment)
+_path_errors = formed(matching(_PATH, "Invalid path"))
 HEADER = formed(matching("[-A-Za-z0-9]+", _HEADER_TEXT, "X-Header-Name"))
 
 
 def port_errors(port: int | str, path: str) -> Errors:
-    return _PORT_NAME(port, path) if isinstance(port, str) else PORT_NUMBER(port, path)
+    return PORT_NAME(port, path) if isinstance(port, str) else PORT_NUMBER(port, path)
 
 
 def domain_prefixed_path(value: str, path: str) -> Errors:
@@ -398,8 +429,7 @@ def domain_prefixed_path(value: str, path: str) -> Errors:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    is_path = re.fullmatch(_PATH, rest)
-    return [*SUBDOMAIN(host, path), *([] if is_path else [invalid(path, rest, regex_error("Invalid path", _PATH))])]
+    return [*SUBDOMAIN(host, path), *_path_errors(rest, path)]
 
 
 def ip_errors(value: str, path: str) -> Errors:
@@ -441,10 +471,7 @@ Names = Callable[[str], Sequence[str]]
 
 
 def metadata(names: Names = dns_subdomain, *, checks_prefix: bool = True, is_namespaced: bool = True) -> Check:
-    def is_named(obj: Object, path: str) -> Errors:
-        if not obj.get("name") and not obj.get("generateName"):
-            yield required(f"{path}.name", "name or generateName is required")
-
+    is_named = when(lambda obj: not obj.get("generateName"), needed("name", words="name or generateName is required"))
     prefix = formed(lambda text: names(api_names.as_prefix(text))) if checks_prefix else rules()
     name = filled("name", formed(names))
     namespace = needed("namespace", LABEL) if is_namespaced else unset("namespace", "not allowed on this type")
@@ -461,12 +488,12 @@ def label_errors(labels: dict[str, str], path: str) -> Errors:
         yield from LABEL_VALUE(value, path)
 
 
-def annotation_errors(annotations: dict[str, str], path: str) -> Errors:
-    """Return what is wrong with annotations: their keys, and their total size."""
-    for key in sorted(annotations):
-        yield from (invalid(path, key, problem) for problem in api_names.label_key_problems(key.lower()))
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MOST_ANNOTATION_BYTES:
-        yield FieldError(path, "Too long", "", f"may not be more than {_MOST_ANNOTATION_BYTES} bytes")
+_annotation_key = formed(lambda key: api_names.label_key_problems(key.lower()))
+annotation_errors = rules(
+    lambda annotations, path: every_item(_annotation_key)(sorted(annotations), path),
+    at_most_bytes(_MOST_ANNOTATION_BYTES, n_bytes_of_pairs),
+)
+"""The check of annotations: their keys, and their total size."""
 
 
 def _owner_errors(references: list[Object], path: str) -> Errors:
@@ -495,24 +522,21 @@ def _owner_errors(references: list[Object], path: str) -> Errors:
 _IDENTITY = ("apiVersion", "kind", "name", "uid")
 
 
-def _finalizer_errors(finalizers: list[str], path: str) -> Errors:
-    for finalizer in finalizers:
-        yield from KEY(finalizer, path)
-    if {"orphan", "foregroundDeletion"} <= set(finalizers):
-        yield invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
-    yield from in_list(_finalizer)(finalizers, path)
-
-
+_DELETIONS = frozenset({"orphan", "foregroundDeletion"})
 _finalizer = must(
-    lambda name: "/" in name or name in ("kubernetes", "orphan", "foregroundDeletion"),
+    lambda name: "/" in name or name in {"kubernetes", *_DELETIONS},
     "name is neither a standard finalizer name nor is it fully qualified",
 )
-
 _COMMON = (
     field("labels", label_errors),
     field("annotations", annotation_errors),
     field("ownerReferences", _owner_errors),
-    field("finalizers", _finalizer_errors),
+    field(
+        "finalizers",
+        every_item(KEY),
+        must(lambda names: not {*names} >= _DELETIONS, "finalizer orphan and foregroundDeletion cannot be both set"),
+        in_list(_finalizer),
+    ),
 )
 
 

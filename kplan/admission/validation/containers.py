@@ -196,15 +196,12 @@ def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
         names |= {name} - {""}
 
 
-def _header_errors(headers: list[Object], path: str) -> Errors:
-    return [error for header in headers for error in check.HEADER(header.get("name", ""), path)]
-
-
+_header_name = check.every_item(lambda header, path: check.HEADER(header.get("name", ""), path))
 _target_port = check.field("port", check.port_errors, absent=0)
 _scheme = check.field("scheme", check.one_of("HTTP", "HTTPS"), absent="")
 _ACTIONS = {
     "exec": check.needed("command"),
-    "httpGet": check.rules(check.needed("path"), _target_port, _scheme, check.field("httpHeaders", _header_errors)),
+    "httpGet": check.rules(check.needed("path"), _target_port, _scheme, check.field("httpHeaders", _header_name)),
     "tcpSocket": _target_port,
 }
 _probe = check.rules(
@@ -215,9 +212,7 @@ _probe = check.rules(
     check.field("terminationGracePeriodSeconds", check.must(lambda seconds: seconds > 0, "must be greater than 0")),
 )
 _once = check.field("successThreshold", check.must(lambda number: number == 1, "must be 1"), absent=0)
-_no_grace = check.field(
-    "terminationGracePeriodSeconds", check.must(lambda _: False, "must not be set for readinessProbes")
-)
+_no_grace = check.field("terminationGracePeriodSeconds", check.never("must not be set for readinessProbes"))
 probe_errors = check.rules(
     check.field("livenessProbe", _probe, _once),
     check.field("readinessProbe", _probe, _no_grace),
@@ -245,8 +240,6 @@ _NOT_IN_EPHEMERAL = (
 )
 """Fields that ephemeral containers must not have."""
 
-_UNRULED = "must specify restartPolicy when restart rules are used"
-
 
 class Surroundings(msgspec.Struct, frozen=True):
     """What containers refer to in their pod spec."""
@@ -268,7 +261,7 @@ def container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
         yield from is_new(container.get("name", ""), f"{at}.name")
         yield from lifecycle_errors(container, pod.grace, at)
         yield from probe_errors(container, at)
-        yield from _restart_errors(container, at)
+        yield from _restarts(container, at)
     yield from _host_port_errors(containers, path)
 
 
@@ -280,9 +273,9 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
         at, name = f"{path}[{index}]", container.get("name", "")
         yield from _common_errors(container, pod, at)
         if container.get("restartPolicy") is not None:
-            yield from _restart_errors(container, at)
-        elif container.get("restartPolicyRules"):
-            yield required(f"{at}.restartPolicy", _UNRULED)
+            yield from _restarts(container, at)
+        else:
+            yield from _policy_for_rules(container, at)
         if name in names:
             yield check.duplicate(f"{at}.name", name)
         names |= {name} - {""}
@@ -291,17 +284,20 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
             yield from lifecycle_errors(container, pod.grace, at)
             yield from probe_errors(container, at)
         else:
-            yield from _only_sidecar_errors(container, at)
+            yield from _no_sidecar(container, at)
 
 
-def _only_sidecar_errors(container: Object, path: str) -> Errors:
-    words = "may not be set for init containers without restartPolicy=Always"
-    for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-        if key in container:
-            yield forbidden(f"{path}.{key}", words)
-    words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-    in_place = check.must(lambda policy: policy != "RestartContainer", words)
-    yield from check.items("resizePolicy", check.field("restartPolicy", in_place))(container, path)
+_in_place = check.must(
+    lambda policy: policy != "RestartContainer",
+    "must not be set to 'RestartContainer' for non-sidecar initContainers",
+)
+_no_sidecar = check.rules(
+    check.unset(
+        "lifecycle livenessProbe readinessProbe startupProbe",
+        "may not be set for init containers without restartPolicy=Always",
+    ),
+    check.items("resizePolicy", check.field("restartPolicy", _in_place)),
+)
 
 
 def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
@@ -329,28 +325,19 @@ image_errors = check.field(
 """The check of the image of a container in a pod; templates are not checked for it."""
 
 
-def _port_name_errors(ports: list[Object], path: str) -> Errors:
-    names: set[str] = set()
-    for index, port in enumerate(ports):
-        at, name = f"{path}[{index}]", port.get("name", "")
-        problems = check.port_name(name) if name else []
-        yield from (invalid(f"{at}.name", name, problem) for problem in problems)
-        if not problems and name in names:
-            yield check.duplicate(f"{at}.name", name)
-        names |= set() if problems else {name} - {""}
-        yield from _port(port, at)
-
-
-_port = check.rules(
-    check.needed("containerPort", check.PORT_NUMBER),
-    check.filled("hostPort", check.PORT_NUMBER),
-    check.enum("protocol", "SCTP", "TCP", "UDP"),
+_ports = check.distinct(
+    lambda is_new: check.rules(
+        check.filled("name", check.in_turn(check.PORT_NAME, is_new)),
+        check.needed("containerPort", check.PORT_NUMBER),
+        check.filled("hostPort", check.PORT_NUMBER),
+        check.enum("protocol", "SCTP", "TCP", "UDP"),
+    )
 )
 _plain = check.rules(
     check.needed("name", check.LABEL),
     check.needed("image"),
     check.enum("terminationMessagePolicy", "File", "FallbackToLogsOnError"),
-    check.field("ports", _port_name_errors),
+    check.field("ports", _ports),
     check.field("env", env_errors),
     check.field("envFrom", env_from_errors),
 )
@@ -385,18 +372,16 @@ _rule = check.rules(
     check.field("action", check.one_of("Restart", "RestartAllContainers"), absent=""),
     check.present("exitCodes", _exit_codes, words="must be specified"),
 )
+_policy_for_rules = check.when(
+    "restartPolicyRules",
+    check.present("restartPolicy", words="must specify restartPolicy when restart rules are used"),
+)
 _restarts = check.rules(
+    _policy_for_rules,
     check.field("restartPolicy", check.one_of("Always", "Never", "OnFailure")),
     check.field("restartPolicyRules", check.at_most_items(20), check.in_list(_rule)),
 )
-
-
-def _restart_errors(container: Object, path: str) -> Errors:
-    """Check a container's restart policy and rules (upstream validateContainerRestartPolicy)."""
-    if container.get("restartPolicyRules") and "restartPolicy" not in container:
-        yield required(f"{path}.restartPolicy", _UNRULED)
-    yield from _restarts(container, path)
-
+"""The check of a container's restart policy and rules (upstream validateContainerRestartPolicy)."""
 
 _resized, _resize_policy = check.stated("cpu", "memory"), check.stated("NotRequired", "RestartContainer")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
@@ -175,9 +177,7 @@ _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
 _MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit
 
 
-def success_policy_errors(spec: Object, path: str) -> Errors:
-    if "successPolicy" not in spec:
-        return
+def _success_policy_errors(spec: Object, path: str) -> Errors:
     rules, path = spec["successPolicy"].get("rules", []), f"{path}.successPolicy"
     if spec.get("completionMode") != "Indexed":
         shown = {"Rules": [go_struct(rule, SucceededIndexes=None, SucceededCount=None) for rule in rules]}
@@ -246,6 +246,7 @@ JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/
 LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others
 _MOST_WITH_MANY = 10_000  # upstream parallelismLimitForHighCompletions and maxFailedIndexesLimitForHighCompletions
+_WITH_MANY = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
 _RANDOM_SUFFIX = "xxxxx"  #: as long as the suffix that the API server adds to a generateName
 
 
@@ -275,42 +276,37 @@ def _pod_name_errors(obj: Object, _: str) -> Errors:
             yield invalid("metadata.name", meta.get("name", ""), words)
 
 
-def _indexed_errors(spec: Object, path: str) -> Errors:
-    completions, failed, most = spec.get("completions"), spec.get("maxFailedIndexes"), "must be less than or equal to"
-    if completions is None:
-        yield required(f"{path}.completions", "when completion mode is Indexed")
-    if spec.get("parallelism", 0) > _MOST_PARALLEL:
-        words = f"{most} {_MOST_PARALLEL} when completion mode is Indexed"
-        yield invalid(f"{path}.parallelism", spec["parallelism"], words)
-    if completions is not None and failed is not None and failed > completions:
-        yield invalid(f"{path}.maxFailedIndexes", failed, f"{most} completions")
-    if failed is not None and failed > _MOST_FAILED:
-        yield invalid(f"{path}.maxFailedIndexes", failed, f"{most} {_MOST_FAILED}")
-    if (completions or 0) > _MANY_COMPLETIONS and "backoffLimitPerIndex" in spec:
-        yield from _many_errors(spec, path)
-
-
-def _many_errors(spec: Object, path: str) -> Errors:
-    if "maxFailedIndexes" not in spec:
-        yield required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_MANY_COMPLETIONS}")
-    when = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
-    for key in ("parallelism", "maxFailedIndexes"):
-        if spec.get(key, 0) > _MOST_WITH_MANY:
-            yield invalid(f"{path}.{key}", spec[key], f"must be less than or equal to {_MOST_WITH_MANY} {when}")
-
-
-def _mode_errors(spec: Object, path: str) -> Errors:
-    mode = spec.get("completionMode", "NonIndexed")
-    if mode == "Indexed":
-        yield from _indexed_errors(spec, path)
-    for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
-        if mode == "NonIndexed" and key in spec:
-            yield invalid(f"{path}.{key}", spec[key], "requires indexed completion mode")
+_mode = check.rules(
+    check.when(
+        lambda spec: spec.get("completionMode") == "Indexed",
+        check.present("completions", words="when completion mode is Indexed"),
+        check.field("parallelism", check.at_most(_MOST_PARALLEL, "when completion mode is Indexed")),
+        check.when(
+            lambda spec: spec.get("maxFailedIndexes", 0) > spec.get("completions", math.inf),
+            check.field("maxFailedIndexes", check.never("must be less than or equal to completions")),
+        ),
+        check.field("maxFailedIndexes", check.at_most(_MOST_FAILED)),
+        check.when(
+            lambda spec: spec.get("completions", 0) > _MANY_COMPLETIONS and "backoffLimitPerIndex" in spec,
+            check.present("maxFailedIndexes", words=f"must be specified when completions is above {_MANY_COMPLETIONS}"),
+            check.field("parallelism maxFailedIndexes", check.at_most(_MOST_WITH_MANY, _WITH_MANY)),
+        ),
+    ),
+    check.when(
+        lambda spec: spec.get("completionMode", "NonIndexed") == "NonIndexed",
+        check.field("backoffLimitPerIndex maxFailedIndexes", check.never("requires indexed completion mode")),
+    ),
+)
 
 
 def _listed(*allowed: str) -> Check:
     """Return the check of a required value; the message about a missing one lists the valid ones."""
     return check.stated(*allowed, words=f"valid values: [{' '.join(map(quoted, allowed))}]")
+
+
+_codes_with_in = check.distinct(
+    lambda is_new: check.rules(check.must(lambda code: code != 0, "must not be 0 for the In operator"), is_new)
+)
 
 
 def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
@@ -322,11 +318,7 @@ def _exit_code_errors(rule: Object, names: set[str], path: str) -> Errors:
     if not values:
         yield invalid(at, values, "at least one value is required")
     yield from check.at_most_items(255)(values, at)
-    is_new = check.unique()
-    for index, value in enumerate(values):
-        if operator == "In" and value == 0:
-            yield invalid(f"{at}[{index}]", value, "must not be 0 for the In operator")
-        yield from is_new(value, f"{at}[{index}]")
+    yield from (_codes_with_in if operator == "In" else check.distinct())(values, at)
     if values != sorted(values):
         yield invalid(at, values, "must be ordered")
 
@@ -376,22 +368,20 @@ def _restart_errors(spec: Object, path: str) -> Errors:
         yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
 
 
-def _per_index_errors(spec: Object, path: str) -> Errors:
-    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
-        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
-
-
 _job = check.rules(
     check.field(
         "parallelism completions activeDeadlineSeconds backoffLimit ttlSecondsAfterFinished", check.not_negative
     ),
     check.field("backoffLimitPerIndex maxFailedIndexes", check.not_negative),
-    _per_index_errors,
+    check.when(
+        lambda spec: "maxFailedIndexes" in spec,
+        check.present("backoffLimitPerIndex", words="when maxFailedIndexes is specified"),
+    ),
     check.field("managedBy", check.domain_prefixed_path, check.at_most_bytes(63)),
     check.field("completionMode", check.one_of("NonIndexed", "Indexed")),
-    _mode_errors,
+    _mode,
     _failure_policy_errors,
-    success_policy_errors,
+    check.when(lambda spec: "successPolicy" in spec, _success_policy_errors),
     _replacement_errors,
     check.field("template", template_errors, absent={}),
     _restart_errors,
@@ -407,29 +397,25 @@ job_errors = check.rules(
 """The check of a job that has its generated selector and uid."""
 
 
-def _schedule_errors(schedule: str, path: str) -> Errors:
+def _schedule_problems(schedule: str) -> Iterator[str]:
     try:
         _read(schedule)
     except _Unreadable as error:
-        yield invalid(path, schedule, str(error))
+        yield str(error)
     if "TZ" in schedule:
-        yield invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        yield "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 
 
-def _zone_errors(zone: str, path: str) -> Errors:
-    unknown = invalid(path, zone, f"unknown time zone {zone}")
+def _zone_problems(zone: str) -> Iterator[str]:
     if not zone:
-        yield invalid(path, zone, "timeZone must be nil or non-empty string")
-    elif any(
-        part in (".", "..") or part.startswith("-") or not re.fullmatch(r"[A-Za-z._0-9+-]{1,14}", part)
-        for part in zone.split("/")
-    ):
-        yield unknown
+        yield "timeZone must be nil or non-empty string"
+    elif not all(re.fullmatch(r"(?!-|\.{1,2}$)[A-Za-z._0-9+-]{1,14}", part) for part in zone.split("/")):
+        yield f"unknown time zone {zone}"
     else:
         if zone.lower() == "local":
-            words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-            yield invalid(path, zone, words)
-        yield from () if is_time_zone(zone) else [unknown]
+            yield "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        if not is_time_zone(zone):
+            yield f"unknown time zone {zone}"
 
 
 _manual = check.filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
@@ -443,9 +429,9 @@ cron_job_errors = check.rules(
     check.metadata(),
     check.field(
         "spec",
-        check.needed("schedule", _schedule_errors),
+        check.needed("schedule", check.formed(_schedule_problems)),
         check.field("startingDeadlineSeconds", check.not_negative),
-        check.field("timeZone", _zone_errors),
+        check.field("timeZone", check.formed(_zone_problems)),
         check.enum("concurrencyPolicy", "Allow", "Forbid", "Replace"),
         check.field("jobTemplate", _job_template, absent={}),
         check.field("successfulJobsHistoryLimit failedJobsHistoryLimit", check.not_negative),

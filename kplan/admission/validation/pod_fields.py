@@ -44,6 +44,12 @@ def containers_with_path(spec: Object, path: str) -> Iterator[tuple[Object, str]
             yield container, f"{path}.{group}[{index}]"
 
 
+def in_containers(*checks: Check) -> Check:
+    """Return checks of every container of a pod's spec."""
+    inner = check.rules(*checks)
+    return lambda spec, path: [error for one, at in containers_with_path(spec, path) for error in inner(one, at)]
+
+
 def os_errors(spec: Object, path: str) -> Errors:
     name = spec.get("os", {}).get("name", "")
     containers = [(one.get("securityContext", {}), at) for one, at in containers_with_path(spec, path)]
@@ -238,7 +244,6 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_positive = check.must(lambda number: number > 0, "must be greater than zero")
 _weight = check.field("weight", check.must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
 _topology_key = check.needed("topologyKey", words="can not be empty")
 
@@ -342,7 +347,6 @@ toleration_errors = check.in_list(
 
 
 def _min_domain_errors(constraint: Object, path: str) -> Errors:
-    yield from check.field("minDomains", _positive)(constraint, path)
     action = constraint.get("whenUnsatisfiable", "")
     if "minDomains" in constraint and action != "DoNotSchedule":
         words = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
@@ -351,11 +355,12 @@ def _min_domain_errors(constraint: Object, path: str) -> Errors:
 
 _SPREAD = (
     check.rules(
-        check.field("maxSkew", _positive, absent=0),
+        check.field("maxSkew", check.positive, absent=0),
         _topology_key,
         check.field("whenUnsatisfiable", check.one_of("DoNotSchedule", "ScheduleAnyway"), absent=""),
     ),
     check.rules(
+        check.field("minDomains", check.positive),
         _min_domain_errors,
         check.field("nodeAffinityPolicy nodeTaintsPolicy", check.one_of("Honor", "Ignore")),
         _label_key_list_errors,

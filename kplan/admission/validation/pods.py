@@ -9,6 +9,7 @@ ValidatePodSpecificAnnotations, ValidateReplicationController; pkg/apis/apps/val
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -187,23 +188,15 @@ _claim_name = check.needed("name", check.LABEL)
 _claim_sources = check.field("resourceClaimName resourceClaimTemplateName", check.SUBDOMAIN)
 
 
-def _host_user_errors(spec: Object, path: str) -> Errors:
-    """Return what a pod in its own user namespace must not use of its node."""
-    if spec.get("hostUsers", True):
-        return
-    words = "when `hostUsers` is false"
-    for key, called in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
-        if spec.get(key):
-            yield forbidden(f"{path}.{called}", words)
-    for container, at in pod_fields.containers_with_path(spec, path):
-        if container.get("volumeDevices"):
-            yield forbidden(f"{at}.volumeDevices", words)
-
-
-def _host_name_errors(spec: Object, path: str) -> Errors:
-    for key in ("setHostnameAsFQDN", "hostNetwork"):
-        if "hostnameOverride" in spec and spec.get(key):
-            yield forbidden(f"{path}.hostnameOverride", f"may not be specified when {key} is true")
+_no_host_user = check.barred("when `hostUsers` is false")
+_own_users = check.when(
+    lambda spec: not spec.get("hostUsers", True),
+    check.filled("hostNetwork", _no_host_user),
+    check.filled("hostPID", _no_host_user, called="HostPID"),
+    check.filled("hostIPC", _no_host_user, called="HostIPC"),
+    pod_fields.in_containers(check.filled("volumeDevices", _no_host_user)),
+)
+"""The check of what a pod in its own user namespace must not use of its node."""
 
 
 def _dns_config_errors(spec: Object, path: str) -> Errors:
@@ -240,15 +233,15 @@ _dns_config = check.rules(
 def _file_key_volume_errors(spec: Object, path: str) -> Errors:
     """Return where an environment variable comes from a volume that is not an emptyDir."""
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", [])}
-    for container, at in pod_fields.containers_with_path(spec, path):
-        for index, variable in enumerate(container.get("env", [])):
-            if (reference := variable.get("valueFrom", {}).get("fileKeyRef")) is None:
-                continue
-            name, where = reference.get("volumeName", ""), f"{at}.env[{index}].valueFrom.fileKeyRef.volumeName"
-            if name not in volumes:
-                yield check.not_found(where, name)
-            elif "emptyDir" not in volumes[name]:
-                yield invalid(where, name, "referenced volume must be of type emptyDir")
+
+    def is_empty_dir(name: str, at: str) -> Errors:
+        if name not in volumes:
+            yield check.not_found(at, name)
+        elif "emptyDir" not in volumes[name]:
+            yield invalid(at, name, "referenced volume must be of type emptyDir")
+
+    reference = check.field("fileKeyRef", check.field("volumeName", is_empty_dir, absent=""))
+    return pod_fields.in_containers(check.items("env", check.field("valueFrom", reference)))(spec, path)
 
 
 def restart_policy(owner: str) -> Check:
@@ -272,8 +265,11 @@ _CHECKS = check.rules(
     check.field("schedulingGates", pod_fields.gate_errors),
     check.field("topologySpreadConstraints", pod_fields.spread_errors),
     pod_fields.host_process_errors,
-    _host_user_errors,
-    _host_name_errors,
+    _own_users,
+    *(
+        check.when(key, check.unset("hostnameOverride", f"may not be specified when {key} is true"))
+        for key in ("setHostnameAsFQDN", "hostNetwork")
+    ),
     check.field("hostnameOverride", check.at_most_bytes(64), check.SUBDOMAIN),
     check.filled("serviceAccountName nodeName", check.SUBDOMAIN),
     check.field("activeDeadlineSeconds", check.between(1, 2**31 - 1)),
@@ -368,14 +364,6 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
     yield from above_all_errors(unavailable, f"{at}.maxUnavailable")
 
 
-def _deadline_errors(spec: Object, path: str) -> Errors:
-    deadline, at = spec.get("progressDeadlineSeconds"), f"{path}.progressDeadlineSeconds"
-    if deadline is not None:
-        yield from check.not_negative(deadline, at)
-        if deadline <= spec.get("minReadySeconds", 0):
-            yield invalid(at, deadline, "must be greater than minReadySeconds")
-
-
 deployment_errors = check.of_kind(
     check.metadata(),
     check.field("replicas", check.not_negative),
@@ -383,7 +371,11 @@ deployment_errors = check.of_kind(
     _template("ReplicaSet"),
     check.field("strategy", _strategy_errors, absent={}),
     check.field("minReadySeconds revisionHistoryLimit", check.not_negative),
-    _deadline_errors,
+    check.field("progressDeadlineSeconds", check.not_negative),
+    check.when(
+        lambda spec: spec.get("progressDeadlineSeconds", math.inf) <= spec.get("minReadySeconds", 0),
+        check.field("progressDeadlineSeconds", check.never("must be greater than minReadySeconds")),
+    ),
 )
 replica_set_errors = check.of_kind(
     check.metadata(),

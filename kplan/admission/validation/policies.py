@@ -36,12 +36,11 @@ budget_errors = check.of_kind(
 
 def _value_errors(obj: Object, _: str) -> Errors:
     name, value = obj.get("metadata", {}).get("name", ""), obj.get("value", 0)
+    known, problem = _SYSTEM_VALUES.get(name), ""
     if not name.startswith(_SYSTEM):
         if value > _HIGHEST:
             yield forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
-        return
-    known, problem = _SYSTEM_VALUES.get(name), ""
-    if known is None:
+    elif known is None:
         problem = f"{name} is not a known system priority class"
     elif value != known:
         problem = f"value of {name} PriorityClass must be {known}"
@@ -61,37 +60,40 @@ priority_class_errors = check.rules(
 _MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
 
 
-def _parameter_errors(parameters: dict[str, str], path: str) -> Errors:
-    if len(parameters) > _MOST_PARAMETERS:
-        yield from check.at_most_bytes(_MOST_PARAMETERS)(" " * len(parameters), path)
-        return
-    if "" in parameters:
-        yield invalid(path, "", "field can not be empty.")
-    yield from check.at_most_bytes(_MOST_PARAMETER_BYTES)(
-        "".join(text for pair in parameters.items() for text in pair), path
-    )
+_topology_term = check.field(
+    "matchLabelExpressions",
+    check.distinct(
+        lambda is_new: check.rules(
+            check.needed("values", check.distinct()), check.field("key", check.KEY, is_new, absent="")
+        )
+    ),
+)
 
 
 def _allowed_topology_errors(terms: list[Object], path: str) -> Errors:
     # Upstream compares each term with as many empty ones as there are terms, too.
     former: list[dict[str, set[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
-        at, keys = f"{path}[{index}].matchLabelExpressions", dict[str, set[str]]()
-        for place, wanted in enumerate(term.get("matchLabelExpressions", ())):
-            key, values = wanted.get("key", ""), wanted.get("values", [])
-            yield from check.needed("values", check.in_list(check.unique()))(wanted, f"{at}[{place}]")
-            yield from check.formed(label_key_problems)(key, f"{at}[{place}].key")
-            if key in keys:
-                yield check.duplicate(f"{at}[{place}].key", key)
-            keys[key] = set(values)
-        yield from (check.duplicate(at, "") for other in former if other == keys)
+        yield from _topology_term(term, f"{path}[{index}]")
+        wanted = term.get("matchLabelExpressions", ())
+        keys = {one.get("key", ""): set(one.get("values", ())) for one in wanted}
+        yield from (check.duplicate(f"{path}[{index}].matchLabelExpressions", "") for other in former if other == keys)
         former.append(keys)
 
 
 storage_class_errors = check.rules(
     check.metadata(is_namespaced=False),
     check.needed("provisioner", lambda name, path: check.formed(label_key_problems)(name.lower(), path)),
-    check.field("parameters", _parameter_errors),
+    check.field(
+        "parameters",
+        check.in_turn(
+            check.at_most_bytes(_MOST_PARAMETERS, len),
+            check.rules(
+                lambda parameters, path: [invalid(path, "", "field can not be empty.")] if "" in parameters else [],
+                check.at_most_bytes(_MOST_PARAMETER_BYTES, check.n_bytes_of_pairs),
+            ),
+        ),
+    ),
     check.filled("reclaimPolicy", check.one_of("Delete", "Retain")),
     check.field("volumeBindingMode", check.one_of("Immediate", "WaitForFirstConsumer")),
     check.field("allowedTopologies", _allowed_topology_errors),
@@ -99,13 +101,10 @@ storage_class_errors = check.rules(
 
 
 def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
-    earlier = set[tuple[str, ...]]()
-    for index, toleration in enumerate(tolerations):
-        key = tuple(toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
-        if key in earlier:
-            shown = check.go_struct(toleration, Key="", Operator="", Value="", Effect="", TolerationSeconds=None)
-            yield check.duplicate(f"{path}[{index}]", shown)
-        earlier.add(key)
+    names = dict.fromkeys(("Key", "Operator", "Value", "Effect"), "")
+    shown = [check.go_struct(one, **names, TolerationSeconds=None) for one in tolerations]
+    keys = [[one[name] for name in names] for one in shown]
+    return [check.duplicate(f"{path}[{n}]", shown[n]) for n, key in enumerate(keys) if key in keys[:n]]
 
 
 runtime_class_errors = check.rules(
@@ -133,6 +132,7 @@ _PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating",
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
 _PAIRS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_REQUEST = "defaultRequest"
 
 
 def _hard_errors(hard: Object, path: str) -> Errors:
@@ -207,23 +207,6 @@ quota_errors = check.rules(
 """The check of a ResourceQuota."""
 
 
-def _limits_errors(limits: list[Object], path: str) -> Errors:
-    is_new = check.unique()
-    for index, item in enumerate(limits):
-        at, kind = f"{path}[{index}]", item.get("type", "")
-        yield from _limit_type(kind, f"{at}.type")
-        yield from is_new(kind, f"{at}.type")
-        yield from _item_errors(_with_defaults(item), kind, at)
-
-
-_is_standard = check.must(
-    lambda kind: "/" in kind or kind in _TYPES, "must be a standard limit type or fully qualified"
-)
-_limit_type = check.in_turn(check.KEY, _is_standard)
-limit_range_errors = check.rules(check.metadata(), check.field("spec", check.field("limits", _limits_errors)))
-"""The check of a LimitRange, its defaults filled in."""
-
-
 def _with_defaults(item: Object) -> Object:
     """Return an item with the defaults of containers (upstream SetDefaults_LimitRangeItem)."""
     if item.get("type") != "Container":
@@ -233,13 +216,9 @@ def _with_defaults(item: Object) -> Object:
     return {**item, "default": default, "defaultRequest": request}
 
 
-def _item_errors(item: Object, kind: str, path: str) -> Errors:
-    parts = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
-    if kind == "Pod":
-        for part in ("default", "defaultRequest"):
-            parts.remove(part)
-            if item.get(part):
-                yield forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'")
+def _amount_errors(item: Object, path: str) -> Errors:
+    item, kind = _with_defaults(item), item.get("type", "")
+    parts = ("max", "min", *(() if kind == "Pod" else ("default", _REQUEST)), "maxLimitRequestRatio")
     name_errors = pod_fields.container_name_errors if kind in ("Pod", "Container") else pod_fields.standard_name_errors
     for part in parts:
         for name in sorted(item.get(part, {})):
@@ -253,7 +232,21 @@ def _item_errors(item: Object, kind: str, path: str) -> Errors:
         yield from _ratio_errors(amounts, name, path)
 
 
-_REQUEST = "defaultRequest"
+_limit_type = check.in_turn(
+    check.KEY,
+    check.must(lambda kind: "/" in kind or kind in _TYPES, "must be a standard limit type or fully qualified"),
+)
+_not_in_pods = check.filled(f"default {_REQUEST}", check.barred("may not be specified when `type` is 'Pod'"))
+_limits = check.distinct(
+    lambda is_new: check.rules(
+        check.field("type", _limit_type, is_new, absent=""),
+        check.when(lambda item: item.get("type") == "Pod", _not_in_pods),
+        _amount_errors,
+    )
+)
+limit_range_errors = check.rules(check.metadata(), check.field("spec", check.field("limits", _limits)))
+"""The check of a LimitRange, its defaults filled in."""
+
 _ORDER = (
     ("min", "max", "min", "min value {} is greater than max value {}", 0),
     ("min", _REQUEST, _REQUEST, "min value {} is greater than default request value {}", 1),
@@ -270,11 +263,11 @@ def _order_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
         if small in amounts and large in amounts and parse(amounts[small]).nanos > parse(amounts[large]).nanos:
             pair = amounts[small], amounts[large]
             yield invalid(f"{path}.{part}[{name}]", pair[shown], words.format(*pair))
-    default, request = amounts.get("default"), amounts.get("defaultRequest")
-    has_both = default is not None and request is not None and not pod_fields.can_overcommit(name)
-    if has_both and parse(default or "").nanos != parse(request or "").nanos:
-        words = f"default value {default} must equal to defaultRequest value {request} in {name}"
-        yield invalid(f"{path}.defaultRequest[{name}]", request, words)
+    if {"default", _REQUEST} <= amounts.keys() and not pod_fields.can_overcommit(name):
+        default, request = amounts["default"], amounts[_REQUEST]
+        if parse(default).nanos != parse(request).nanos:
+            words = f"default value {default} must equal to defaultRequest value {request} in {name}"
+            yield invalid(f"{path}.{_REQUEST}[{name}]", request, words)
 
 
 def _ratio_errors(amounts: dict[str, str], name: str, path: str) -> Errors:
@@ -332,7 +325,6 @@ _SOURCES = {
     f"{name[0].upper()}{name[1:]}": name for name in ("object", "external", "pods", "resource", "containerResource")
 }
 _MOST_WINDOW, _MOST_PERIOD = 3600, 1800
-_positive = check.must(lambda number: number > 0, "must be greater than zero")
 
 
 def _replica_errors(spec: Object, path: str) -> Errors:
@@ -442,17 +434,14 @@ _CHECKS = {
 
 _policy = check.rules(
     check.field("type", check.one_of("Percent", "Pods"), absent=""),
-    check.field("value periodSeconds", _positive, absent=0),
-    check.field(
-        "periodSeconds",
-        check.must(lambda seconds: seconds <= _MOST_PERIOD, f"must be less than or equal to {_MOST_PERIOD}"),
-    ),
+    check.field("value periodSeconds", check.positive, absent=0),
+    check.field("periodSeconds", check.at_most(_MOST_PERIOD)),
 )
 _scaling_rules = check.rules(
     check.field(
         "stabilizationWindowSeconds",
         check.must(lambda seconds: seconds >= 0, "must be greater than or equal to zero"),
-        check.must(lambda seconds: seconds <= _MOST_WINDOW, f"must be less than or equal to {_MOST_WINDOW}"),
+        check.at_most(_MOST_WINDOW),
     ),
     check.field("selectPolicy", check.one_of("Disabled", "Max", "Min")),
     check.field(

@@ -142,7 +142,7 @@ _byte = check.between(0, _BYTE)
 
 
 def _disk(name: str) -> Check:
-    in_range = check.must(lambda partition: 0 <= partition <= _BYTE, check.inclusive(1, _BYTE))
+    in_range = check.between(0, _BYTE, least=1)
     return check.rules(check.needed(name), check.field("partition", in_range))
 
 
