@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission import limits
-from kplan.admission.decoding import is_on
+from kplan.admission.gates import is_on
 from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import NEWEST, enforced
 from kplan.admission.stored import Stage, WholeTemplate

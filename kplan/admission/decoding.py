@@ -1,36 +1,24 @@
-"""Decoding of a manifest as an API server does it: types, unknown and duplicate fields, omitted empty values, gates.
+"""Decoding of a manifest as an API server does it: types, unknown and duplicate fields, omitted empty values.
 
 The result is the manifest's object without nulls and without the zeros and empty lists that an API server does not
 store; quantities are in canonical form. Types and fields come from the OpenAPI description of Kubernetes in
 fields.json; ``tests/admission/generate_fields.py`` writes that file and explains its codes. Upstream: sigs.k8s.io/json
 (strict decoding), k8s.io/apimachinery pkg/api/resource and pkg/util/intstr.
-
-Fields whose feature gate is off are dropped, so that the scheduler never sees them: of stored objects by the gates that
-are set, and of the pods of manifests by the minor that turned a gate on. Upstream: pkg/api/pod/util.go
-dropDisabledFields, the strategies of pkg/registry/resource, pkg/api/persistentvolume; pkg/features/kube_features.go for
-the minors.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
-import operator
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kplan.admission.validation.checks import Object, reached
-from kplan.api import affinity, core, pod, resource, storage
-from kplan.api.kinds import KINDS, split_api_version
-from kplan.api.meta import structs_in, types_of
+from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
-from kplan.snapshot.model import Snapshot
 
 
 class ApiKind(NamedTuple):
@@ -340,192 +328,3 @@ def _key(key: Any) -> str:
     if isinstance(key, str):
         return key
     return "null" if key is None else str(key).lower() if isinstance(key, bool) else str(key)
-
-
-S = TypeVar("S", bound=msgspec.Struct)
-GatedField = tuple[type[msgspec.Struct], str]
-
-_DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
-_NODE_FIELDS: Final = ("node_name", "node_selector", "all_nodes")
-
-CLAIM_STATUSES: Final[GatedField] = (pod.PodStatus, "node_allocatable_resource_claim_statuses")
-"""What claims take of the node of a pod; without its gate, which few clusters turn on, the scheduler ignores it."""
-
-#: Feature gate -> fields that are dropped while it is off.
-FIELDS: Final[Mapping[str, tuple[GatedField, ...]]] = MappingProxyType(
-    {
-        "DRAAdminAccess": ((resource.ExactDeviceRequest, "admin_access"),),
-        "DRAConsumableCapacity": (
-            (resource.ExactDeviceRequest, "capacity"),
-            (resource.DeviceSubRequest, "capacity"),
-            (resource.DeviceConstraint, "distinct_attribute"),
-            (resource.DeviceCapacity, "request_policy"),
-            (resource.Device, "allow_multiple_allocations"),
-            (resource.DeviceRequestAllocationResult, "share_id"),
-            (resource.DeviceRequestAllocationResult, "consumed_capacity"),
-        ),
-        "DRADeviceBindingConditions": (
-            *((resource.Device, name) for name in _DEVICE_CONDITIONS),
-            *((resource.DeviceRequestAllocationResult, name) for name in _DEVICE_CONDITIONS[1:]),
-        ),
-        "DRADeviceTaints": (
-            (resource.Device, "taints"),
-            (resource.ExactDeviceRequest, "tolerations"),
-            (resource.DeviceSubRequest, "tolerations"),
-        ),
-        "DRAExtendedResource": (
-            (resource.DeviceClassSpec, "extended_resource_name"),
-            (pod.PodStatus, "extended_resource_claim_status"),
-        ),
-        "DRANodeAllocatableResources": (CLAIM_STATUSES,),
-        "DRAPartitionableDevices": (
-            (resource.ResourceSliceSpec, "shared_counters"),
-            (resource.ResourceSliceSpec, "per_device_node_selection"),
-            (resource.Device, "consumes_counters"),
-            *((resource.Device, name) for name in _NODE_FIELDS),
-        ),
-        "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
-        "InPlacePodLevelResourcesVerticalScaling": (
-            (pod.PodStatus, "resources"),
-            (pod.PodStatus, "allocated_resources"),
-        ),
-        "InPlacePodVerticalScaling": ((pod.ContainerStatus, "resources"), (pod.ContainerStatus, "allocated_resources")),
-        "MatchLabelKeysInPodTopologySpread": ((affinity.TopologySpreadConstraint, "match_label_keys"),),
-        "PodLevelResources": ((pod.PodSpec, "resources"),),
-        "VolumeAttributesClass": (
-            (core.PersistentVolumeSpec, "volume_attributes_class_name"),
-            (storage.PersistentVolumeClaimSpec, "volume_attributes_class_name"),
-        ),
-    }
-)
-
-SIDECAR_PORTS: Final[GatedField] = (pod.Container, "ports")
-"""Ports of restartable init containers, which schedulers before 1.33.6 ignore; ports of other containers stay."""
-
-
-def without_disabled_fields(
-    snapshot: Snapshot, is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True
-) -> Snapshot:
-    """Return a cluster as a scheduler with these feature gates sees it; `snapshot` itself where nothing is dropped."""
-    disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
-    if not any(map(operator.attrgetter(f"status.{CLAIM_STATUSES[1]}"), snapshot.pods)):
-        disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
-    changes: dict[str, Any] = {}
-    for kind in KINDS:
-        objects = snapshot.objects(kind.attribute)
-        if objects and _steps(kind.type, disabled) and (reduced := drop(objects, disabled)) is not objects:
-            changes[kind.attribute] = reduced
-    return dataclasses.replace(snapshot, **changes) if changes else snapshot
-
-
-def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True) -> frozenset[GatedField]:
-    """Return the fields whose gates are off, and those that the scheduler ignores."""
-    fields = {field for gate, behind in FIELDS.items() if not is_on(gate) for field in behind}
-    return frozenset(fields if counts_ports_of_sidecars else fields | {SIDECAR_PORTS})
-
-
-def drop(objects: tuple[S, ...], disabled: frozenset[GatedField]) -> tuple[S, ...]:
-    """Return objects without disabled fields; `objects` itself where none has any."""
-    reduced = tuple([_without(obj, disabled) for obj in objects])
-    return objects if all(map(operator.is_, reduced, objects)) else reduced
-
-
-def _without(value: Any, disabled: frozenset[GatedField]) -> Any:
-    if isinstance(value, tuple):
-        return drop(value, disabled)
-    if isinstance(value, dict):
-        entries = {key: _without(item, disabled) for key, item in value.items()}
-        return entries if any(entries[key] is not value[key] for key in value) else value
-    if not isinstance(value, msgspec.Struct):
-        return value
-    changes: dict[str, Any] = {}
-    for name, default in _steps(type(value), disabled):
-        if isinstance(value, pod.Container) and name == SIDECAR_PORTS[1] and value.restart_policy != "Always":
-            continue
-        inner = getattr(value, name)
-        reduced = _without(inner, disabled) if default is _SEARCHED else default
-        if reduced is not inner and reduced != inner:
-            changes[name] = reduced
-    return msgspec.structs.replace(value, **changes) if changes else value
-
-
-@lru_cache(maxsize=1024)
-def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[tuple[str, object], ...]:
-    """Return the fields of a struct to empty, with their defaults, and those to search for others, with `_SEARCHED`."""
-    names = {name for struct, name in disabled if struct is cls}
-    emptied = [(one.name, one.default) for one in msgspec.structs.fields(cls) if one.name in names] if names else []
-    searched = [
-        (name, _SEARCHED)
-        for name in cls.__struct_fields__
-        if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls)[name]))
-    ]
-    return (*emptied, *searched)
-
-
-_SEARCHED = object()
-
-NEWEST = 36  #: the newest minor whose gates are known
-
-_NEVER = 1_000_000
-
-
-def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Object:
-    """Remove the fields of features that are off by default in a minor such as 36; those of the gate `keeps` stay."""
-    for gate, (since, fields) in _GATES.items():
-        if minor >= since or gate == keeps:
-            continue
-        if callable(fields):
-            fields(spec)
-            continue
-        for path in fields:
-            outer, _, name = path.rpartition(".")
-            for holder in list(reached(spec, outer)) if outer else [spec]:
-                holder.pop(name, None)
-    return spec
-
-
-def is_on(name: str, minor: int) -> bool:
-    return _GATES[name][0] <= minor
-
-
-def _drop_stop_signals(spec: Object) -> None:
-    for container in reached(spec, "*"):
-        if container.get("lifecycle", {}).pop("stopSignal", None) is not None and not container["lifecycle"]:
-            del container["lifecycle"]
-
-
-def _drop_restart_rules(spec: Object) -> None:
-    for container in reached(spec, "*"):
-        container.pop("restartPolicyRules", None)
-    # Init containers with another policy are no sidecars.
-    plain = [one for one in spec.get("initContainers", []) if one.get("restartPolicy") != "Always"]
-    for container in (*spec.get("containers", []), *spec.get("ephemeralContainers", []), *plain):
-        container.pop("restartPolicy", None)
-
-
-def _drop_images(spec: Object) -> None:
-    names = {volume.get("name", "") for volume in spec.get("volumes", []) if "image" in volume}
-    if not names:
-        return
-    spec["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
-    for container in reached(spec, "*"):
-        if mounts := container.get("volumeMounts"):
-            container["volumeMounts"] = [mount for mount in mounts if mount.get("name", "") not in names]
-
-
-#: Gate -> the first minor that has it on by default, and the paths of its fields in a spec, as in `reached`, or what
-#: removes them. A gate without fields concerns what the API server adds.
-_GATES: dict[str, tuple[int, tuple[str, ...] | Callable[[Object], None]]] = {
-    "ClusterTrustBundleProjection": (_NEVER, ("volumes.projected.sources.clusterTrustBundle",)),
-    "ContainerRestartRules": (35, _drop_restart_rules),
-    "ContainerStopSignals": (_NEVER, _drop_stop_signals),
-    "DynamicResourceAllocation": (34, ("resourceClaims", "*.resources.claims")),
-    "EnvFiles": (35, ("*.env.valueFrom.fileKeyRef",)),
-    "GenericWorkload": (_NEVER, ("schedulingGroup",)),
-    "HostnameOverride": (35, ("hostnameOverride",)),
-    "ImageVolume": (35, _drop_images),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (34, ()),
-    "PodCertificateRequest": (_NEVER, ("volumes.projected.sources.podCertificate",)),
-    "PodLevelResources": (34, ("resources",)),
-    "PodTopologyLabelsAdmission": (35, ()),
-}

@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.decoding import NEWEST, ApiKind, Fault, decode_object, drop_disabled, fields_of
+from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
+from kplan.admission.gates import NEWEST, drop_disabled
 from kplan.admission.validation.checks import OMITTED, Check, Errors, FieldError, Object, aggregate, forbidden, invalid
 from kplan.api import core
 from kplan.api.quantity import nanos_of, parse

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.decoding import NEWEST, drop_disabled, is_on
+from kplan.admission.gates import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import complete, default_pod, generated_uid, invalid_words
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import FieldError, Object, reached

@@ -20,8 +20,8 @@ from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
     from kplan.course.what_if import Edit
+    from kplan.live import LiveOptions
     from kplan.live.collect import Progress
-    from kplan.live.options import LiveOptions
     from kplan.snapshot.model import Snapshot
 
 SnapshotOption = Annotated[
@@ -52,7 +52,7 @@ class ClusterFlags:
 
     def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
         """Return how a live cluster is read, or raise UsageError; standard input is free where kplan reads none."""
-        from kplan.live.options import LiveOptions, parse_timeout
+        from kplan.live import LiveOptions, parse_timeout
 
         named = [name.strip() for names in self.namespaces or () for name in names.split(",")]
         return LiveOptions(

@@ -97,7 +97,7 @@ class TimelineFlags:
 
 def seconds_of(text: str, option: str) -> float:
     """Return the seconds of a duration; raises UsageError for what is none, or longer than a year."""
-    from kplan.live.options import parse_timeout
+    from kplan.live import parse_timeout
 
     days = text.strip().removesuffix("d")
     if days != text.strip() and days.isdecimal():

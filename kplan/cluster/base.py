@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, get_args
 
 import msgspec
 
-from kplan.admission.decoding import GatedField, disabled_fields, drop, without_disabled_fields
+from kplan.admission.gates import GatedField, disabled_fields, drop, without_disabled_fields
 from kplan.api.core import Pod
 from kplan.api.time import from_micros, to_micros
 from kplan.cluster.columns import cluster_of

@@ -15,10 +15,9 @@ from msgspec import UNSET
 
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
-from kplan.live import lists
+from kplan.live import LiveOptions, lists
 from kplan.live.connections import side_by_side
 from kplan.live.kubeconfig import load_access
-from kplan.live.options import LiveOptions
 from kplan.live.reader import Reader, Transport
 from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
 from kplan.snapshot import model

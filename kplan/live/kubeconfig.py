@@ -32,9 +32,9 @@ from msgspec.structs import replace
 from urllib3.util.ssl_ import create_urllib3_context
 
 from kplan.errors import KubeconfigError, UsageError
+from kplan.live import LiveOptions
 from kplan.live import kubeconfig_file as files
 from kplan.live.connections import UNREADABLE, OutOfTimeError, Pem, TlsFiles, in_time, side_by_side
-from kplan.live.options import LiveOptions
 
 #: Time limits of a plugin in seconds; a plugin that asks the user has longer.
 LIMIT_SECONDS = 60.0

@@ -11,7 +11,8 @@ from typing import IO, Any, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.decoding import NEWEST, ApiKind, decode_object
+from kplan.admission.decoding import ApiKind, decode_object
+from kplan.admission.gates import NEWEST
 from kplan.admission.judge import Judged, default_job, invalid_words, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.pods import FIRST_WITH_RECREATE, pod_errors, recreate_errors

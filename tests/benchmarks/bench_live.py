@@ -94,8 +94,8 @@ def printed_by_kubectl(objects: dict[str, list[dict[str, Any]]]) -> int:
 def load(path: str, directory: str, report: Connection) -> None:
     """Load the cluster in a process that did nothing before, and save it."""
     began = time.perf_counter()
+    from kplan.live import LiveOptions
     from kplan.live.collect import collect_snapshot
-    from kplan.live.options import LiveOptions
     from kplan.snapshot.own_file import save_snapshot
 
     snapshot = collect_snapshot(LiveOptions(kubeconfig=path, page_size=PAGE))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kplan.live.options import LiveOptions
+from kplan.live import LiveOptions
 
 from .server import ApiServer, Cluster, kubeconfig, serving
 

@@ -20,12 +20,11 @@ from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
 from kplan.framework.interface import ExtenderError
-from kplan.live import extenders, lists, reader
+from kplan.live import LiveOptions, extenders, lists, reader
 from kplan.live import kubeconfig as kubeconfig_module
 from kplan.live.collect import collect_snapshot
 from kplan.live.connections import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
-from kplan.live.options import LiveOptions
 from kplan.live.reader import Transport
 from tests.cli.processes import PROGRAM
 
@@ -265,7 +264,7 @@ def test_a_plugin_that_must_ask_somebody_says_so_where_nobody_is(tmp_path: Path)
 def test_a_plugin_may_ask_somebody_at_a_terminal(mode: str, free: bool, said: str, tmp_path: Path) -> None:
     options = with_plugin(tmp_path, ASKING, interactiveMode=mode)
     program = (
-        "import sys; from kplan.live.options import LiveOptions; from kplan.live.kubeconfig import load_access\n"
+        "import sys; from kplan.live import LiveOptions; from kplan.live.kubeconfig import load_access\n"
         f"options = LiveOptions(kubeconfig={options.kubeconfig!r}, stdin_is_free={free})\n"
         "print(dict(load_access(options).headers())['Authorization'])"
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from kplan.errors import UsageError
-from kplan.live.options import parse_timeout
+from kplan.live import parse_timeout
 
 
 @pytest.mark.parametrize(

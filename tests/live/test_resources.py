@@ -1,6 +1,6 @@
 from kplan.api.kinds import KINDS
+from kplan.live import LiveOptions
 from kplan.live.collect import collect
-from kplan.live.options import LiveOptions
 from kplan.live.resources import RESOURCES, cluster_role
 
 from .server import Cluster

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from kplan.errors import KubeconfigError, UnreachableError
-from kplan.live import reader
+from kplan.live import LiveOptions, reader
 from kplan.live.kubeconfig import load_access
-from kplan.live.options import LiveOptions
 from kplan.live.reader import Transport
 from tests.cli.commands import written
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.admission.decoding import FIELDS, without_disabled_fields
+from kplan.admission.gates import FIELDS, without_disabled_fields
 from kplan.config.releases import release_of
 from tests.objects import head, node, pod
 from tests.scenarios import scenarios
