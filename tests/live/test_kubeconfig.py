@@ -9,8 +9,8 @@ import pytest
 
 from kplan.errors import KubeconfigError, UsageError
 from kplan.live import LiveOptions
+from kplan.live.credentials import MOST_BYTES, read_small
 from kplan.live.kubeconfig import Access, context_names, context_namespace, load_access
-from kplan.live.kubeconfig_file import MOST_BYTES, read_small
 from tests.cli.commands import written
 
 TWO_CLUSTERS: dict[str, Any] = {

@@ -20,8 +20,7 @@ from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
 from kplan.errors import ApiError, KubeconfigError, UnreachableError
 from kplan.framework.interface import ExtenderError
-from kplan.live import LiveOptions, extenders, lists, reader
-from kplan.live import kubeconfig as kubeconfig_module
+from kplan.live import LiveOptions, credentials, extenders, lists, reader
 from kplan.live.collect import collect_snapshot
 from kplan.live.connections import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
@@ -212,7 +211,7 @@ def with_plugin(directory: Path, script: str, **fields: Any) -> LiveOptions:
 
 @pytest.mark.parametrize("script", ["sleep 60", "sleep 60 & wait", "trap '' TERM; sleep 60", "exec 1>&-; sleep 60"])
 def test_a_plugin_that_does_not_end_is_ended(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kubeconfig_module, "LIMIT_SECONDS", LIMIT)
+    monkeypatch.setattr(credentials, "LIMIT_SECONDS", LIMIT)
     begun = time.monotonic()
     with pytest.raises(KubeconfigError, match=r"plugin\.sh of user demo-user did not end within 0\.4 s"):
         load_access(with_plugin(tmp_path, script))

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from kplan.live.kubeconfig_file import Secrets
+from kplan.live.credentials import Secrets
 
 TOKEN = "".join(random.Random(3).choices(string.ascii_letters + string.digits, k=60))
 
