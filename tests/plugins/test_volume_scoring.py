@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
 from kplan.plugins.volume_binding.catalogue import NO_VOLUME
-from kplan.plugins.volume_binding.finding import PodClaims
+from kplan.plugins.volume_binding.finding import Finding, PodClaims
 from kplan.plugins.volume_binding.plugin import VolumeBinding
 from tests.oracle.volumes import Storage
 
@@ -91,7 +91,7 @@ def test_scores_equal_those_of_each_node_on_its_own(world, names, fuller_is_bett
 
     scores = plugin.score(cycle, world.view()).tolist()
 
-    finding = plugin.finder.find(cycle.read(PodClaims))
+    finding = Finding(plugin.assumed, cycle.read(PodClaims))
     points = (lambda at: at) if fuller_is_better else (lambda at: 100 - at)
     for row, verdict in enumerate(verdicts):
         if verdict is None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import TopologySelectorTerm
+from kplan.api.affinity import TopologySelectorTerm, compile_node_selector
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.labels import InvalidSelector, Selector, selector_from, valid_selector
 from kplan.api.meta import TypedObjectReference
@@ -247,6 +247,39 @@ class VolumeCatalogue:
         listed = (own.get(volume_rules.ANNOTATION_MIGRATED_PLUGINS, "").split(",") for own in annotations)
         return np.fromiter((plugin.name in plugins for plugins in listed), np.bool_, len(self.nodes))
 
+    def reach(self, volume: PersistentVolume) -> tuple[BoolArray, BoolArray | None, str]:
+        """Return the nodes that reach a bound volume, the nodes on which its translation fails (or None), and why.
+
+        On nodes whose CSINode lists the volume's type as migrated, the volume is translated to CSI first.
+        """
+        original = reachable(self.nodes, volume.spec.node_affinity)
+        migrated = self._migrated(volume)
+        if migrated is None:
+            return original, None, ""
+        try:
+            translated = volume_rules.translated_affinity(volume)
+        except volume_rules.TranslationError as error:
+            return original, migrated, f"could not translate pv: {error}"
+        return np.where(migrated, reachable(self.nodes, translated), original), None, ""
+
+    def _migrated(self, volume: PersistentVolume) -> BoolArray | None:
+        """Return the nodes on which a volume is one of CSI, though it is of an in-tree type; None for no nodes."""
+        plugin = volume_rules.in_tree_plugin(volume.spec)
+        if plugin is None or plugin.name not in volume_rules.MIGRATED:
+            return None
+        migrated = self.migrated_nodes[plugin]
+        return migrated if migrated.any() else None
+
+    def requirements_on(self, volume: PersistentVolume, row: int) -> tuple[str, ...]:
+        """Return the terms of a bound volume's affinity, translated if its type is migrated on a node."""
+        migrated, affinity = self._migrated(volume), volume.spec.node_affinity
+        if migrated is not None and migrated[row]:
+            affinity = volume_rules.translated_affinity(volume)
+        if affinity is None or affinity.required is None:
+            return ()
+        terms = compile_node_selector(affinity.required).terms
+        return tuple(str(term.labels) for term in terms if term.labels is not None)
+
 
 def identity_of(claim: PersistentVolumeClaim) -> ClaimIdentity:
     """Return the identity of a claim, as the claimRef of a volume names it."""
@@ -416,7 +449,9 @@ class ClassVolumes:
 class AssumedVolumes:
     """Existing volumes by class, with the claims that they are promised to, and the selected nodes of other claims."""
 
-    def __init__(self, catalogue: VolumeCatalogue) -> None:
+    def __init__(self, catalogue: VolumeCatalogue, listers: Listers) -> None:
+        self.catalogue = catalogue
+        self.listers = listers
         self.of_class = Built[str, ClassVolumes](lambda name: ClassVolumes(catalogue.of_class[name]))
         self._selected_nodes: dict[ClaimIdentity, str] = {}
         #: the nodes that reach the volume that was provisioned for a claim, bool of shape (n_nodes,)
@@ -434,14 +469,13 @@ class AssumedVolumes:
             self._selected_nodes[key] = node_name
         return before
 
-    def changed_objects(
-        self, claims: Mapping[volume_rules.ClaimKey, PersistentVolumeClaim]
-    ) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
+    def changed_objects(self) -> Iterator[PersistentVolume | PersistentVolumeClaim]:
         """Yield the claims and volumes that the reservations change, as they are afterwards.
 
         A promised volume is bound to its claim. A claim to be provisioned has the annotation with the selected node, as
         after the scheduler's cycle; the volume that a provisioner creates for it is unknown.
         """
+        claims = self.listers.persistent_volume_claims
         for volumes in self.of_class.values():
             for volume, identity in volumes.newly_promised():
                 claim = claims.get((identity.namespace, identity.name))

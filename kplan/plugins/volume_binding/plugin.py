@@ -9,6 +9,7 @@ Upstream: plugins/volumebinding/volume_binding.go.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -27,8 +28,6 @@ from kplan.plugins.volume_binding.catalogue import (
     NO_VOLUME,
     AssumedVolumes,
     BindingError,
-    ClaimIdentity,
-    ClassVolumes,
     VolumeCatalogue,
     bound_to,
     identity_of,
@@ -38,9 +37,8 @@ from kplan.plugins.volume_binding.finding import (
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     REASON_PV_NOT_EXIST,
-    BindingDetails,
+    Finding,
     PodClaims,
-    VolumeFinder,
     storage_scores,
 )
 from kplan.rules import volumes as volume_rules
@@ -51,11 +49,9 @@ REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class _Reservation(msgspec.Struct):
-    """What Reserve changed, with the previous values for Unreserve."""
+    """What takes back what Reserve changed, step by step."""
 
-    #: (volumes, index, the claim that the volume was promised to before)
-    promised: list[tuple[ClassVolumes, int, ClaimIdentity | None]] = []
-    selected: list[tuple[PersistentVolumeClaim, str | None]] = []  #: (claim, its selected node before)
+    undoing: list[Callable[[], object]] = []
 
 
 class VolumeBinding:
@@ -71,8 +67,7 @@ class VolumeBinding:
         self.listers = handle.listers
         self.nodes = handle.cluster.nodes
         catalogue = self.listers.catalogue(VolumeCatalogue, self.nodes)
-        self.assumed = handle.session_state(AssumedVolumes, catalogue)
-        self.finder = VolumeFinder(catalogue, self.listers, self.assumed)
+        self.assumed = handle.session_state(AssumedVolumes, catalogue, self.listers)
         #: int64 array of shape (101,), score by percentage of used storage; None where storage is not scored
         self._by_utilization: Int64Array | None = None
         if handle.release.is_on(STORAGE_SCORING_GATE):
@@ -141,19 +136,19 @@ class VolumeBinding:
         state = cycle.find(PodClaims)
         if state is None:
             return Verdicts.error(len(nodes), "not found")  # PreFilter is disabled in the profile
-        details = state.details = state.details or BindingDetails(self.finder, state)
+        finding = state.finding = state.finding or Finding(self.assumed, state)
 
         def reason(text: str, explain: Callable[[int], list[Detail]]) -> Reason:
             return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda position: explain(nodes.row(position)))
 
         reasons = (
-            reason(REASON_NODE_CONFLICT, details.node_conflicts),
-            reason(REASON_BIND_CONFLICT, details.bind_conflicts),
-            reason(REASON_NOT_ENOUGH_SPACE, details.space_shortages),
-            reason(REASON_PV_NOT_EXIST, lambda _row: details.missing_volumes()),
-            *(Reason(text, Code.ERROR) for text in details.finding.errors),
+            reason(REASON_NODE_CONFLICT, finding.node_conflicts),
+            reason(REASON_BIND_CONFLICT, finding.bind_conflicts),
+            reason(REASON_NOT_ENOUGH_SPACE, finding.space_shortages),
+            reason(REASON_PV_NOT_EXIST, lambda _row: finding.missing_volumes()),
+            *(Reason(text, Code.ERROR) for text in finding.errors),
         )
-        return Verdicts(nodes.take(details.finding.bits), reasons)
+        return Verdicts(nodes.take(finding.bits), reasons)
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | None:
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
@@ -167,7 +162,7 @@ class VolumeBinding:
         state = cycle.find(PodClaims)
         if self._by_utilization is None or state is None or state.finding is None:
             return np.zeros(len(nodes), np.int64)
-        return nodes.take(storage_scores(state.finding, self.listers, self.finder.provisioning, self._by_utilization))
+        return nodes.take(storage_scores(state.finding, self._by_utilization))
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         state = cycle.find(PodClaims)
@@ -187,16 +182,17 @@ class VolumeBinding:
             if index == NO_VOLUME:
                 to_provision.append(match.claim)
             else:
-                before = match.volumes.promise(index, identity_of(match.claim))
-                reservation.promised.append((match.volumes, index, before))
+                promised = match.volumes.promise(index, identity_of(match.claim))
+                reservation.undoing.append(partial(match.volumes.promise, index, promised))
         node_name = self.nodes.names[row]
         for claim in to_provision:
-            reservation.selected.append((claim, self.assumed.select_node(claim, node_name)))
+            selected = self.assumed.select_node(claim, node_name)
+            reservation.undoing.append(partial(self.assumed.select_node, claim, selected))
         cycle.write(reservation)
         return fwk.SUCCESS
 
     def reserved_objects(self) -> fwk.ReservedObjects:
-        return fwk.ReservedObjects(tuple(self.assumed.changed_objects(self.listers.persistent_volume_claims)))
+        return fwk.ReservedObjects(tuple(self.assumed.changed_objects()))
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a new claim, bound to the closest volume where its class does not wait for a pod.
@@ -229,16 +225,12 @@ class VolumeBinding:
             elif self.assumed.selected_node(claim) == self.nodes.names[row]:
                 storage_class = self.listers.storage_classes.get(claim_class(claim))
                 driver = "" if storage_class is None else storage_class.provisioner
-                reach = self.finder.provisioning.reach(driver, row)
+                reach = self.assumed.catalogue.provisioning.reach(driver, row)
                 self.assumed.reach.setdefault(identity_of(claim), reach)
         return tuple(bound)
 
     def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         """Undo what Reserve changed, last first: a pod may use a claim twice."""
         reservation = cycle.find(_Reservation)
-        if reservation is None:
-            return
-        for volumes, index, promised in reversed(reservation.promised):
-            volumes.promise(index, promised)
-        for claim, node_name in reversed(reservation.selected):
-            self.assumed.select_node(claim, node_name)
+        for undo in () if reservation is None else reversed(reservation.undoing):
+            undo()
