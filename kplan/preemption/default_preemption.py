@@ -195,8 +195,7 @@ class DefaultPreemption:
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins exist
         run = dry_run(framework, cycle, outcome, self.budgets)
-        table, rows = self._handle.cluster.pods, run.reprieve.rows
-        candidates = self._limited(run, Candidates.of(table, rows, *run.reprieve.victims(self._handle.cluster)))
+        candidates = self._limited(run, Candidates.of(self._handle.cluster, run.reprieve))
         if len(candidates) == 0:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"

@@ -28,9 +28,9 @@ from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import START, PodTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
-from kplan.engine.view import ChangingView
+from kplan.engine.view import ChangingView, PodDelta
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors
-from kplan.framework.interface import CycleState, FilterPlugin, ProfileFilters
+from kplan.framework.interface import CycleState, ProfileFilters
 from kplan.preemption.go_sort import INSERTION_LENGTH, go_sort
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 
@@ -40,8 +40,8 @@ NamedVerdicts = list[tuple[str, Verdicts]]
 class Trials:
     """One pod tried on nodes from which pods were removed.
 
-    `outcome` is the filters' first run in this cycle. Position i of all arrays means ``rows[i]``, which ascend; the
-    removed `pods` stand at the `positions` of their nodes, which ascend too.
+    `outcome` is the filters' first run in this cycle. The nodes are the first positions of the view, ascending; those
+    with nominated pods stand there once more behind them, with these pods: the incoming pod must fit both ways.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Trials:
         positions: RowArray,
         pods: RowArray,
     ) -> None:
+        """Remove `pods`, each at the position of its node, an ascending index into `rows`."""
         self._cycle = cycle
         self._outcome = outcome
         filters = [plugin for plugin in framework.filter_plugins if plugin.name not in cycle.skipped_filters]
@@ -61,22 +62,19 @@ class Trials:
         known = {name for name, _ in outcome.verdicts} if outcome.are_filtered(rows) else set()
         self._plugins = [plugin for plugin in filters if plugin.name not in framework.pod_blind & known]
         self._order = [plugin.name for plugin in filters]
-        view = ChangingView(framework.cluster, rows, positions, pods)
-        extra, nominated = framework.nominated_changes(cycle, rows), None
+        self.n_nodes = len(rows)
+        self.node_at: RowArray = np.arange(len(rows))  #: intp array of shape (n_view,), the node of each position
+        extra = framework.nominated_changes(cycle, rows)
         if extra is not None:
-            is_nominated = np.zeros(len(rows), np.bool_)
-            is_nominated[extra.positions] = True
-            nominated = ChangingView(framework.cluster, rows, positions, pods, extra).narrowed(is_nominated)
-        self._set(view, nominated)
-
-    def _set(self, view: ChangingView, nominated: ChangingView | None) -> None:
-        self.view = view
-        self._nominated = nominated if nominated is not None and len(nominated) else None
-        if self._nominated is not None:
-            is_nominated = np.isin(view.rows, self._nominated.rows)
-            self._nominated_positions: RowArray = np.flatnonzero(is_nominated)
-            self._is_shared: BoolArray = is_nominated[view.positions]
-            self._shared_index: RowArray = np.cumsum(self._is_shared) - 1
+            again = np.unique(extra.positions)
+            copy_of = np.zeros(len(rows), np.intp)
+            copy_of[again] = len(rows) + np.arange(len(again))
+            is_again = np.isin(positions, again)
+            rows, pods = np.append(rows, rows[again]), np.append(pods, pods[is_again])
+            positions = np.append(positions, copy_of[positions[is_again]])
+            self.node_at = np.append(self.node_at, again)
+            extra = PodDelta(copy_of[extra.positions], extra.pods, extra.signs)
+        self.view = ChangingView(framework.cluster, rows, positions, pods, extra)
 
     def statuses(self) -> tuple[NamedVerdicts, dict[int, NodeStatus]]:
         """Run all filters, and return why nodes are rejected.
@@ -84,58 +82,39 @@ class Trials:
         These are the verdicts of every filter, in order, without nominated pods, and by node row the rejection with
         nominated pods, which counts instead.
         """
-        verdicts = self._all_verdicts(self.view)
-        if self._nominated is None:
+        first_run = dict(self._outcome.verdicts)
+        fresh = {plugin.name: plugin.filter(self._cycle, self.view) for plugin in self._plugins}
+        where = self._outcome.positions(self.view.rows)
+        verdicts = [(name, fresh[name] if name in fresh else first_run[name].at(where)) for name in self._order]
+        if len(self.view) == self.n_nodes:
             return verdicts, {}
-        with_nominated = self._all_verdicts(self._nominated)
-        first = first_rejectors(with_nominated, len(self._nominated))
-        overrides = {}
-        for position in np.flatnonzero(first >= 0).tolist():
-            name, verdict = with_nominated[first[position]]
-            overrides[self._nominated.row(position)] = NodeStatus.of(name, verdict, position)
-        return verdicts, overrides
+        first, overrides = first_rejectors(verdicts, len(self.view)), {}
+        for position in range(self.n_nodes, len(self.view)):
+            if first[position] >= 0:
+                name, verdict = verdicts[first[position]]
+                overrides[self.view.row(position)] = NodeStatus.of(name, verdict, position)
+        return [(name, verdict.at(np.arange(self.n_nodes))) for name, verdict in verdicts], overrides
 
     def passes(self) -> BoolArray:
-        """Run the filters whose verdicts may have changed; bool array of shape (n_view,).
+        """Run the filters whose verdicts may have changed; bool array of shape (n_view,), by node.
 
         Valid for nodes that passed the filters that ignore pods.
         """
-        passes = self._pass(self.view, self._plugins)
-        if self._nominated is not None:
-            passes[self._nominated_positions] &= self._pass(self._nominated, self._plugins)
-        return passes
-
-    def change(self, changes: RowArray, sign: int) -> None:
-        """Put removed pods back (+1), or remove them again (-1): ascending indices, as for a ChangingView."""
-        self.view.change(changes, sign)
-        if self._nominated is not None:
-            self._nominated.change(self._shared(changes), sign)
+        passes = np.ones(len(self.view), np.bool_)
+        for plugin in self._plugins:
+            passes &= plugin.filter(self._cycle, self.view).bits == 0
+        if len(self.view) == self.n_nodes:
+            return passes
+        both: BoolArray = np.ones(self.n_nodes, np.bool_)
+        both[self.node_at[~passes]] = False
+        return both[self.node_at]
 
     def narrow(self, remaining: BoolArray) -> None:
-        nominated = None
-        if self._nominated is not None:
-            nominated = self._nominated.narrowed(remaining[self._nominated_positions])
-        self._set(self.view.narrowed(remaining), nominated)
-
-    def reorder(self, order: RowArray) -> None:
-        if self._nominated is not None:
-            self._nominated.reorder(self._shared(order))
-        self.view.reorder(order)
-
-    def _shared(self, changes: RowArray) -> RowArray:
-        return self._shared_index[changes[self._is_shared[changes]]]
-
-    def _pass(self, view: ChangingView, plugins: Sequence[FilterPlugin]) -> BoolArray:
-        passes = np.ones(len(view), np.bool_)
-        for plugin in plugins:
-            passes &= plugin.filter(self._cycle, view).bits == 0
-        return passes
-
-    def _all_verdicts(self, view: ChangingView) -> NamedVerdicts:
-        first_run = dict(self._outcome.verdicts)
-        fresh = {plugin.name: plugin.filter(self._cycle, view) for plugin in self._plugins}
-        where = self._outcome.positions(view.rows)
-        return [(name, fresh[name] if name in fresh else first_run[name].at(where)) for name in self._order]
+        """Go on with some of the nodes, bool array of shape (n_nodes,)."""
+        at_positions = remaining[self.node_at]
+        self.view = self.view.narrowed(at_positions)
+        self.node_at = (np.cumsum(remaining) - 1)[self.node_at[at_positions]]
+        self.n_nodes = int(np.count_nonzero(remaining))
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -296,25 +275,6 @@ class Reprieve(msgspec.Struct, frozen=True):
     violating: BoolArray  #: bool array of shape (n_pods,): evicting the pod would violate a budget
     reprieved: BoolArray  #: bool array of shape (n_pods,): the pod stays, because the incoming pod fits beside it
 
-    def victims(self, cluster: Cluster) -> tuple[RowArray, RowArray, BoolArray]:
-        """Return the victims, on each node the most important first.
-
-        Node i's victims are ``pods[bounds[i]:bounds[i + 1]]``; the result is those bounds, these pods and which of them
-        violate a budget.
-        """
-        evicted = np.flatnonzero(~self.reprieved)
-        evicted_positions = self.positions[evicted]
-        if self.violating.any():
-            # Upstream sorts again only where both kinds of pods were tried, which matters for pods without a start.
-            n_nodes = len(self.rows)
-            n_violating = np.bincount(self.positions[self.violating], minlength=n_nodes)
-            n_others = np.bincount(self.positions[~self.violating], minlength=n_nodes)
-            is_mixed = ((n_violating > 0) & (n_others > 0))[evicted_positions]
-            mixed = evicted[is_mixed]
-            evicted[is_mixed] = mixed[_importance_order(cluster, self.positions[mixed], self.pods[mixed])]
-        bounds = np.searchsorted(evicted_positions, np.arange(len(self.rows) + 1))
-        return bounds, self.pods[evicted], self.violating[evicted]
-
 
 class DryRun(msgspec.Struct, frozen=True):
     """The victims on each node where preemption helps, and why it does not help on the others."""
@@ -373,23 +333,24 @@ def lower_priority_pods(cluster: Cluster, rows: RowArray, priority: int) -> tupl
     return positions[is_lower], pods[is_lower]
 
 
-def _importance_order(cluster: Cluster, positions: RowArray, pods: RowArray) -> RowArray:
+def order_of_importance(cluster: Cluster, positions: RowArray, pods: RowArray) -> RowArray:
     return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.derived(START)[pods])
 
 
 def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
     """Reprieve pods one by one while the incoming pod fits; on the nodes of `trials` it fits without all of them."""
     view = trials.view
-    order = _importance_order(cluster, view.positions, view.pods)
+    order = order_of_importance(cluster, view.positions, view.pods)
     violating = budgets.violating(cluster.pods, view.positions, view.pods[order])
     if violating.any():
         # Pods whose eviction breaks a budget come first: they are the ones to spare.
         violating_first = np.lexsort((~violating, view.positions))
         order, violating = order[violating_first], violating[violating_first]
-    trials.reorder(order)
-    rows, positions, pods = view.rows, view.positions, view.pods
-    reprieved = np.zeros(len(pods), np.bool_)
-    origin = np.arange(len(pods))  # index into `reprieved` of each pod that the narrowed view still contains
+    view.reorder(order)
+    n_nodes, n_pods = trials.n_nodes, int(view.bounds[trials.n_nodes])
+    rows, positions, pods = view.rows[:n_nodes], view.positions[:n_pods], view.pods[:n_pods]
+    reprieved = np.zeros(len(view.pods), np.bool_)
+    origin = np.arange(len(view.pods))  # index into `reprieved` of each pod that the narrowed view still contains
     step = 0
     while len(trials.view):
         bounds = trials.view.bounds
@@ -399,12 +360,12 @@ def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
         # One step tries the next pod of every node at once, so it takes as many steps as the fullest node has pods.
         if n_left * _NARROW_SHARE <= len(has_more):
             origin = origin[has_more[trials.view.positions]]
-            trials.narrow(has_more)
+            trials.narrow(has_more[: trials.n_nodes])
             continue
         tried = bounds[:-1][has_more] + step
-        trials.change(tried, 1)
+        trials.view.change(tried, 1)
         fits = trials.passes()[has_more]
-        trials.change(tried[~fits], -1)
+        trials.view.change(tried[~fits], -1)
         reprieved[origin[tried]] = fits
         step += 1
-    return Reprieve(rows, positions, pods, violating, reprieved)
+    return Reprieve(rows, positions, pods, violating[:n_pods], reprieved[:n_pods])

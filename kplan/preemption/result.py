@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import START, PodTable
 from kplan.engine.verdicts import Code
 from kplan.framework import results
-from kplan.preemption.dry_run import Budgets, DryRun
+from kplan.preemption.dry_run import Budgets, DryRun, Reprieve, order_of_importance
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
@@ -45,13 +46,23 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
     pdb_violations: Int64Array  #: int64 array of shape (n_candidates,)
 
     @staticmethod
-    def of(table: PodTable, rows: RowArray, bounds: RowArray, pods: RowArray, violating: BoolArray) -> Candidates:
+    def of(cluster: Cluster, reprieve: Reprieve) -> Candidates:
+        """Return the nodes on which not all pods were reprieved."""
+        evicted = np.flatnonzero(~reprieve.reprieved)
+        positions = reprieve.positions[evicted]
+        if reprieve.violating.any():
+            # Upstream sorts again only where both kinds of pods were tried, which matters for pods without a start.
+            n_nodes = len(reprieve.rows)
+            n_violating = np.bincount(reprieve.positions[reprieve.violating], minlength=n_nodes)
+            n_others = np.bincount(reprieve.positions[~reprieve.violating], minlength=n_nodes)
+            is_mixed = ((n_violating > 0) & (n_others > 0))[positions]
+            mixed = evicted[is_mixed]
+            evicted[is_mixed] = mixed[order_of_importance(cluster, reprieve.positions[mixed], reprieve.pods[mixed])]
+        candidates, first = np.unique(positions, return_index=True)
+        bounds, violating = np.append(first, len(evicted)), reprieve.violating[evicted]
         counted = np.append(0, np.cumsum(violating))
-        is_candidate = np.diff(bounds) > 0
-        violations: Int64Array = (counted[bounds[1:]] - counted[bounds[:-1]])[is_candidate]
-        return Candidates(
-            table, rows[is_candidate], np.append(0, bounds[1:][is_candidate]), pods, violating, violations
-        )
+        pods, n_violations = reprieve.pods[evicted], np.diff(counted[bounds])
+        return Candidates(cluster.pods, reprieve.rows[candidates], bounds, pods, violating, n_violations)
 
     def __len__(self) -> int:
         return len(self.rows)

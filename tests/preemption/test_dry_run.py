@@ -344,9 +344,9 @@ def test_only_filters_that_look_at_pods_are_asked_at_each_step():
     verdicts, overrides = trials.statuses()
     answers = [trials.passes().tolist()]
     for changes in ([0, 2], [1]):
-        trials.change(np.asarray(changes), 1)
+        trials.view.change(np.asarray(changes), 1)
         answers.append(trials.passes().tolist())
-    trials.change(np.asarray([1]), -1)
+    trials.view.change(np.asarray([1]), -1)
     answers.append(trials.passes().tolist())
 
     assert answers == [[True, True], [True, True], [False, True], [True, True]]

@@ -204,8 +204,11 @@ class ClusterDevices:
         first = self.catalogue.first_outcomes(self._nodes, key)
         outcomes = self._outcomes.get(key, first.copy)
         self.catch_up()
-        for row in rows[outcomes.versions[rows] != self._versions[rows]].tolist():
-            n_timed_out = int(np.count_nonzero(outcomes.timed_out[rows[rows < row]])) if outcomes.timed_out.any() else 0
+        # A node is listed twice where preemption tries it with nominated pods and without.
+        for row in np.unique(rows[outcomes.versions[rows] != self._versions[rows]]).tolist():
+            n_timed_out = 0
+            if outcomes.timed_out.any():
+                n_timed_out = int(np.count_nonzero(outcomes.timed_out[np.unique(rows[rows < row])]))
             most_executed = _MAX_EXECUTED if n_timed_out < _MAX_TIMED_OUT else _COSTLY_TRIES
             outcome, result = self._search(outcomes, self._nodes.nodes[row], specs, n_steps, most_executed)
             claims_rank = 0
