@@ -104,7 +104,6 @@ class Cluster:
         self._least_free: dict[str, int] = {}
         #: what is counted in this cluster and follows its log, by what it is
         self.following: Recent[Any] = Recent(MAX_FOLLOWING)
-        self._last_rows: tuple[tuple[int, int, int], PodMatch, RowArray] | None = None
 
     @classmethod
     def build(cls, nodes: NodeTable, infos: Sequence[PodInfo]) -> Cluster:
@@ -353,19 +352,6 @@ class Cluster:
         counts: DomainCounts = self.following.get((match, id(slots)), lambda: DomainCounts(self, match, slots, n_slots))
         return counts
 
-    def rows_with(self, match: PodMatch) -> RowArray:
-        """Return the node of every matching pod that runs, intp, in no particular order; do not write to it.
-
-        The last answer is cached: the terms or constraints of a pod often select the same pods, per host and per zone.
-        """
-        state = (len(self.log), len(self.pods), self.n_terminations)
-        if self._last_rows is not None and self._last_rows[0] == state and self._last_rows[1] == match:
-            return self._last_rows[2]
-        rows: RowArray = self._node_rows[self.pods.rows_matching(match)]
-        running: RowArray = rows[rows != NOWHERE]
-        self._last_rows = state, match, running
-        return running
-
 
 MAX_FOLLOWED_BY_DOMAIN = 32  #: after more changes than this, counting again is cheaper than applying the changes
 
@@ -392,7 +378,8 @@ class DomainCounts:
         self._n_terminations = cluster.n_terminations
 
     def _count(self) -> Int64Array:
-        rows = self._cluster.rows_with(self._match)
+        rows = self._cluster.node_rows[self._cluster.pods.rows_matching(self._match)]
+        rows = rows[rows != NOWHERE]
         if self._counted is not None:
             rows = rows[self._counted[rows]]
         self.n_pods = len(rows)

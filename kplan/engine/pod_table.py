@@ -61,17 +61,7 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 }
 
 
-MAX_SELECTED = 1024  #: how many selections of sorted pods are cached, eight bytes a pod each
-_MAX_SELECTION = 4096  #: larger selections are not cached
 SEVERAL = -1  #: in place of the code of a namespace: pods are in more than one
-
-
-class Selected(msgspec.Struct):
-    """What a selector selects in some namespaces."""
-
-    rows: RowArray  #: those of the pods that are sorted by their labels, intp
-    codes: set[int]  #: the sets of labels that the selector matches
-    n_sets: int  #: how many sets there were when `codes` was read
 
 
 class ByLabels(msgspec.Struct, frozen=True):
@@ -80,8 +70,6 @@ class ByLabels(msgspec.Struct, frozen=True):
     order: RowArray  #: intp array of shape (n_sorted,), pods
     bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
     namespaces: list[int]  #: the code of the namespace of the pods of each set, or SEVERAL
-    #: namespaces (None: all) and selector -> what they select; all copies of the table share it
-    selected: Recent[Selected] = msgspec.field(default_factory=lambda: Recent(MAX_SELECTED))
 
     @staticmethod
     def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
@@ -388,26 +376,15 @@ class PodTable:
         """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
         self.sort_by_labels()
         n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
-        selected = self._by_labels.selected.find((namespaces, selector))
-        if selected is None:
-            if len(codes := self._label_sets.codes(selector)) * _PODS_A_SET > n_sorted:
-                matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
-                return self._only_in(namespaces, matching)
-            selected = Selected(self._sorted_with(codes, namespaces), set(codes), len(self._label_sets))
-            if len(selected.rows) <= _MAX_SELECTION:
-                self._by_labels.selected.put((namespaces, selector), selected)
+        codes = self._label_sets.codes(selector)
+        if len(codes) * _PODS_A_SET > n_sorted:
+            matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
+            return self._only_in(namespaces, matching)
+        rows = self._sorted_with(codes, namespaces)
         if n_sorted == n_pods:
-            return selected.rows
-        sets = self._label_sets.sets
-        if selected.n_sets < len(sets):
-            selected.codes.update(code for code in range(selected.n_sets, len(sets)) if selector.matches(sets[code]))
-            selected.n_sets = len(sets)
-        more = [
-            row
-            for row, code in enumerate(self._label_codes[n_sorted:n_pods].tolist(), n_sorted)
-            if code in selected.codes and (namespaces is None or self.infos[row].namespace in namespaces)
-        ]
-        return np.concatenate((selected.rows, more)) if more else selected.rows
+            return rows
+        added = np.isin(self._label_codes[n_sorted:n_pods], codes).nonzero()[0] + n_sorted
+        return np.concatenate((rows, self._only_in(namespaces, added)))
 
     def _sorted_with(self, codes: Iterable[int], namespaces: frozenset[str] | None) -> RowArray:
         """Return the pods, among those sorted by their labels, with one of some sets of labels in the namespaces."""
