@@ -156,7 +156,7 @@ class _Cycle:
         self._nodes = session.cluster.nodes
         gone = self._nodes.absent
         self._among = among if gone is None else ~gone if among is None else among & ~gone
-        self._entry: ShapeEntry | None = None
+        self._entry = framework.unshared
 
     def run(self, result: CycleResult, *, looks_for_victims: bool) -> int | None:
         """Return the chosen node, None where none is feasible, and note in the result what led to it."""
@@ -178,7 +178,9 @@ class _Cycle:
             result.ties = feasible
         else:
             # PreFilter names few nodes: scoring all nodes for the shape's cache would cost more than it saves.
-            result.scores = self._scores_of(feasible, None if outcome.rows is not None else self._entry)
+            result.scores = self._scores_of(
+                feasible, self._framework.unshared if outcome.rows is not None else self._entry
+            )
             total = result.scores.total
             result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
         return self._choose(result, outcome, start)
@@ -363,7 +365,7 @@ class _Cycle:
                     if name in nodes.row_of:
                         outcome.overrides[nodes.row_of[name]] = NodeStatus(code, "", (Reason(text, code),))
 
-    def _scores_of(self, feasible: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
+    def _scores_of(self, feasible: RowArray, entry: ShapeEntry) -> ScoreOutcome:
         session, nodes = self._session, self._nodes
         if not self._framework.score_plugins and not session.extenders:
             return ScoreOutcome(feasible, np.ones(len(feasible), np.int64))

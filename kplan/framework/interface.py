@@ -414,6 +414,10 @@ def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
     return [cast("P", plugin) for plugin in plugins if _has_methods(type(plugin), point)]
 
 
+def plugin_with(point: Callable[..., P], plugin: Plugin) -> P | None:
+    return cast("P", plugin) if _has_methods(type(plugin), point) else None
+
+
 @lru_cache(maxsize=1024)
 def _has_methods(plugin: type, point: Callable[..., Any]) -> bool:
     return all(hasattr(plugin, name) for name in vars(point) if not name.startswith("_"))
@@ -493,5 +497,6 @@ __all__ = [
     "Status",
     "StatusCode",
     "no_event_helps",
+    "plugin_with",
     "plugins_with",
 ]

@@ -61,12 +61,10 @@ class CachedVerdicts(msgspec.Struct):
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
         """Filter the nodes again whose pods changed."""
-        if self.position == len(cluster.log):
+        if self.position == len(cluster.log) or not self.following:
             return
         changed = changed_rows(cluster, self.position)
         self.position = len(cluster.log)
-        if not self.following:
-            return
         rows: RowArray | slice = slice(None) if changed is None else changed
         view = NodeView(cluster, changed)
         passes = self.lasting.copy() if changed is None else self.lasting[rows]
@@ -141,7 +139,7 @@ class CachedScores(msgspec.Struct):
 
     def refresh(self, cycle: CycleState, cluster: Cluster) -> None:
         """Score the nodes again whose pods changed."""
-        if self.position == len(cluster.log):
+        if self.position == len(cluster.log) or not self.following:
             return
         changed = changed_rows(cluster, self.position)
         self.position = len(cluster.log)
@@ -192,16 +190,16 @@ class ShapeEntry:
         self.pre_scores = self.common.pre_scores.copy() if keeps_own else self.common.pre_scores
         self.verdicts: CachedVerdicts | None = None
         self.scores: CachedScores | None = None
+        passes, scores = self.common.passes, self.common.scores
+        if not keeps_own and passes is not None and scores is not None:
+            self.verdicts = CachedVerdicts(self.common.verdicts, (), passes, passes, position=0)
+            self.scores = replace(scores, per_cycle=[*scores.per_cycle, *self.common.own_scorers])
 
 
 def changed_rows(cluster: Cluster, position: int) -> RowArray | None:
     """Return the nodes whose pods changed since a place in the log; None, for all nodes, when many changed."""
     changed = cluster.changed_rows(position)
     return None if len(changed) * _REFRESH_SHARE > max(len(cluster), _REFRESH_SHARE) else changed
-
-
-def is_uniform(scores: Int64Array) -> bool:
-    return len(scores) > 0 and bool(np.all(scores == scores[0]))
 
 
 class PluginCache:
@@ -233,9 +231,6 @@ class PluginCache:
         self._with_pre_score = frozenset(plugin.name for plugin in pre_scores)
         self._common_filters = [plugin for plugin in filters if plugin.name in self._lasting]
         self._own_filters = [plugin for plugin in filters if plugin.name not in self._lasting and _is_cached(plugin)]
-        normalizers = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.NormalizeScorePlugin, scores)}
-        constants = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.ConstantScorePlugin, scores)}
-        finals = {plugin.name: plugin for plugin in fwk.plugins_with(fwk.FinalScorePlugin, scores)}
         self.scorers = [
             Scorer(
                 rank,
@@ -243,12 +238,15 @@ class PluginCache:
                 weights[plugin.name],
                 plugin,
                 plugin.scope,
-                normalizers.get(plugin.name),
-                constants.get(plugin.name),
-                finals.get(plugin.name),
+                fwk.plugin_with(fwk.NormalizeScorePlugin, plugin),
+                fwk.plugin_with(fwk.ConstantScorePlugin, plugin),
+                fwk.plugin_with(fwk.FinalScorePlugin, plugin),
             )
             for rank, plugin in enumerate(scores)
         ]
+        nothing = np.zeros(len(cluster), np.int64)
+        self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use
+        self.unshared.scores = CachedScores(nothing, nothing, per_cycle=self.scorers)
 
     def forget(self) -> None:
         self._shapes: Recent[ShapeEntry] = Recent(MAX_SHAPES)
@@ -331,9 +329,6 @@ class PluginCache:
         self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]
     ) -> tuple[Mapping[str, Verdicts], BoolArray]:
         """Return the known verdicts over all nodes, by plugin, and which nodes pass these filters."""
-        if not entry.keeps_own:
-            assert entry.common.passes is not None  # noqa: S101 - only where everything common is known
-            return entry.common.verdicts, entry.common.passes
         if entry.verdicts is not None:
             entry.verdicts.refresh(cycle, self._cluster)
             return entry.verdicts.by_plugin, entry.verdicts.passes
@@ -385,9 +380,6 @@ class PluginCache:
 
     def scores(self, cycle: CycleState, entry: ShapeEntry, skipped: frozenset[str]) -> CachedScores:
         """Return the known scores over all nodes, of an entry of its own those of all plugins that look at one node."""
-        if not entry.keeps_own:
-            assert entry.common.scores is not None  # noqa: S101 - only where everything common is known
-            return entry.common.scores
         if entry.scores is not None:
             entry.scores.refresh(cycle, self._cluster)
             return entry.scores
@@ -436,7 +428,7 @@ class PluginCache:
             cached.following.append((scorer, raw))
         elif scorer.normalizer is None:
             cached.add(scorer.part(raw, is_full=True), raw)
-        elif is_uniform(raw):
+        elif (raw == raw[0]).all():
             cached.add(*self._uniform_part(cycle, scorer, int(raw[0])))
         else:
             cached.raw[scorer.name] = raw

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus, first_rejectors, no_nodes_left
-from kplan.framework.plugin_cache import PluginCache, Scorer, ShapeEntry
+from kplan.framework.plugin_cache import PluginCache, ShapeEntry
 from kplan.framework.results import PluginError, PreFilterOutcome, ScoreOutcome
 from kplan.rules.pod_info import PodInfo
 
@@ -57,7 +57,6 @@ class Framework:
         }
         #: the names of out-of-tree plugins
         self.foreign_plugins = {name for name, plugin in plugins.items() if getattr(plugin, "is_out_of_tree", False)}
-        self.unshared = ShapeEntry(keeps_own=False)  #: for pods whose results no other pod will use: it stays empty
         self._cache = PluginCache(
             self.cluster,
             self.weights,
@@ -66,6 +65,7 @@ class Framework:
             pre_scores=self.pre_score_plugins,
             scores=self.score_plugins,
         )
+        self.unshared = self._cache.unshared  #: the entry for pods whose results no other pod will use
 
     def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
         """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
@@ -92,8 +92,7 @@ class Framework:
         rejected: fwk.Status | None = None
         # An unresolvable rejection ends the cycle at once, any other one after the last plugin (RunPreFilterPlugins).
         for plugin in self.pre_filter_plugins:
-            is_shared = entry is not self.unshared
-            result = self._cache.pre_filter(plugin, cycle, entry) if is_shared else plugin.pre_filter(cycle)
+            result = self._cache.pre_filter(plugin, cycle, entry)
             if result is None:
                 continue
             if result.skip:
@@ -192,26 +191,18 @@ class Framework:
         statuses = self.statuses(cycle, rows, skipped, narrowed)
         return {int(row): status for row, status in zip(rows, statuses, strict=True) if status is not None}
 
-    def run_scores(self, cycle: fwk.CycleState, rows: RowArray, entry: ShapeEntry | None) -> ScoreOutcome:
-        """Score the feasible nodes, ascending, with the entry of the pod's shape, None to cache nothing.
+    def run_scores(self, cycle: fwk.CycleState, rows: RowArray, entry: ShapeEntry) -> ScoreOutcome:
+        """Score the feasible nodes, ascending, with the entry of the pod's shape, `unshared` to cache nothing.
 
         Raises PluginError when a plugin fails.
         """
         everywhere = NodeView(self.cluster)
         feasible = everywhere if len(rows) == len(self.cluster) else NodeView(self.cluster, rows)
         is_crowd = feasible is not everywhere and len(rows) * 2 > len(self.cluster)
-        skipped = self._cache.pre_score(cycle, feasible, entry if entry is not None else ShapeEntry())
-        if entry is None:
-            outcome = ScoreOutcome(rows, np.zeros(len(rows), np.int64))
-            per_cycle: Sequence[Scorer] = self._cache.scorers
-            cached_raw: Mapping[str, Int64Array] = {}
-        else:
-            cached = self._cache.scores(cycle, entry, skipped)
-            outcome = ScoreOutcome(rows, feasible.take(cached.total), cached.parts.copy())
-            per_cycle, cached_raw = cached.per_cycle, cached.raw
-            if not entry.keeps_own:
-                per_cycle = [*per_cycle, *entry.common.own_scorers]
-        for scorer in per_cycle:
+        skipped = self._cache.pre_score(cycle, feasible, entry)
+        cached = self._cache.scores(cycle, entry, skipped)
+        outcome = ScoreOutcome(rows, feasible.take(cached.total), cached.parts.copy())
+        for scorer in cached.per_cycle:
             if scorer.name in skipped:
                 continue
             constant = self._cache.constant_part(cycle, scorer)
@@ -221,7 +212,7 @@ class Framework:
                 outcome.parts.append(scorer.part(scores, is_full=True))
                 outcome.total = outcome.total + feasible.take(scorer.weighted(scores))
             elif constant is None:
-                scores = scorer.scores(cycle, feasible, cached_raw.get(scorer.name))
+                scores = scorer.scores(cycle, feasible, cached.raw.get(scorer.name))
                 outcome.parts.append(scorer.part(scores, is_full=False))
                 outcome.total = outcome.total + scorer.weighted(scores)
             else:

@@ -220,7 +220,7 @@ def test_a_pod_does_not_stand_in_its_own_way_where_it_is_nominated():
 
 def scores(plugins, rows=(0, 1, 2), *, keep=True, **options):
     framework, cycle, entry = cycle_of(session(plugins, **options))
-    return framework.run_scores(cycle, np.asarray(rows), entry if keep else None)
+    return framework.run_scores(cycle, np.asarray(rows), entry if keep else framework.unshared)
 
 
 @pytest.mark.parametrize("scope", list(Scope))

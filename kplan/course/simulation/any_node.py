@@ -125,7 +125,7 @@ def _fitting_alone(framework: Framework, cycle: CycleState) -> BoolArray | None:
     fits = framework.filter_all(cycle, entry, outcome.skipped)[1].copy()
     if fits.any():
         # A score that fails leaves the pod without a node; it fails for any of them.
-        framework.run_scores(cycle, fits.nonzero()[0][:1], None)
+        framework.run_scores(cycle, fits.nonzero()[0][:1], framework.unshared)
     return fits
 
 
