@@ -85,6 +85,12 @@ class FilterOutcome(msgspec.Struct, dict=True):
         return first_rejectors(self.verdicts, self.n_nodes if self.rows is None else len(self.rows))
 
     @cached_property
+    def _rejecting(self) -> list[tuple[int, str, Verdicts]]:
+        """Index, plugin and verdicts of those that are the first to reject some node."""
+        n_first = np.bincount(self.first + 1, minlength=len(self.verdicts) + 1)[1:]
+        return [(index, *self.verdicts[index]) for index in np.flatnonzero(n_first).tolist()]
+
+    @cached_property
     def _position_of(self) -> dict[int, int]:
         return {} if self.rows is None else {int(row): position for position, row in enumerate(self.rows)}
 
@@ -147,7 +153,7 @@ class FilterOutcome(msgspec.Struct, dict=True):
         """The first plugin to reject each node, and those that named the only nodes. Upstream: UnschedulablePlugins."""
         if self.pre_filter_status is not None:
             return self.named_by | {self.pre_filter_status.plugin}
-        plugins = {self.verdicts[index][0] for index in np.unique(self.first).tolist() if index >= 0}
+        plugins = {name for _, name, _ in self._rejecting}
         plugins.update(status.plugin for status in self.overrides.values())
         return frozenset(plugins | self.named_by) - {""}
 
@@ -174,10 +180,9 @@ class FilterOutcome(msgspec.Struct, dict=True):
             return np.arange(self.n_nodes) if status.code == code else np.zeros(0, np.intp)
         codes = np.zeros(self.n_nodes, np.int8)
         filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
-        for index, (_, verdict) in enumerate(self.verdicts):
+        for index, _, verdict in self._rejecting:
             is_first = self.first == index
-            if is_first.any():
-                filtered[is_first] = verdict.codes()[is_first]
+            filtered[is_first] = verdict.codes()[is_first]
         codes[slice(None) if self.rows is None else self.rows] = filtered
         if self.absent is not None:
             codes[self.absent_rows()] = self.absent.code
@@ -204,9 +209,9 @@ class FilterOutcome(msgspec.Struct, dict=True):
             return Counter({(status.plugin, text): self.n_nodes for text in status.reasons})
         counted = self.verdicts_count
         counts: Counter[tuple[str, str]] = Counter()
-        for index, (name, verdict) in enumerate(self.verdicts):
+        for index, name, verdict in self._rejecting:
             bits = verdict.bits[(self.first == index) & counted]
-            for k, reason in enumerate(verdict.reasons if len(bits) else ()):
+            for k, reason in enumerate(verdict.reasons):
                 n = int(np.count_nonzero(bits >> k & 1))
                 if n:
                     counts[name, reason.text] += n
