@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from shlex import quote
 
 import msgspec
@@ -18,12 +19,13 @@ from kplan.diagnosis import intended
 from kplan.diagnosis.gather import resources_of
 from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
 from kplan.engine.matching import first_untolerated_hard_taints
-from kplan.framework.session import Session
 from kplan.health.nodes import is_startup_taint
 from kplan.remedies import variants
 from kplan.remedies.surroundings import relax_and_add
 from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps
+from kplan.remedies.variants import Label
 from kplan.rules.volumes import claim_name
+from kplan.snapshot.defaults import default_class
 
 
 class GateKeeper(msgspec.Struct, frozen=True):
@@ -56,7 +58,6 @@ def keeper_of_gate(gate: str) -> GateKeeper | None:
 
 _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def by_cause(case: Case, causes: c.Causes) -> Offers:
@@ -70,7 +71,7 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
             case c.Gated():
                 yield from gates(case, cause.gates)
             case c.OtherScheduler(nearest=name) if name:
-                renamed = replace(case.pod, spec=replace(case.pod.spec, scheduler_name=name))
+                renamed = variants.with_spec(case.pod, scheduler_name=name)
                 yield from _renamed(case, renamed, what="scheduler", old=cause.name, to=name)
             case c.TooLarge(nearest=name) if name:
                 renamed = variants.with_resource_named(case.pod, cause.resource, name)
@@ -96,7 +97,7 @@ def gates(case: Case, names: tuple[str, ...], rows: frozenset[int] | None = None
         awaited = r.Awaited(what="gates", name=keeper.name, because=names)
         yield Offer(r.Await(change=awaited, command=command, then=None, checked=False))
         return
-    trial = Trial(edit=lambda pod: replace(pod, spec=replace(pod.spec, scheduling_gates=())), edited=rows)
+    trial = Trial(edit=lambda pod: variants.with_spec(pod, scheduling_gates=()), edited=rows)
     yield from case.tried(
         r.RemoveGates(change=r.GateChange(gates=names), then=None, members=case.members_of(rows)), trial
     )
@@ -119,15 +120,18 @@ def _claim(case: Case, cause: c.MissingClaim) -> Offers:
             else volume
             for volume in pod.spec.volumes
         )
-        renamed = replace(pod, spec=replace(pod.spec, volumes=volumes))
-        yield from _renamed(case, renamed, what="PersistentVolumeClaim", old=name, to=cause.nearest)
+        yield from _renamed(
+            case, variants.with_spec(pod, volumes=volumes), what="PersistentVolumeClaim", old=name, to=cause.nearest
+        )
     yield from missing_object("PersistentVolumeClaim", cause.claim, "")
 
 
 def _class(case: Case, cause: c.UnboundClaim) -> Offers:
     namespace, _, name = cause.claim.partition("/")
     claim = case.live.listers.persistent_volume_claims[namespace, name]
-    if instead := cause.nearest or _usual_class(case.live):
+    classes = case.live.listers.storage_classes
+    only = next(iter(classes)) if len(classes) == 1 else ""
+    if instead := cause.nearest or default_class(classes.values()) or only:
         what = f"PersistentVolumeClaim {cause.claim}"
         change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
         corrected = replace(claim, spec=replace(claim.spec, storage_class_name=instead))
@@ -135,49 +139,35 @@ def _class(case: Case, cause: c.UnboundClaim) -> Offers:
     yield from missing_object("StorageClass", cause.storage_class, "")
 
 
-def _usual_class(session: Session) -> str:
-    """Return the storage class that claims without one get, or the only one there is; empty for none."""
-    classes = session.listers.storage_classes
-    marked = [name for name, held in classes.items() if held.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-    return marked[0] if marked else next(iter(classes)) if len(classes) == 1 else ""
-
-
 def selectors(case: Case, misses: NearMisses) -> Offers:
-    """Correct a condition on node labels, or leave it out."""
+    """Correct a condition on node labels, or leave it out where nothing else rejects some node."""
     if _AFFINITY not in misses.rejecting:
         return
-    pod = case.pod
+    may_remove = len(misses.only(_AFFINITY)) > 0
+    for removal, key, values, with_label in _conditions(case.pod):
+        known, sign = case.live.cluster.nodes.label(key).code_of, "=" if removal.where == "nodeSelector" else " In "
+        is_met = any(value in known for value in values)
+        ways: list[Offers] = []
+        for label in _likely_labels(case, key, values[0]) if values else [None]:
+            change = replace(removal, to=None if label is None else sign.join(label), is_met=is_met)
+            if label is not None or may_remove:
+                ways.append(case.changed(r.CorrectSelector(change=change, then=None), with_label(label)))
+        yield from first_that_helps(ways)
+
+
+def _conditions(pod: Pod) -> Iterator[tuple[r.SelectorChange, str, tuple[str, ...], Callable[[Label | None], Pod]]]:
+    """Yield the removal of each condition, its label and values, and what puts one on another label in its place."""
     for key, wanted in pod.spec.node_selector.items():
-        is_met = _is_met(case, key, (wanted,))
-        ways: list[tuple[r.SelectorChange, Pod]] = []
-        for label in _likely_labels(case, key, wanted):
-            to = None if label is None else f"{label[0]}={label[1]}"
-            change = r.SelectorChange(where="nodeSelector", old=f"{key}={wanted}", to=to, is_met=is_met)
-            ways.append((change, variants.with_selector(pod, key, label)))
-        yield from first_that_helps(_selected(case, misses, *way) for way in ways)
+        removal = r.SelectorChange(where="nodeSelector", old=f"{key}={wanted}", to=None)
+        yield removal, key, (wanted,), partial(variants.with_selector, pod, key)
     for index, condition in enumerate(variants.conditions(pod)):
         values = condition.values if condition.operator == "In" else ()
         old = f"{condition.key} {condition.operator} {','.join(condition.values)}".strip()
-        is_met, ways = _is_met(case, condition.key, values), []
-        for label in _likely_labels(case, condition.key, values[0]) if values else [None]:
-            instead = None if label is None else replace(condition, key=label[0], values=(label[1],))
-            to = None if label is None else f"{label[0]} In {label[1]}"
-            change = r.SelectorChange(where="nodeAffinity", old=old, to=to, is_met=is_met)
-            ways.append((change, variants.with_condition(pod, index, instead)))
-        yield from first_that_helps(_selected(case, misses, *way) for way in ways)
+        removal = r.SelectorChange(where="nodeAffinity", old=old, to=None)
+        yield removal, condition.key, values, partial(variants.with_condition, pod, index)
 
 
-def _is_met(case: Case, key: str, wanted: tuple[str, ...]) -> bool:
-    known = case.live.cluster.nodes.label(key).code_of
-    return any(value in known for value in wanted)
-
-
-def _selected(case: Case, misses: NearMisses, change: r.SelectorChange, pod: Pod) -> Offers:
-    if change.to is not None or len(misses.only(_AFFINITY)):
-        yield from case.changed(r.CorrectSelector(change=change, then=None), pod)
-
-
-def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[tuple[str, str] | None]:
+def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[Label | None]:
     """Yield labels of nodes that were probably meant, the nearest first; at last None for no label.
 
     A value that nodes have is meant as it is, and a pod that names its node stays with it.

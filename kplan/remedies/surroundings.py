@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, islice
 from shlex import quote
@@ -34,7 +34,7 @@ from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies import variants
 from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
 from kplan.remedies.replicas import workload_of
-from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offers, Trial, first_that_helps, least, opened
+from kplan.remedies.trials import Case, End, NearMisses, Offers, Rows, Trial, first_that_helps, least, without_needless
 from kplan.rules.nodes import ends_soon
 from kplan.rules.resources import PODS, quantity_text
 
@@ -99,6 +99,17 @@ def _ill(case: Case, misses: NearMisses) -> Iterator[tuple[int, set[str], frozen
             yield row, keys, coming.get(table.names[row], frozenset())
 
 
+def opened(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
+    """Return the nodes of a session, some without the taints with these keys; without that of a cordon, open."""
+    nodes = [*session.cluster.nodes.nodes]
+    for row in rows:
+        spec = nodes[row].spec
+        taints = tuple(taint for taint in spec.taints if taint.key not in keys)
+        is_cordoned = spec.unschedulable and UNSCHEDULABLE_TAINT.key not in keys
+        nodes[row] = replace(nodes[row], spec=replace(spec, unschedulable=is_cordoned, taints=taints))
+    return NodeTable(nodes)
+
+
 def uncordon(case: Case, misses: NearMisses | None) -> Offers:
     """Uncordon as few nodes as let all run; where no number does, the first that lets one."""
     rows, live = cordoned_rows(case.live), case.live
@@ -110,11 +121,7 @@ def uncordon(case: Case, misses: NearMisses | None) -> Offers:
         return Trial(nodes=opened(live, some, {UNSCHEDULABLE_TAINT.key}))
 
     number = least(len(rows), lambda n: case.trials.all_run(trial(rows[:n])))
-    needed = rows[:number]
-    for row in needed if number > 1 else ():
-        fewer = tuple(other for other in needed if other != row)
-        if fewer and case.trials.all_run(trial(fewer)):
-            needed = fewer
+    needed = without_needless(rows[:number], lambda some: case.trials.all_run(trial(some)))
 
     def uncordoned(some: Rows) -> Offers:
         first, *others = (r.NodeChange(node=live.cluster.nodes.names[row]) for row in some)
@@ -176,7 +183,7 @@ def add(case: Case) -> Offers:
     """Add nodes like one of the cluster, as few as let all run; else such that have what no node has."""
     offers = [
         offer
-        for addition, end in _additions(case, NO_CHANGE, _shapes(case))
+        for addition, end in _additions(case, Trial(), _shapes(case))
         for offer in case.ended(r.AddNodes(change=addition, then=None), end)
     ]
     yield from offers or _add_others(case)
@@ -201,7 +208,7 @@ def _add_others(case: Case) -> Offers:
         room = tuple(_lacking_room(case, shape.like.metadata.name))
         if labels or room:
             other = NodeShape(differing(shape.like, labels, room), 0)
-            for addition, end in _additions(case, NO_CHANGE, [other]):
+            for addition, end in _additions(case, Trial(), [other]):
                 changed = replace(addition, labels=labels, room=room)
                 yield from case.ended(r.AddNodes(change=changed, then=None), end)
                 return
@@ -333,10 +340,7 @@ def _leaving(case: Case) -> tuple[Rows, End]:
             break
     else:
         return (), End()
-    for other in leaving:
-        fewer = tuple(row for row in leaving if row != other)
-        if fewer and case.trials.all_run(Trial(leaving=fewer)):
-            leaving = fewer
+    leaving = without_needless(leaving, lambda some: case.trials.all_run(Trial(leaving=some)))
     return leaving, case.trials.end(Trial(leaving=leaving))
 
 
@@ -400,7 +404,7 @@ def priority(case: Case) -> Offers:
 def _raised(name: str, to: int, *, is_group: bool) -> Callable[[Pod], Pod]:
     def raised(pod: Pod) -> Pod:
         policy = None if is_group else pod.spec.preemption_policy
-        return replace(pod, spec=replace(pod.spec, priority=to, priority_class_name=name, preemption_policy=policy))
+        return variants.with_spec(pod, priority=to, priority_class_name=name, preemption_policy=policy)
 
     return raised
 
@@ -442,8 +446,6 @@ def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = Fal
 
 
 _MOST_CLOSEST, _MOST_NODES, _MOST_PODS, _MOST_TOGETHER, _MOST_GROUPS = 400, 40, 10, 4, 24
-
-Rows = tuple[int, ...]  #: rows of pods
 
 
 def movable(session: Session, pods: Iterable[int]) -> list[int]:

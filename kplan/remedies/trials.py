@@ -6,7 +6,7 @@ Every trial is made in a fork of the session, so that nothing that is tried is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -34,7 +34,6 @@ from kplan.framework.group_cycle import (
 )
 from kplan.framework.listers import PREEMPTION_GATE, WORKLOAD_GATE, Key, group_of
 from kplan.framework.session import Session
-from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.preemption.default_preemption import preemptors, units_of
 from kplan.preemption.dry_run import Budgets
 from kplan.remedies.node_shapes import NodeShape, added_nodes
@@ -48,6 +47,9 @@ MOST_DECISIONS = 4000  #: at most this many decisions about the members of a gro
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
+Rows = tuple[int, ...]  #: rows of pods, or of nodes
+
+
 class Trial(msgspec.Struct, frozen=True, eq=False):
     """What a trial changes; nothing by default."""
 
@@ -57,8 +59,8 @@ class Trial(msgspec.Struct, frozen=True, eq=False):
     like: NodeShape | None = None  #: nodes that are added
     number: int = 0  #: how many of these
     nodes: NodeTable | None = None  #: the nodes as they are instead
-    leaving: tuple[int, ...] = ()  #: running pods that run elsewhere afterwards
-    ended: tuple[int, ...] = ()  #: running pods that are gone
+    leaving: Rows = ()  #: running pods that run elsewhere afterwards
+    ended: Rows = ()  #: running pods that are gone
     objects: tuple[msgspec.Struct, ...] = ()  #: claims that are replaced, or added
     more: int = 0  #: further members like the last one
     preempts: bool = False  #: the pods may evict others
@@ -73,7 +75,7 @@ class End(msgspec.Struct, frozen=True):
     runs: int = 0  #: how many of the pending pods run
     fit: int = 0  #: how many of them find a node, whether or not their group runs then
     node: str = ""  #: of the first pod, where it is no member of a group
-    victims: tuple[int, ...] = ()  #: pods that are evicted for it
+    victims: Rows = ()  #: pods that are evicted for it
     goes_to: tuple[str, ...] = ()  #: the new nodes of the pods that left, in their order
     is_known: bool = True  #: not more pods run than `runs`, for certain
 
@@ -283,17 +285,6 @@ class Trials:
         return rows
 
 
-def opened(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
-    """Return the nodes of a session, some without the taints with these keys; without that of a cordon, open."""
-    nodes = [*session.cluster.nodes.nodes]
-    for row in rows:
-        spec = nodes[row].spec
-        taints = tuple(taint for taint in spec.taints if taint.key not in keys)
-        is_cordoned = spec.unschedulable and UNSCHEDULABLE_TAINT.key not in keys
-        nodes[row] = replace(nodes[row], spec=replace(spec, unschedulable=is_cordoned, taints=taints))
-    return NodeTable(nodes)
-
-
 def kind_of(pod: Pod) -> bytes:
     """Return what members of one kind share: all that they ask for, save what each may have of its own."""
     return _encoder.encode(replace(pod.spec, volumes=(), resource_claims=(), node_name=""))
@@ -472,6 +463,15 @@ def first_that_helps(ways: Iterable[Offers]) -> Offers:
         yield from offers
         if offers:
             return
+
+
+def without_needless(rows: Rows, is_enough: Callable[[Rows], bool]) -> Rows:
+    """Return rows that are enough, without those that the others do not need: one after the other is left out."""
+    for row in rows:
+        fewer = tuple(other for other in rows if other != row)
+        if fewer and is_enough(fewer):
+            rows = fewer
+    return rows
 
 
 def least(most: int, is_enough: Callable[[int], bool]) -> int:

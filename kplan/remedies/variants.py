@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,11 +22,19 @@ A = TypeVar("A", a.PodAffinity, a.PodAntiAffinity)
 R = TypeVar("R", a.PodAffinityTerm, a.TopologySpreadConstraint)
 
 
+Label = tuple[str, str]  #: key and value
+
+
 class Requester(NamedTuple):
     """What requests resources: a container, or, with an empty name, the pod for all of its containers."""
 
     name: str
     resources: ResourceRequirements
+
+
+def with_spec(pod: Pod, **fields: Any) -> Pod:
+    """Return the pod with other fields of its ``spec``."""
+    return replace(pod, spec=replace(pod.spec, **fields))
 
 
 def requesters(pod: Pod) -> Iterator[Requester]:
@@ -45,7 +53,7 @@ def with_request(pod: Pod, requester: Requester, resource: str, amount: str) -> 
         limits = {**limits, resource: amount}
     lowered = replace(resources, requests={**resources.requests, resource: amount}, limits=limits)
     if not requester.name:
-        return replace(pod, spec=replace(pod.spec, resources=lowered))
+        return with_spec(pod, resources=lowered)
 
     def changed(one: Container) -> Container:
         return replace(one, resources=lowered) if one.name == requester.name else one
@@ -68,21 +76,20 @@ def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
 
 
 def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
-    spec = pod.spec
-    containers, init = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
-    return replace(pod, spec=replace(spec, containers=containers, init_containers=init))
+    containers, init = (tuple(map(changed, some)) for some in (pod.spec.containers, pod.spec.init_containers))
+    return with_spec(pod, containers=containers, init_containers=init)
 
 
 def tolerating(pod: Pod, taints: Sequence[a.Taint]) -> Pod:
     added = tuple(a.Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
-    return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, *added)))
+    return with_spec(pod, tolerations=(*pod.spec.tolerations, *added))
 
 
-def with_selector(pod: Pod, key: str, label: tuple[str, str] | None) -> Pod:
+def with_selector(pod: Pod, key: str, label: Label | None) -> Pod:
     """Return the pod with an entry of its nodeSelector replaced by another label, or removed."""
     selector = {name: value for name, value in pod.spec.node_selector.items() if name != key}
     selector |= {} if label is None else {label[0]: label[1]}
-    return replace(pod, spec=replace(pod.spec, node_selector=selector))
+    return with_spec(pod, node_selector=selector)
 
 
 def conditions(pod: Pod) -> tuple[a.NodeSelectorRequirement, ...]:
@@ -92,18 +99,19 @@ def conditions(pod: Pod) -> tuple[a.NodeSelectorRequirement, ...]:
     return terms[0].match_expressions if len(terms) == 1 else ()
 
 
-def with_condition(pod: Pod, index: int, condition: a.NodeSelectorRequirement | None) -> Pod:
-    """Return the pod with one of its `conditions` replaced by another, or removed."""
+def with_condition(pod: Pod, index: int, label: Label | None) -> Pod:
+    """Return the pod with one of its `conditions` replaced by one on another label, or removed."""
     affinity, required = pod.spec.affinity, a.required_node_affinity(pod.spec.affinity)
     if affinity is None or affinity.node_affinity is None or required is None:
         return pod
     term = required.node_selector_terms[0]
     expressions = list(term.match_expressions)
-    expressions[index : index + 1] = [] if condition is None else [condition]
+    former = expressions[index]
+    expressions[index : index + 1] = [] if label is None else [replace(former, key=label[0], values=(label[1],))]
     changed = a.NodeSelectorTerm(tuple(expressions), term.match_fields)
     selector = a.NodeSelector((changed,)) if expressions or term.match_fields else None
     node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
+    return with_spec(pod, affinity=replace(affinity, node_affinity=node_affinity))
 
 
 def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
@@ -115,7 +123,7 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
                 replace(other, when_unsatisfiable=_ANYWAY, min_domains=None) if other is constraint else other
                 for other in constraints
             )
-            yield constraint.topology_key, replace(pod, spec=replace(pod.spec, topology_spread_constraints=relaxed))
+            yield constraint.topology_key, with_spec(pod, topology_spread_constraints=relaxed)
 
 
 def relaxed_terms(pod: Pod, rules: a.PodAffinity | None) -> Iterator[tuple[str, Pod]]:
@@ -134,13 +142,13 @@ def relaxed_terms(pod: Pod, rules: a.PodAffinity | None) -> Iterator[tuple[str, 
             ),
         )
         name = "pod_anti_affinity" if isinstance(rules, a.PodAntiAffinity) else "pod_affinity"
-        yield term.topology_key, replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **{name: changed})))
+        yield term.topology_key, with_spec(pod, affinity=replace(affinity, **{name: changed}))
 
 
 def with_toleration(pod: Pod, index: int, toleration: a.Toleration) -> Pod:
     tolerations = list(pod.spec.tolerations)
     tolerations[index] = toleration
-    return replace(pod, spec=replace(pod.spec, tolerations=tuple(tolerations)))
+    return with_spec(pod, tolerations=tuple(tolerations))
 
 
 def with_term(pod: Pod, index: int, term: a.PodAffinityTerm) -> Pod:
@@ -151,7 +159,7 @@ def with_term(pod: Pod, index: int, term: a.PodAffinityTerm) -> Pod:
     terms = list(rules.required_during_scheduling_ignored_during_execution)
     terms[index] = term
     changed = replace(rules, required_during_scheduling_ignored_during_execution=tuple(terms))
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, pod_affinity=changed)))
+    return with_spec(pod, affinity=replace(affinity, pod_affinity=changed))
 
 
 def with_label(term: a.PodAffinityTerm, old: tuple[str, str], to: tuple[str, str]) -> a.PodAffinityTerm:
@@ -186,7 +194,7 @@ def with_topology_key(pod: Pod, old: str, to: str) -> Pod:
         together, apart = with_terms(affinity.pod_affinity), with_terms(affinity.pod_anti_affinity)
         affinity = replace(affinity, pod_affinity=together, pod_anti_affinity=apart)
     spreads = changed(pod.spec.topology_spread_constraints)
-    return replace(pod, spec=replace(pod.spec, topology_spread_constraints=spreads, affinity=affinity))
+    return with_spec(pod, topology_spread_constraints=spreads, affinity=affinity)
 
 
 def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
@@ -205,5 +213,4 @@ def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
             ways.append(("nodeAffinityPolicy", replace(constraint, node_affinity_policy=_HONOR)))
         for policy, changed in ways:
             others = tuple(changed if other is constraint else other for other in constraints)
-            spec = replace(pod.spec, topology_spread_constraints=others)
-            yield policy, constraint.topology_key, replace(pod, spec=spec)
+            yield policy, constraint.topology_key, with_spec(pod, topology_spread_constraints=others)

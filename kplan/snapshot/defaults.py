@@ -311,17 +311,16 @@ def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> Resol
 def with_default_class(
     claim: core.PersistentVolumeClaim, classes: Sequence[storage.StorageClass]
 ) -> core.PersistentVolumeClaim:
-    """Return the claim with the default class where it names none; an empty name means a volume without a class.
-
-    That is the newest class with the annotation, then the first by name.
-    """
+    """Return the claim with the default class where it names none; an empty name means a volume without a class."""
     if claim.spec.storage_class_name is not None or ANNOTATION_CLASS in claim.metadata.annotations:
         return claim
-    metadata = [entry.metadata for entry in classes]
+    name = default_class(classes)
+    return replace(claim, spec=replace(claim.spec, storage_class_name=name)) if name else claim
+
+
+def default_class(classes: Iterable[storage.StorageClass]) -> str:
+    """Return the default storage class: the newest with the annotation, then the first by name; empty for none."""
+    metadata = (entry.metadata for entry in classes)
     marked = [own for own in metadata if any(own.annotations.get(mark) == "true" for mark in _DEFAULT_MARKS)]
-    if not marked:
-        return claim
-    default = min(
-        marked, key=lambda own: (-to_micros(own.creation_timestamp) if own.creation_timestamp else 0, own.name)
-    )
-    return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))
+    ranked = ((-to_micros(own.creation_timestamp) if own.creation_timestamp else 0, own.name) for own in marked)
+    return min(ranked, default=(0, ""))[1]

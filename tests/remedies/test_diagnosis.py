@@ -5,7 +5,7 @@ import pytest
 from tests.objects import node, pod
 from tests.preemption.scenes import planner
 from tests.remedies.applying import applied
-from tests.remedies.everyday import KEY, STORIES, Story
+from tests.remedies.everyday import KEY, STORIES, Story, claim, mounting, storage_class
 
 STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 
@@ -51,3 +51,12 @@ def test_pods_that_end_alike_are_told_alike_in_a_plan():
     plan = asking.plan([f"default/web-{number}" for number in range(3)])
     diagnoses = [(placement.diagnosis, placement.remedies) for placement in plan.placements]
     assert diagnoses == [(asking.place("default/web-0").diagnosis, asking.place("default/web-0").remedies)] * 3
+
+
+def test_in_place_of_a_class_that_is_unlike_all_the_newest_default_one_is_offered():
+    classes = [storage_class(name, "WaitForFirstConsumer") for name in ("old", "fresh")]
+    for year, (entry, of) in enumerate(zip(classes, ("", "beta."), strict=True)):
+        entry["metadata"]["annotations"] = {f"storageclass.{of}kubernetes.io/is-default-class": "true"}
+        entry["metadata"]["creationTimestamp"] = f"202{year}-01-01T00:00:00Z"
+    asking = planner([node("a"), claim("data", "zzzzz"), *classes, pod("web", **mounting("data"))])
+    assert asking.place("default/web").remedies[0].change.to == "fresh"
