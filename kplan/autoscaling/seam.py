@@ -19,7 +19,7 @@ from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
-    from kplan.changes.values import Pool
+    from kplan.changes.limits import Pool
 
 
 class PreparedCluster(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from kplan.snapshot.model import Snapshot
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import Autoscaler
-    from kplan.changes.objects import Pool
+    from kplan.changes.limits import Pool
 
 
 class ClusterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.limits import LoosenBudget, Pool, RaiseQuota
 from kplan.errors import UsageError
 
 Kind = Literal[
@@ -38,9 +39,9 @@ Changes = tuple[c.Change, ...]
 
 _OF_CHANGE: Mapping[type, tuple[Kind, int]] = {
     c.AwaitNodes: ("wait", 0),
-    c.Pool: ("pools", 0),
-    c.LoosenBudget: ("budgets", 0),
-    c.RaiseQuota: ("quotas", 0),
+    Pool: ("pools", 0),
+    LoosenBudget: ("budgets", 0),
+    RaiseQuota: ("quotas", 0),
     c.Patch: ("requests", 1),
     c.Scale: ("scale", 2),
     c.Uncordon: ("uncordon", 3),
@@ -129,8 +130,8 @@ def extended(changes: Changes, more: Changes) -> Changes:
     for change in more:
         if change in joined:
             continue
-        if isinstance(change, c.Pool):
-            before = next((one for one in joined if isinstance(one, c.Pool) and one.part == change.part), None)
+        if isinstance(change, Pool):
+            before = next((one for one in joined if isinstance(one, Pool) and one.part == change.part), None)
             if before is not None:
                 joined.remove(before)
                 joined.append(before.joined(change))

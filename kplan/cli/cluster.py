@@ -169,8 +169,8 @@ def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
     if not flags.is_changed:
         return []
     options = {name: getattr(flags, name) or () for name in _NAMES}
-    from kplan.changes.objects import Settle
     from kplan.changes.timed import change_of
+    from kplan.changes.values import Settle
     from kplan.course.what_if import read_edits
 
     edits: list[Edit] = []

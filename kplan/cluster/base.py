@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kplan.autoscaling.seam import Autoscaler
     from kplan.autoscaling.settings import Settings
-    from kplan.changes.objects import Pool
+    from kplan.changes.limits import Pool
 
 Ties = Literal["scheduler", "name", "even"]
 TIES: Final[tuple[Ties, ...]] = get_args(Ties)

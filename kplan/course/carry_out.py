@@ -21,6 +21,7 @@ from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.changes import values as c
+from kplan.changes.base import ChangeBase
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
@@ -295,7 +296,7 @@ class _Course:
         if not (self._is_timed or (self._task.one_by_one and self.simulation.node_lifecycle.is_well)):
             self.simulation.run()  # what has failed already goes on, also where no pod is evicted
 
-    def _carry_out(self, change: c.ChangeBase) -> None:  # noqa: C901, PLR0912 - one case a kind, in one place
+    def _carry_out(self, change: ChangeBase) -> None:  # noqa: C901, PLR0912 - one case a kind, in one place
         life, nodes = self.simulation.life, self.simulation.node_lifecycle
         match change:
             case c.Cordon():

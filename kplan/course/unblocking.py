@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.api.kinds import SCALED
 from kplan.api.workloads import Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
 from kplan.changes import remedy as r
-from kplan.changes.objects import Scale, Settle
+from kplan.changes.values import Scale, Settle
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.carried_out import CarriedOut

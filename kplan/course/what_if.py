@@ -20,7 +20,8 @@ from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kplan.changes import values as c
-from kplan.changes.values import ChangeBase
+from kplan.changes.base import ChangeBase
+from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.provisioning import growth_of
@@ -288,9 +289,9 @@ def _edits(change: ChangeBase) -> Iterator[Edit]:  # noqa: C901, PLR0912 - one c
         case c.Taint():
             for name, taints in change.taints.items():
                 yield _edit(edits.with_taints, name, taints)
-        case c.LoosenBudget():
+        case LoosenBudget():
             yield _edit(edits.with_budget, change.budget, change.fields)
-        case c.RaiseQuota():
+        case RaiseQuota():
             yield _edit(edits.with_quota, change.quota, {limit.resource: limit.to for limit in change.limits})
         case c.Settle():
             yield settled

@@ -51,7 +51,7 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
 
 
 def differing(node: Node, labels: Sequence[str], room: Sequence[str]) -> Node:
-    """Return a node with other labels and other room, as `kplan.changes.nodes.AddNodes` has them."""
+    """Return a node with other labels and other room, as `kplan.changes.values.AddNodes` has them."""
     metadata, status = node.metadata, node.status
     halves = (text.partition("=") for text in labels)
     pairs = ((key, value or f"another-{key.rpartition('/')[2]}") for key, _, value in halves)

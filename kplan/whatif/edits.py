@@ -23,7 +23,7 @@ from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
-from kplan.changes.nodes import taint_of
+from kplan.changes.values import taint_of
 from kplan.cluster.workload_pods import no_node
 from kplan.errors import UsageError
 from kplan.facts import ChangeWord, ClusterChange

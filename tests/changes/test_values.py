@@ -8,6 +8,7 @@ import pytest
 from kplan.api.decode import DecodeError, convert
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.limits import Admitted, GroupSize, LoosenBudget, Pool, RaiseQuota
 from kplan.changes.timed import Timed
 from kplan.course.carry_out import carry_out
 from kplan.course.task import Task
@@ -62,17 +63,17 @@ TOLD: list[tuple[c.Change, str, tuple[str, ...], tuple[str, ...]]] = [
     (c.RunCronJob("shop/report"), "run CronJob shop/report",
      ("kubectl create job report-manual --from=cronjob/report -n shop",),
      ("kubectl delete job report-manual -n shop",)),
-    (c.LoosenBudget("shop/web", '{"minAvailable":2}', '{"minAvailable":1}'),
+    (LoosenBudget("shop/web", '{"minAvailable":2}', '{"minAvailable":1}'),
      "let budget shop/web allow more: minAvailable: 1 instead of minAvailable: 2",
      ("""kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":1}}'""",),
      ("""kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",)),
-    (c.RaiseQuota("shop/team", (LimitChange("pods", "4", "8"), LimitChange("requests.cpu", "2", "4"))),
+    (RaiseQuota("shop/team", (LimitChange("pods", "4", "8"), LimitChange("requests.cpu", "2", "4"))),
      "raise ResourceQuota shop/team: pods from 4 to 8 and requests.cpu from 2 to 4", (_QUOTA % (8, 4),),
      (_QUOTA % (4, 2),)),
-    (c.Pool("general", (LimitChange("cpu", "4", "8"),)), "raise the limit of NodePool general: cpu from 4 to 8",
+    (Pool("general", (LimitChange("cpu", "4", "8"),)), "raise the limit of NodePool general: cpu from 4 to 8",
      ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"8"}}}'""",),
      ("""kubectl patch nodepool general --type merge -p '{"spec":{"limits":{"cpu":"4"}}}'""",)),
-    (c.Pool("workers", size=c.GroupSize(1, 3, "aws")), "raise the maximum size of node group workers from 1 to 3",
+    (Pool("workers", size=GroupSize(1, 3, "aws")), "raise the maximum size of node group workers from 1 to 3",
      ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 3",),
      ("aws autoscaling update-auto-scaling-group --auto-scaling-group-name workers --max-size 1",)),
 ]  # fmt: skip
@@ -116,7 +117,7 @@ def test_every_change_is_tried_here() -> None:
     assert {type(entry[0]) for entry in TOLD} == set(get_args(c.Change))
 
 
-@pytest.mark.parametrize("change", [entry[0] for entry in TOLD if type(entry[0]) in (c.Drain, c.Fail, c.Move, c.Pool)])
+@pytest.mark.parametrize("change", [entry[0] for entry in TOLD if type(entry[0]) in (c.Drain, c.Fail, c.Move, Pool)])
 def test_what_means_nothing_on_paper_is_refused(change: c.Change) -> None:
     with pytest.raises(UsageError, match="cannot be done on paper"):
         read_edits(change)
@@ -130,10 +131,10 @@ def test_what_means_nothing_in_a_cluster_in_motion_is_refused(change: c.Change) 
 
 
 def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
-    first, then = (c.Pool("p", (LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
-    assert first.joined(then) == c.Pool("p", (LimitChange("cpu", "2", "8"),))
-    small, large = (c.Pool("g", size=c.GroupSize(old, old + 1)) for old in (1, 2))
-    assert small.joined(large) == c.Pool("g", size=c.GroupSize(1, 3))
-    one, other = (c.Pool("p", admits=c.Admitted("zone", "In", (value,), 1)) for value in "ab")
+    first, then = (Pool("p", (LimitChange("cpu", old, to),)) for old, to in (("2", "4"), ("4", "8")))
+    assert first.joined(then) == Pool("p", (LimitChange("cpu", "2", "8"),))
+    small, large = (Pool("g", size=GroupSize(old, old + 1)) for old in (1, 2))
+    assert small.joined(large) == Pool("g", size=GroupSize(1, 3))
+    one, other = (Pool("p", admits=Admitted("zone", "In", (value,), 1)) for value in "ab")
     assert one.part == other.part == ("p", 1)
-    assert one.joined(other) == c.Pool("p", admits=c.Admitted("zone", "In", ("a", "b"), 1))
+    assert one.joined(other) == Pool("p", admits=Admitted("zone", "In", ("a", "b"), 1))

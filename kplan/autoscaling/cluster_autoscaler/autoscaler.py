@@ -35,7 +35,7 @@ from kplan.autoscaling.seam import (
     Stay,
 )
 from kplan.autoscaling.settings import ClusterAutoscaler
-from kplan.changes.values import GroupSize, Pool
+from kplan.changes.limits import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name

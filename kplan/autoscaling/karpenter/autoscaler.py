@@ -35,7 +35,7 @@ from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_l
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter, with_requirements
-from kplan.changes.values import Admitted, Pool
+from kplan.changes.limits import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, LimitChange

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
 from kplan.capacity.templates import own_workloads
-from kplan.changes.objects import Delete
+from kplan.changes.values import Delete
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest

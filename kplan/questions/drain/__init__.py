@@ -201,7 +201,7 @@ class Drain(Question, frozen=True):
         like = self._surge_like(base)
         if not like:
             return base, []
-        from kplan.changes.nodes import AddNodes
+        from kplan.changes.values import AddNodes
         from kplan.course.what_if import changed
 
         before = set(base.objects.node_by_name)

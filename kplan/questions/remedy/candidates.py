@@ -18,9 +18,10 @@ from kplan.api.kinds import POD_MAKERS, SCALED
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped
 from kplan.changes import remedy as r
+from kplan.changes.limits import LoosenBudget, Pool
 from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
-from kplan.changes.values import AddNodes, AwaitNodes, Change, LoosenBudget, Move, Patch, Place, Pool, Scale, Uncordon
+from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Place, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.course.answers.pod_groups import share_of
 from kplan.course.simulation.controllers.observed import ObservedPod

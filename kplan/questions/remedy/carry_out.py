@@ -17,6 +17,7 @@ from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.limits import LoosenBudget, Pool, RaiseQuota
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base
@@ -100,7 +101,7 @@ class Playing:
     """Carries out sets of actions, each from the same start: with quotas raised, and the pods that they kept away."""
 
     def __init__(
-        self, base: Base, quotas: tuple[c.RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
+        self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
     ) -> None:
         self.base = base
         self.quotas = quotas
@@ -110,7 +111,7 @@ class Playing:
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: tuple[Changes, Played] | None = None
-        self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[c.Pool, ...], ...]] = {}
+        self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
 
     @cached_property
     def prices(self) -> Mapping[str, float]:
@@ -134,12 +135,12 @@ class Playing:
             return ()
         return tuple(dict.fromkeys(followed.taints(PreparedCluster(base.objects, base.session, base.now))))
 
-    def widening(self, played: Played, acts: Changes) -> tuple[tuple[c.Pool, ...], ...]:
+    def widening(self, played: Played, acts: Changes) -> tuple[tuple[Pool, ...], ...]:
         """Return changes of what the autoscaler may add with which it would help pods that wait after some actions."""
         provisioner = played.simulation.provisioner
         if not isinstance(provisioner, Growing) or not played.waiting:
             return ()
-        pools = tuple(act for act in acts if isinstance(act, c.Pool))
+        pools = tuple(act for act in acts if isinstance(act, Pool))
         wanted = pools, frozenset(played.waiting.items())
         if wanted not in self._widening:
             cluster = provisioner.sight(played.simulation)
@@ -210,7 +211,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
 
 def _is_of_cluster(act: c.Change) -> bool:
     """Tell whether an action changes what there is before anything moves: nodes, and pods that are created again."""
-    return isinstance(act, c.AwaitNodes | c.AddNodes | c.Pool | c.LoosenBudget | c.RaiseQuota) or (
+    return isinstance(act, c.AwaitNodes | c.AddNodes | Pool | LoosenBudget | RaiseQuota) or (
         isinstance(act, c.Patch) and WorkloadRef.parse(act.object).kind in _NEW_WITH_POD
     )
 
@@ -342,7 +343,7 @@ def waiting_of_set(simulation: Simulation, workload: str) -> list[ObservedPod]:
 
 def _changed_base(base: Base, act: c.Change) -> Base:
     match act:
-        case c.Pool():
+        case Pool():
             return base.with_pool(act)
         case c.Patch():
             return base.with_snapshot(_with_patch(base.snapshot, act))

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
+from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
 from kplan.changes.sets import Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves
-from kplan.changes.values import Change, LoosenBudget, Move, RaiseQuota, Scale, Uncordon
+from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.changes import remedy as r
 from kplan.changes import values as c
+from kplan.changes.limits import LoosenBudget
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
@@ -254,8 +255,8 @@ class _Runbook:
                 change: c.Change = c.Scale(workload, numbers.to, numbers.old)
                 back: c.Change = c.Scale(workload, numbers.old, numbers.to)
             elif budget is not None and isinstance(remedy, r.ChangeBudget) and (after := _budget(other, name)):
-                change = c.LoosenBudget.between(name, budget.spec, after.spec)
-                back = c.LoosenBudget.between(name, after.spec, budget.spec)
+                change = LoosenBudget.between(name, budget.spec, after.spec)
+                back = LoosenBudget.between(name, after.spec, budget.spec)
             else:
                 continue
             yield _step("prepare", change, remedy=remedy, needed=needed), _step("undo", back, remedy=remedy), other

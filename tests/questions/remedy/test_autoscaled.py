@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.changes.limits import GroupSize, Pool
 from kplan.changes.remedy import AddNodes as AddNodesRemedy
 from kplan.changes.remedy import WidenPool
-from kplan.changes.values import AddNodes, GroupSize, Patch, Pool
+from kplan.changes.values import AddNodes, Patch
 from kplan.documents import remedies as d
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
