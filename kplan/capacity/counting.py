@@ -20,7 +20,7 @@ from kplan.api.core import Pod, PodCondition
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.workload_pods import carry_out, nominates
+from kplan.cluster.runs import carry_out, nominates
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.course.in_order import Growth, as_waiting, join_nodes
@@ -30,10 +30,12 @@ from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import GroupResult, GroupTry, reserve_again, schedule_group, try_group
-from kplan.framework.listers import Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
+from kplan.framework.replicas import local_filters, place_replicas
 from kplan.framework.results import CycleState, Outcome, PluginError, Status
 from kplan.framework.runtime import Framework
-from kplan.framework.session import Session, local_filters, place_replicas
+from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE
 from kplan.rules.pod_info import PodInfo
 
@@ -82,7 +84,7 @@ class Fit(msgspec.Struct):
     placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     counts: list[int] = []  #: number of placed replicas of each template
     evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
-    #: the decision about the first replica that does not fit, live (see `kplan.cluster.workload_pods`); None when all
+    #: the decision about the first replica that does not fit, live (see `kplan.cluster.runs`); None when all
     #: fit
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica

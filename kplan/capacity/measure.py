@@ -43,7 +43,7 @@ from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import Cluster
 from kplan.errors import ParameterError, UsageError
 from kplan.facts import InputWarning
-from kplan.framework.listers import WORKLOAD_GATE
+from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.resources import quantity_text, resource_order

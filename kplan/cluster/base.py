@@ -16,8 +16,9 @@ from kplan.api.core import Pod
 from kplan.api.time import from_micros, to_micros
 from kplan.cluster.columns import cluster_of
 from kplan.cluster.incoming import IncomingPod, with_objects
+from kplan.cluster.runs import QuestionPods
 from kplan.cluster.unmodelled import unmodelled, unmodelled_of
-from kplan.cluster.workload_pods import QuestionPods, has_ended, no_pod, workloads_called
+from kplan.cluster.workload_pods import has_ended, no_pod, workloads_called
 from kplan.config.loading import default_configuration, read_again
 from kplan.config.model import SchedulerConfiguration
 from kplan.config.releases import AUTO, HEAP, Release, chosen_release, nearest, parse_version, with_gates

@@ -17,7 +17,7 @@ from kplan.cli.manifests import read_manifests
 from kplan.cli.options import arguments, flag, options, repeated, switch
 from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
-from kplan.framework.listers import WORKLOAD_GATE
+from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from kplan.api.kinds import SCALED
 from kplan.api.quantity import listing
 from kplan.cluster.base import Base
-from kplan.cluster.workload_pods import QuestionPods, did_you_mean
+from kplan.cluster.runs import QuestionPods
+from kplan.cluster.workload_pods import did_you_mean
 from kplan.course.answers.placement import NodesShown, Placement, placement_of
 from kplan.course.answers.pod_groups import pending_placement
 from kplan.course.asking import PLAIN, Showing

@@ -25,7 +25,8 @@ from kplan.changes.base import ChangeBase
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.workload_pods import QuestionPods, no_node
+from kplan.cluster.runs import QuestionPods
+from kplan.cluster.workload_pods import no_node
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
 from kplan.course.occupancy import Occupancy

@@ -22,8 +22,8 @@ from kplan.api.pod import ENDED
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
+from kplan.cluster.runs import QuestionPods, Replay, Run, nominates, run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.cluster.workload_pods import QuestionPods, Replay, Run, nominates, run_in_order
 from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
 from kplan.course.answers.plan import Plan, added_node
 from kplan.diagnosis.explanation import Explanation, Shown, explain
@@ -33,7 +33,8 @@ from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.group_cycle import GroupTry
-from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosing

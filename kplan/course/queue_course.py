@@ -9,7 +9,7 @@ from typing import cast
 from msgspec import UNSET
 
 from kplan.cluster.base import Base
-from kplan.cluster.workload_pods import QuestionPods
+from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.plan import is_roomy
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.simulation.loop import Simulation
@@ -22,7 +22,8 @@ from kplan.documents.plan import QueuePlace
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.framework.listers import Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 

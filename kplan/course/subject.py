@@ -10,7 +10,7 @@ import msgspec
 from kplan.api.kinds import CHANGED_IN_PLACE, PODS_FIELD
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
-from kplan.framework.listers import WORKLOAD_GATE
+from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.workloads.manifests import WrittenWorkload, load_manifests, started, with_runs, workload_type
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kplan.changes import values as c
 from kplan.changes.timed import Timed, applied, read_changes
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects
-from kplan.cluster.workload_pods import QuestionPods
+from kplan.cluster.runs import QuestionPods
 from kplan.course.clock import Clock
 from kplan.course.simulation.applying import Rollout
 from kplan.facts import InputWarning

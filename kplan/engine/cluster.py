@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import PodMatch, TermIndex
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, START, PodTable
+from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo
 from kplan.rules.resources import PODS
 

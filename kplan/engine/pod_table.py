@@ -1,7 +1,4 @@
-"""Pods as columns: one row a pod, running or pending; rows are only ever added.
-
-The distinct inter-pod terms of all pods have codes.
-"""
+"""Pods as columns: one row a pod, running or pending; rows are only ever added."""
 
 from __future__ import annotations
 
@@ -16,7 +13,8 @@ from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import LabelSets, PodMatch
-from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodAffinityTerms, PodInfo
+from kplan.engine.terms import TermSets
+from kplan.rules.pod_info import NO_START_TIME, PodAffinityTerms, PodInfo
 from kplan.rules.resources import CPU, MEMORY, PodResources
 from kplan.rules.volumes import storage_kinds
 
@@ -112,39 +110,6 @@ class PodMask:
         """Leave out a pod that is being deleted from now on, where such pods do not count."""
         if self._match.skip_terminating and row < self._known:
             self._column[row] = False
-
-
-_encoder = msgspec.json.Encoder()
-
-
-class TermSets:
-    """Distinct inter-pod terms of pods by code; replicas have equal terms, compiled once. Code 0 is of no terms."""
-
-    def __init__(self) -> None:
-        self.sets: list[PodAffinityTerms] = [NO_TERMS]  #: distinct terms, by code
-        self._code_of: dict[PodAffinityTerms, int] = {NO_TERMS: 0}
-        self._known: dict[tuple[str, bytes], tuple[PodInfo, int]] = {}
-
-    def copy(self) -> TermSets:
-        copied = TermSets()
-        copied.sets = self.sets.copy()
-        copied._code_of = self._code_of.copy()
-        copied._known = self._known.copy()
-        return copied
-
-    def code(self, info: PodInfo) -> int:
-        """Return the code of a pod's terms; new ones are added."""
-        written = (info.namespace, _encoder.encode(info.pod.spec.affinity))
-        known = self._known.get(written)
-        if known is None:
-            code = self._code_of.setdefault(info.affinity, len(self.sets))
-            if code == len(self.sets):
-                self.sets.append(info.affinity)
-            self._known[written] = info, code
-            return code
-        like, code = known
-        info.share_terms(like)
-        return code
 
 
 _FIRST_CAPACITY = 64

@@ -20,7 +20,8 @@ from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray
 from kplan.engine.pod_table import NONZERO
 from kplan.framework.cycle import GROUP_UNSCHEDULABLE, CycleResult, schedule_pod
 from kplan.framework.interface import GroupVictims
-from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle, Key
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, GroupCycle
 from kplan.framework.results import SUCCESS, Outcome, Status, StatusCode
 from kplan.framework.session import Session
 from kplan.rules.resources import is_counted, is_scalar

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kplan.framework.interface import SUCCESS, CycleState, Handle, Scope, Status, StatusCode
-from kplan.framework.listers import PodGroups, group_of
+from kplan.framework.pod_groups import PodGroups, group_of
 from kplan.rules.pod_info import PodInfo
 
 REASON_WAITING_FOR_GROUP = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'

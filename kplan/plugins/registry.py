@@ -24,10 +24,10 @@ from kplan.engine.verdicts import Verdicts
 from kplan.errors import KplanError, UsageError
 from kplan.framework.interface import Handle, Plugin
 from kplan.framework.session import PluginFactory
-from kplan.plugins.dynamic_resources.plugin import DynamicResources
+from kplan.plugins.dynamic_resources import DynamicResources
 from kplan.plugins.gang_scheduling import GangScheduling
 from kplan.plugins.image_locality import ImageLocality
-from kplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from kplan.plugins.inter_pod_affinity import InterPodAffinity
 from kplan.plugins.node_affinity import NodeAffinity
 from kplan.plugins.node_declared_features import NodeDeclaredFeatures
 from kplan.plugins.node_name import NodeName
@@ -36,11 +36,11 @@ from kplan.plugins.node_resources_balanced_allocation import NodeResourcesBalanc
 from kplan.plugins.node_resources_fit import NodeResourcesFit
 from kplan.plugins.node_unschedulable import NodeUnschedulable
 from kplan.plugins.node_volume_limits import NodeVolumeLimits
-from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kplan.plugins.pod_topology_spread import PodTopologySpread
 from kplan.plugins.priority_sort import PrioritySort
 from kplan.plugins.scheduling_gates import SchedulingGates
 from kplan.plugins.taint_toleration import TaintToleration
-from kplan.plugins.volume_binding.plugin import VolumeBinding
+from kplan.plugins.volume_binding import VolumeBinding
 from kplan.plugins.volume_restrictions import VolumeRestrictions
 from kplan.plugins.volume_zone import VolumeZone
 from kplan.preemption.default_preemption import DefaultPreemption

@@ -26,7 +26,8 @@ from kplan.engine.pod_table import START
 from kplan.engine.verdicts import Code
 from kplan.framework import interface as fwk
 from kplan.framework.diagnosis import FilterOutcome, fit_error
-from kplan.framework.listers import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, Key, PodGroups, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import PREEMPTION_GATE, TOPOLOGY_GATE, WORKLOAD_GATE, PodGroups, group_of
 from kplan.framework.results import Ineligible
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo

@@ -9,10 +9,10 @@ import msgspec
 
 from kplan.api.quantity import grouped
 from kplan.changes.remedy import Remedy
-from kplan.cluster.workload_pods import QuestionPods, Replay
+from kplan.cluster.runs import QuestionPods, Replay
 from kplan.documents.placement import Origin
 from kplan.framework.cycle import CycleResult
-from kplan.framework.listers import WORKLOAD_GATE, group_of
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE, Replicas, replicas_of
 

@@ -32,7 +32,8 @@ from kplan.framework.group_cycle import (
     schedule_group,
     try_group,
 )
-from kplan.framework.listers import PREEMPTION_GATE, WORKLOAD_GATE, Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import PREEMPTION_GATE, WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.preemption.default_preemption import preemptors, units_of
 from kplan.preemption.dry_run import Budgets

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import scheduler_perf
 from scheduler_perf import Workload
 
-from kplan.cluster.workload_pods import run_in_order
+from kplan.cluster.runs import run_in_order
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
-from kplan.cluster.workload_pods import Replay, did_you_mean, kind_named, pods_named, run_in_order
+from kplan.cluster.runs import Replay, run_in_order
+from kplan.cluster.workload_pods import did_you_mean, kind_named, pods_named
 from kplan.errors import NotFoundError, UsageError
 from tests.objects import head, node, owned_by, pod
 from tests.preemption.scenes import planner

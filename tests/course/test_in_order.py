@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.cluster.workload_pods import Replay
+from kplan.cluster.runs import Replay
 from kplan.course.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
 from tests.objects import head, planner_of

@@ -9,9 +9,10 @@ from kplan.api.decode import convert
 from kplan.api.labels import selector_from, selector_from_map
 from kplan.api.meta import LabelSelector
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.engine.matching import PodMatch, pod_terms
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import NONZERO
+from kplan.engine.terms import pod_terms
 from kplan.rules.pod_info import PodInfo
 
 NAMESPACES = ("default", "blue", "red")

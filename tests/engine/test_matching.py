@@ -13,19 +13,16 @@ from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import NOTHING, selector_from, selector_from_map
 from kplan.engine.matching import (
-    TermIndex,
-    TermKind,
     allowed,
     count_untolerated_soft_taints,
     match_labels,
     match_node_selector,
     match_required_affinity,
-    pod_terms,
     reachable,
     untolerated_hard_taints,
 )
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import TermSets
+from kplan.engine.terms import TermIndex, TermKind, TermSets, pod_terms
 from kplan.rules.pod_info import NO_TERMS, AffinityTerm, PodAffinityTerms, PodInfo, WeightedAffinityTerm, affinity_terms
 from tests.engine.crowds import POD_POOL, PODS
 from tests.engine.test_pod_table import LABELS, SELECTORS

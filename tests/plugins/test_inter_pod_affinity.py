@@ -3,10 +3,7 @@ from hypothesis import strategies as st
 
 from kplan.config.args import InterPodAffinityArgs
 from kplan.framework.interface import SKIP, StatusCode
-from kplan.plugins.inter_pod_affinity.plugin import (
-    REASON_EXISTING_ANTI_AFFINITY,
-    InterPodAffinity,
-)
+from kplan.plugins.inter_pod_affinity import REASON_EXISTING_ANTI_AFFINITY, InterPodAffinity
 from tests.oracle.scheduler_counts import AffinityCounts, affinity_scores
 
 from .asking import changes, details, filtered

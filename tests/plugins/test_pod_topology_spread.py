@@ -7,9 +7,9 @@ from kplan.api.affinity import TopologySpreadConstraint
 from kplan.api.decode import convert
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.framework.interface import StatusCode
-from kplan.plugins.pod_topology_spread import plugin as spread_plugin
+from kplan.plugins import pod_topology_spread as spread_plugin
+from kplan.plugins.pod_topology_spread import PodTopologySpread
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
-from kplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.oracle.scheduler_counts import SpreadCounts, spread_scores
 
 from .asking import changes, details, filtered

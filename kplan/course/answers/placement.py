@@ -28,7 +28,7 @@ from kplan.documents.placement import (
 )
 from kplan.framework.cycle import CycleResult, stored_message_of
 from kplan.framework.interface import PostFilterFindings
-from kplan.framework.listers import group_of
+from kplan.framework.pod_groups import group_of
 from kplan.framework.results import Outcome, Preemption, Victim
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosis, diagnose

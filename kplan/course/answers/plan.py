@@ -20,7 +20,8 @@ from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement
 from kplan.engine.cluster import Cluster
 from kplan.framework.group_cycle import GroupTry
-from kplan.framework.listers import Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 

@@ -17,7 +17,8 @@ from kplan.documents.placement import EvictedGroup, GroupPlan, GroupState, Origi
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.group_cycle import GroupTry
-from kplan.framework.listers import Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import diagnose

@@ -16,7 +16,8 @@ from kplan.documents.plan import Largest, LargestFit, NodeGroup, Usage, Utilisat
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.engine.node_table import NodeTable
-from kplan.framework.listers import Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import group_of
 from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, quantity_text, resource_order
 
 MOST_RESOURCES = 5  #: the number of resources in a picture: ``pods``, and the others that most nodes offer

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.workload_pods import QuestionPods, Run, nominates
+from kplan.cluster.runs import QuestionPods, Run, nominates
 from kplan.course.in_order import OrderedCourse
 from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
-from kplan.framework.listers import WORKLOAD_GATE, group_of
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.preemption.default_preemption import DefaultPreemption
 

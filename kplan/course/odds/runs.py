@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplan.cluster.base import Base
-from kplan.cluster.workload_pods import QuestionPods
+from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.verdict import Happened
 from kplan.course.asking import AskAll, Count
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.framework.listers import WORKLOAD_GATE, group_of
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.reading.arguments import MOST_RUNS
 

@@ -30,7 +30,8 @@ from kplan.framework.group_cycle import (
     reserved_ends,
     schedule_group,
 )
-from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Status
 
 _MOST_CYCLES: Final = 10_000  #: how many cycles all groups may take; only groups that evict for ever take so many

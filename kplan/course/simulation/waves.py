@@ -28,7 +28,8 @@ from kplan.framework.group_cycle import (
     schedule_group,
 )
 from kplan.framework.interface import Event, PodAdded, PodDeleted
-from kplan.framework.listers import WORKLOAD_GATE, Key, group_of
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
 

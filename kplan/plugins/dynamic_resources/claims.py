@@ -25,7 +25,8 @@ from kplan.api.meta import controller_of
 from kplan.api.quantity import Quantity
 from kplan.api.scheduling import PodGroup
 from kplan.framework.interface import PostFilterResult, ReservedObjects, Status
-from kplan.framework.listers import Key, PodGroups, by_key, group_of
+from kplan.framework.listers import Key, by_key
+from kplan.framework.pod_groups import PodGroups, group_of
 from kplan.plugins.dynamic_resources.inventory import AllocationError, Amounts, DeviceId, DeviceInfo
 from kplan.plugins.dynamic_resources.requests import (
     ClaimProblem,

@@ -24,7 +24,8 @@ from kplan.api.quantity import parse
 from kplan.api.scheduling import PodGroup
 from kplan.api.time import to_micros
 from kplan.framework.interface import Status
-from kplan.framework.listers import Key, group_of, key_of
+from kplan.framework.listers import Key, key_of
+from kplan.framework.pod_groups import group_of
 from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import NANO, is_extended, nano, pod_requests, rounded_requests

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster
-from kplan.engine.matching import PodMatch, TermKind, pod_terms
+from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
+from kplan.engine.terms import TermKind, pod_terms
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms, PodInfo

@@ -78,7 +78,7 @@ class Counting(AboutWorkloads, frozen=True):
         """Return the CapacityReport; `limit` and `how` as for `measure`."""
         from kplan.capacity.measure import measure, with_templates
         from kplan.capacity.templates import number_of_templates
-        from kplan.framework.listers import WORKLOAD_GATE
+        from kplan.framework.pod_groups import WORKLOAD_GATE
 
         if subject.manifests is None and not self.workloads:
             raise UsageError("nothing to count", hint="name manifests")

@@ -14,8 +14,9 @@ from kplan.api.core import Node, Pod
 from kplan.autoscaling.seam import NewNode, PreparedCluster
 from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool, parts_of, weight_of
 from kplan.cluster.base import Base
+from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.cluster.workload_pods import no_pod, run_in_order, workloads_called
+from kplan.cluster.workload_pods import no_pod, workloads_called
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.placement_report import placement_report
 from kplan.course.answers.plan import with_new_nodes

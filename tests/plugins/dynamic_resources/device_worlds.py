@@ -2,7 +2,7 @@
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.plugins.dynamic_resources.plugin import DynamicResources
+from kplan.plugins.dynamic_resources import DynamicResources
 from kplan.rules.pod_info import PodInfo
 from tests.plugins.asking import Asked
 from tests.recorded import examples

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from kplan.api.time import Nanoseconds
 from kplan.config.args import DynamicResourcesArgs
-from kplan.plugins.dynamic_resources import allocator, cluster_devices
-from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS
+from kplan.plugins.dynamic_resources import REASON_INVALID_POOLS, allocator, cluster_devices
 from tests.oracle import devices as oracle
 
 from .device_worlds import (

@@ -3,8 +3,8 @@ import pytest
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kplan.plugins.dynamic_resources import REASON_INVALID_POOLS
 from kplan.plugins.dynamic_resources.inventory import off_gate_features
-from kplan.plugins.dynamic_resources.plugin import REASON_INVALID_POOLS
 from kplan.snapshot.model import Snapshot
 
 from .device_worlds import DeviceWorld, claim, counters_slice, device, device_class, device_slice, node, pod, request
