@@ -6,11 +6,10 @@ import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE, InvalidSelector, parse_selector
-from kplan.cli.help import OPTIONS
-from kplan.cli.options import flag, options, switch
+from kplan.cli.options import OPTIONS, Flags, flag, switch
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -98,11 +97,8 @@ def _exists(path: str) -> bool:
 ZONES = (ZONE, BETA_ZONE)  #: labels for the zone of a node
 
 
-@options
-class PodChoiceFlags:
+class PodChoiceFlags(Flags, panel="Pods"):
     """Options that choose pods of the snapshot."""
-
-    panel: ClassVar[str] = "Pods"
 
     all_namespaces: bool = switch("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")
     selector: str = flag("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")
@@ -118,11 +114,8 @@ class PodChoiceFlags:
         return [pod.metadata.key for pod in self.of(pods, namespace)]
 
 
-@options
-class NodeChoiceFlags:
+class NodeChoiceFlags(Flags, panel=OPTIONS):
     """Options that choose nodes of the snapshot."""
-
-    panel: ClassVar[str] = OPTIONS
 
     selector: str = flag("--selector -l SELECTOR", "Nodes with these labels, as in kubectl.")
     zone: str = flag("--zone ZONE", "All nodes of this zone.")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from kplan.cli import process
 from kplan.cli.arguments import STANDARD_INPUT, check_read_once
 from kplan.cli.faults import announced_when_slow, noted_when_interrupted, say, shows_progress
 from kplan.cli.help import in_order
-from kplan.cli.options import SNAPSHOT, flag, option, options, repeated, switch
+from kplan.cli.options import SNAPSHOT, Flags, flag, option, repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ SnapshotOption = Annotated[
 ]
 
 
-@options
-class ClusterFlags:
+class ClusterFlags(Flags, panel="Cluster"):
     """Options for the source of the cluster."""
-
-    panel: ClassVar[str] = "Cluster"
 
     snapshot: SnapshotOption = ""
     kubeconfig: str = flag("--kubeconfig PATH", "Path of the kubeconfig.", envvar="KUBECONFIG")
@@ -129,11 +126,8 @@ _NAMES = ("with_", "without", "add_nodes", "cordon", "uncordon", "scale", "apply
 _VPA = "vpa"
 
 
-@options
-class ChangedClusterFlags(ClusterFlags):
+class ChangedClusterFlags(ClusterFlags, panel="What if"):
     """Options for the source of the cluster, and for changes of it on paper."""
-
-    panel: ClassVar[str] = "What if"
 
     with_: list[str] | None = repeated("--with FILE", "Objects to add or replace.")
     without: list[str] | None = repeated(

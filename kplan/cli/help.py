@@ -18,17 +18,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from kplan.cli.conversion import convert_quickly
 from kplan.cli.faults import say
-from kplan.cli.options import SNAPSHOT
+from kplan.cli.options import MORE, OPTIONS, SNAPSHOT
 from kplan.errors import UsageError
 
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
 
-OPTIONS = "Options"
 _ARGUMENTS = "Arguments"
 _GOES_ON = " \\"
 _WHOLE = "--help-all"
 _HELP = "-h, --help"
-MORE = "More options"  #: a command's own options that only the whole help shows
 
 _COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespaces", "replicas", "context")
 """Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""

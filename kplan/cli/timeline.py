@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from kplan.api.quantity import enumerated
-from kplan.cli.help import MORE
-from kplan.cli.options import flag, options, repeated, switch
+from kplan.cli.options import MORE, Flags, flag, repeated, switch
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ _WHICH = "[WORKLOAD=]DURATION"
 _LONGEST = 366 * 24 * 3600.0
 
 
-@options
-class TimelineFlags:
+class TimelineFlags(Flags, panel="Time"):
     """Options about time."""
-
-    panel: ClassVar[str] = "Time"
 
     timeline: bool = switch("--timeline", "Tell when everything happens, and how many pods are ready meanwhile.")
     start: list[str] | None = repeated(

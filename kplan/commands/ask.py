@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kplan.cli.answer import SweepFlags, as_data, emit, formats_of, showing_for, write_out
-from kplan.cli.answer import ask as prepare
+from kplan.cli.answer import as_data, emit, formats_of, showing_for, write_out
 from kplan.cli.faults import busy
-from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, VerbosityFlags, with_flags
-from kplan.cli.options import argument
+from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
+from kplan.cli.options import argument, with_flags
+from kplan.cli.subject import load_subject
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def ask(
         if alone or output.report:
             what = f"format {alone[0]}" if alone else "--report"
             raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
-    planner = prepare(None, flags).base
+    planner = load_subject(None, flags).base
     if (settings := following.settings_for(planner.objects)) is not None:
         planner = followed_by(planner, settings)
     with busy("answering", quiet=verbosity.quiet) as tell:

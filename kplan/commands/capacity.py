@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
-from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
 from kplan.cli.arguments import check_read_once, split_arguments
-from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, with_flags
-from kplan.cli.help import MORE, OPTIONS
+from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
 from kplan.cli.manifests import read_manifests
-from kplan.cli.options import arguments, flag, options, repeated, switch
+from kplan.cli.options import MORE, OPTIONS, Fields, Flags, arguments, flag, repeated, switch, with_flags
+from kplan.cli.subject import load_subject
 from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
 
 
-@options
-class OtherQuestions:
+class OtherQuestions(Flags, panel=OPTIONS):
     """Options that ask another question about room instead of the plain count."""
-
-    panel: ClassVar[str] = OPTIONS
 
     headroom: bool = switch(
         "--headroom", "How many more replicas of each workload fit, each on its own; without FILE: all workloads."
@@ -136,7 +133,7 @@ def capacity(
         question = other.question(manifests.replicas, settings)
     sweeping.check()
     showing = showing_for(flags)
-    subject = ask(None, flags)
+    subject = load_subject(None, flags)
     from kplan.capacity.measure import without_nodes_and_pods
 
     base = subject.base

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kplan.cli.answer import Meanwhile, SweepFlags, ask, formats_of, reply, showing_of
-from kplan.cli.flags import Fields, GrowingFlags, with_flags
-from kplan.cli.options import arguments
+from kplan.cli.answer import Meanwhile, formats_of, reply, showing_of
+from kplan.cli.flags import GrowingFlags, SweepFlags
+from kplan.cli.options import Fields, arguments, with_flags
+from kplan.cli.subject import load_subject
 from kplan.errors import UsageError
 from kplan.questions.check import Checks, read_checks
 
@@ -41,6 +42,6 @@ def check(
     formats_of(output)
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)
     question.earlier()
-    subject = ask(None, flags)
+    subject = load_subject(None, flags)
     showing = showing_of(output, ("none",) if output.fail_on == "none" else None)
     reply(question, subject, showing, flags, Meanwhile("checking", "{0:,} of {1:,}", sweeping))

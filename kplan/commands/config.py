@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kplan.cli.answer import check_template, write_document
 from kplan.cli.faults import warn_of
-from kplan.cli.flags import with_flags
-from kplan.cli.help import OPTIONS, subcommand, subgroup
-from kplan.cli.options import argument, flag, options
+from kplan.cli.help import subcommand, subgroup
+from kplan.cli.options import OPTIONS, Flags, argument, flag, with_flags
 from kplan.errors import ConfigError, Problem, UsageError
 from kplan.report.options import CheckFormat, DataFormat
 from kplan.visible import shown, visible
@@ -22,11 +21,8 @@ if TYPE_CHECKING:
 app = subgroup("config", "Show the effective KubeSchedulerConfiguration, or check one.")
 
 
-@options
-class _ConfigFlags:
+class _ConfigFlags(Flags, panel=OPTIONS):
     """Which configuration, and how kube-scheduler reads it."""
-
-    panel: ClassVar[str] = OPTIONS
 
     file: Annotated[str | None, argument("FILE", "KubeSchedulerConfiguration; - for standard input.")] = None
     scheduler_config: str | None = flag("--scheduler-config PATH", "The file, as an option.", default=None)

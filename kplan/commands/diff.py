@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import ask, emit, formats_of, located, showing_of
-from kplan.cli.flags import (
-    CommonFlags,
-    ManifestFlags,
-    OutputFlags,
-    RunCronJobsOption,
-    SavedOutputFlags,
-    SchedulerFlags,
-    with_flags,
-)
-from kplan.cli.options import arguments, flag, options
+from kplan.cli.answer import emit, formats_of, located, showing_of
+from kplan.cli.flags import CommonFlags, ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags
+from kplan.cli.options import arguments, flag, with_flags
+from kplan.cli.subject import load_subject
 from kplan.commands.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError
 
@@ -28,14 +21,12 @@ CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
 
-@options
 class DiffOutputFlags(SavedOutputFlags):
     """How differences are printed, and which of them count."""
 
     fail_on: str = flag("--fail-on LIST", "Exit with 1 if one of these happens: regression, warning; or none.")
 
 
-@options
 class _DiffFlags(CommonFlags):
     output: DiffOutputFlags
 
@@ -105,7 +96,7 @@ def diff(
     kustomizations = manifests.kustomize or []
     with manifests_of_both(names, against_manifests, kustomizations) as first:
         left = [name for name in names if name not in first.deleted.values()]
-        question = ask(
+        question = load_subject(
             left, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
         )
         if against_manifests.startswith(GIT):
@@ -113,9 +104,9 @@ def diff(
             earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
             manifests = dataclasses.replace(manifests, kustomize=list(first.kustomizations))
         if first.manifests or first.kustomizations or not (names or kustomizations):
-            base = ask(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+            base = load_subject(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         else:
-            base = without_manifests(ask((), earlier))  # they do not exist yet
+            base = without_manifests(load_subject((), earlier))  # they do not exist yet
         if first.deleted:
             question = without_deleted(question, base, first.deleted)
         document = compare((base, question), titles, showing_of(output, fail_on))

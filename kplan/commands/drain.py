@@ -7,13 +7,12 @@ from typing import Annotated
 from msgspec import structs
 
 from kplan.api.quantity import enumerated
-from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, options_named, reply, reply_to_runs, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
-from kplan.cli.flags import Fields, GrowingSavingFlags, RunsOption, with_flags
-from kplan.cli.help import MORE
-from kplan.cli.options import arguments, flag, switch
+from kplan.cli.flags import GrowingSavingFlags, RunsOption, SweepFlags
+from kplan.cli.options import MORE, Fields, arguments, flag, switch, with_flags
+from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.drain import Drain, how_of
 from kplan.questions.in_turn import InTurn
@@ -81,8 +80,8 @@ def drain(
         question = Drain(nodes=(), how=how, timeline=time.clock(), **settings)
         in_turn = InTurn(question=question, by=by or "node")
         (in_turn if is_separate else question).check(() if runbook else time.idle())
-    showing = showing_for(flags, "drain")
-    subject = ask(None, flags)
+    showing = showing_for(flags)
+    subject = load_subject(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))
     question = structs.replace(question, nodes=names)
     if runbook:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kplan.cli.answer import Meanwhile, ask, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags, spelled_out
-from kplan.cli.flags import GrowingFlags, with_flags
-from kplan.cli.options import arguments, flag
+from kplan.cli.flags import GrowingFlags
+from kplan.cli.options import arguments, flag, with_flags
+from kplan.cli.subject import load_subject
 from kplan.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def explain(
     if not what and not (choice.selector or choice.all_namespaces):
         hint = "name a pod as NAMESPACE/NAME or a workload, or choose pods with -l or -A"
         raise UsageError("nothing to explain", hint=hint)
-    showing = showing_for(flags, "explain")
+    showing = showing_for(flags)
     namespace = namespace or flags.cluster.default_namespace()
-    subject = ask(None, flags)
+    subject = load_subject(None, flags)
     from kplan.questions.explain import Explain
 
     names = list(spelled_out(what)) if what else _chosen(choice, namespace, subject.base.objects)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kplan.cli.answer import ask
-from kplan.cli.flags import CommonFlags, GrowingClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags, with_flags
-from kplan.cli.options import flag
+from kplan.cli.flags import CommonFlags, GrowingClusterFlags, OutputFlags, SchedulerFlags, VerbosityFlags
+from kplan.cli.options import flag, with_flags
+from kplan.cli.subject import load_subject
 
 DEFAULT_SECONDS = 300
 
@@ -30,7 +30,7 @@ def mcp(
     agent, and every answer is bounded in size. Calls run side by side, each in a process that ends with it, or when it
     is cancelled. Needs the extra kplan[mcp].
     """
-    planner = ask(None, CommonFlags(cluster, scheduler, OutputFlags(), verbosity)).base
+    planner = load_subject(None, CommonFlags(cluster, scheduler, OutputFlags(), verbosity)).base
     from kplan.mcp.server import serve
 
     serve(planner, timeout)

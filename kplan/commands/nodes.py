@@ -7,9 +7,10 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
-from kplan.cli.answer import Meanwhile, ask, options_named, reply, showing_for
-from kplan.cli.flags import AutoscalerFlags, Fields, ManifestFlags, SavingFlags, with_flags
-from kplan.cli.options import arguments
+from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
+from kplan.cli.flags import AutoscalerFlags, ManifestFlags, SavingFlags
+from kplan.cli.options import Fields, arguments, with_flags
+from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.questions.nodes import Nodes
@@ -51,8 +52,8 @@ def nodes(
     question = Nodes(settles=True, timeline=time.clock(), **{"loops": None, **settings})
     with options_named():
         question.check()
-    showing = showing_for(flags, "nodes")
-    subject = ask(what, flags, manifests)
+    showing = showing_for(flags)
+    subject = load_subject(what, flags, manifests)
     if (autoscaler := following.settings_for(subject.base.objects)) is None:
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, autoscaler))

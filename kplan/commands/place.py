@@ -12,20 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec.structs import replace
 
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.cli.answer import Meanwhile, SweepFlags, answered, ask, emit, showing_for
+from kplan.cli.answer import Meanwhile, answered, emit, reply_to_runs, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
-from kplan.cli.flags import (
-    Fields,
-    GrowingClusterFlags,
-    GrowingFlags,
-    ManifestFlags,
-    RunCronJobsOption,
-    RunsOption,
-    with_flags,
-)
-from kplan.cli.options import SNAPSHOT, arguments, option, options, repeated
+from kplan.cli.flags import GrowingClusterFlags, GrowingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
+from kplan.cli.options import SNAPSHOT, Fields, arguments, option, repeated, with_flags
+from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_to_runs
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.place import Place
 
@@ -44,7 +36,6 @@ kplan place web.yaml -s a.json -s b.json  # which of several clusters has room
 """
 
 
-@options
 class _ClustersFlags(GrowingClusterFlags):
     """The same about several clusters."""
 
@@ -55,7 +46,6 @@ class _ClustersFlags(GrowingClusterFlags):
     )
 
 
-@options
 class _PlaceFlags(GrowingFlags):
     cluster: _ClustersFlags
 
@@ -115,7 +105,7 @@ def place(
     time.check()
     sweeping.check()
     question = Place(timeline=time.clock(), **settings)
-    showing = showing_for(flags, "place")
+    showing = showing_for(flags)
     clusters = flags.by_snapshot()
     inputs = (*clusters, *(what or ()), *(manifests.filename or ()), flags.scheduler.scheduler_config)
     if len(clusters) > 1 and (runs is not None or STANDARD_INPUT in inputs):
@@ -128,9 +118,9 @@ def place(
 
             workload = _deployment(requests, choice.selector, toleration or ())
             replicas = 1 if manifests.replicas is None else manifests.replicas
-            subject = subject_of(ask((), own).base, (workload,), namespace=namespace, replicas=replicas)
+            subject = subject_of(load_subject((), own).base, (workload,), namespace=namespace, replicas=replicas)
         else:
-            subject = ask(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+            subject = load_subject(what, own, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         if is_chosen and not subject.pods:
             subject = _pending(subject, choice, namespace)
         doing = _FOLLOWING if time.has_clock or subject.has_updates else "deciding where pods go"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import Meanwhile, SweepFlags, ask, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, options_named, reply, reply_to_runs, showing_for
 from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.flags import Fields, GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, with_flags
+from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
 from kplan.cli.help import tell_no_effect
-from kplan.cli.options import arguments, switch
+from kplan.cli.options import Fields, arguments, switch, with_flags
+from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
-from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.plan import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
@@ -62,9 +62,9 @@ def plan(
     sweeping.check()
     with options_named():
         question.check()
-    showing = showing_for(flags, "plan")
+    showing = showing_for(flags)
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+    subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
     base = subject.base
     if not question.only_these and not time.has_clock and (choice.selector or namespace):
         known = base.objects.pod_by_key

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import Meanwhile, ask, formats_of, reply, showing_for
+from kplan.cli.answer import Meanwhile, formats_of, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
-from kplan.cli.flags import Fields, GrowingFlags, ManifestFlags, RunCronJobsOption, with_flags
-from kplan.cli.options import arguments, flag
+from kplan.cli.flags import GrowingFlags, ManifestFlags, RunCronJobsOption
+from kplan.cli.options import Fields, arguments, flag, with_flags
+from kplan.cli.subject import load_subject
 from kplan.questions.preempt import Preempt
 
 EXAMPLES = """
@@ -43,9 +44,9 @@ def preempt(
     the question is about every pending pod that fits nowhere. Exits with 1 if preemption helps a pod nowhere, or
     would violate a disruption budget (--fail-on).
     """
-    showing = showing_for(flags, "preempt")
+    showing = showing_for(flags)
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = ask(what, flags, manifests, run_cronjobs=run_cronjobs)
+    subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs)
     from kplan.questions.preempt.document import pending_in_turn
     from kplan.report.registry import HUMAN_FORMATS
 

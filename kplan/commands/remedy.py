@@ -6,10 +6,11 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import Meanwhile, ask, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import spelled_out
-from kplan.cli.flags import Fields, GrowingSavingFlags, with_flags
-from kplan.cli.options import arguments, flag
+from kplan.cli.flags import GrowingSavingFlags
+from kplan.cli.options import Fields, arguments, flag, with_flags
+from kplan.cli.subject import load_subject
 from kplan.questions.remedy import Remedy
 
 EXAMPLES = """
@@ -40,9 +41,9 @@ def remedy(
 
     question = Remedy(**settings)
     question.kinds()
-    showing = showing_for(flags, "remedy")
+    showing = showing_for(flags)
     namespace = namespace or flags.cluster.default_namespace()
-    subject = ask(None, flags)
+    subject = load_subject(None, flags)
     if what:
         named = pods_named(list(spelled_out(what)), namespace, subject.base.objects)
         known = subject.base.objects.pod_by_key

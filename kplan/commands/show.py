@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from kplan.cli.answer import emit
-from kplan.cli.flags import OutputFlags, VerbosityFlags, with_flags
-from kplan.cli.options import argument
+from kplan.cli.flags import OutputFlags, VerbosityFlags
+from kplan.cli.options import argument, with_flags
 from kplan.errors import UsageError
 
 EXAMPLES = """

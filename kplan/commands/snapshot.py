@@ -11,9 +11,8 @@ from kplan.cli.answer import as_data, check_template, write_document, write_out
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.faults import say, warn_of
-from kplan.cli.flags import with_flags
-from kplan.cli.help import OPTIONS, subcommand, subgroup
-from kplan.cli.options import argument, flag, options, repeated, switch
+from kplan.cli.help import subcommand, subgroup
+from kplan.cli.options import OPTIONS, argument, flag, repeated, switch, with_flags
 from kplan.cli.pipelines import remember_formats
 from kplan.errors import UsageError
 from kplan.report.options import CheckFormat, DataFormat, JsonFormat
@@ -39,7 +38,6 @@ FileArgument = Annotated[str, argument("FILE", "Snapshot to read (default: --sna
 _ROLE_FORMAT = flag("--output -o", "Output format.", default=RoleFormat.YAML)
 
 
-@options
 class _SourceFlags(ChangedClusterFlags):
     """The cluster, with changes on paper, and whether anything is told about it."""
 

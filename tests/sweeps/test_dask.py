@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.cli.answer import SweepFlags
+from kplan.cli.flags import SweepFlags
 from kplan.errors import KplanError, NotFoundError, UsageError
 from kplan.planner.planner import Planner
 from kplan.questions import Drain

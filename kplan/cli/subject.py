@@ -1,0 +1,177 @@
+"""From the flags of a command to what its question is about: cluster, scheduler, manifests and pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kplan.cli import process
+from kplan.cli.answer import OUTLINE_FORMATS, formats_of
+from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
+from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
+from kplan.cli.faults import say
+from kplan.cli.flags import (
+    CommonFlags,
+    ExtenderMode,
+    GrowingClusterFlags,
+    ManifestFlags,
+    SchedulerFlags,
+    ValidateMode,
+    VerbosityFlags,
+)
+from kplan.cli.help import tell_no_effect
+from kplan.errors import UsageError
+
+if TYPE_CHECKING:
+    from kplan.cluster.base import Base, PodLike
+    from kplan.config.model import SchedulerConfiguration
+    from kplan.course.subject import Subject
+    from kplan.framework.interface import Extender
+    from kplan.snapshot.model import Snapshot
+
+
+def load_subject(
+    what: Sequence[str] | None,
+    flags: CommonFlags,
+    manifests: ManifestFlags | None = None,
+    *,
+    run_cronjobs: bool = False,
+    may_be_idle: bool = False,
+) -> Subject:
+    """Load cluster, configuration and manifests, and return the subject of a question; raises KplanError.
+
+    `what`: manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one.
+    `run_cronjobs`: cron jobs among other manifests start a run now.
+    `may_be_idle`: manifests without a pod and without a workload are no error.
+    """
+    cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
+    manifests = manifests or ManifestFlags()
+    files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
+    _check(cluster, manifests, scheduler, files, names_pods=bool(names))
+    base = _load_base(
+        flags, stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
+    )
+    from kplan.course.subject import Subject, loaded_subject
+
+    process.finish_loading()
+    subject = Subject(base)
+    if files or manifests.kustomize:
+        from kplan.cli.manifests import read_manifests
+
+        minor, held = base.release.number, base.snapshot
+        loaded = read_manifests(files, manifests, cluster, held, verbosity, minor=minor, may_be_idle=may_be_idle)
+        subject = loaded_subject(base, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
+    if not names:
+        return subject
+    base = subject.base
+    named: list[PodLike] = []
+    for name in names:
+        base, pods = _pods_of(name, base, manifests.namespace or cluster.default_namespace(), verbosity)
+        named += pods
+    return replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
+
+
+def _load_base(flags: CommonFlags, *, stdin_is_free: bool) -> Base:
+    """Return the cluster of the flags, as changed on paper, and who decides in it."""
+    cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
+    from kplan.config.loading import read_configuration
+    from kplan.config.releases import chosen_release, nearest, parse_gates, with_gates
+
+    gates = parse_gates(scheduler.feature_gates)
+    release = chosen_release(scheduler.kubernetes_version, gates)
+    # The configuration is checked before the cluster is read, unless its rules depend on the cluster's version.
+    config = read_configuration(scheduler.scheduler_config or None, release) if release else None
+    following = cluster if isinstance(cluster, GrowingClusterFlags) else None
+    if following is not None:
+        following.check()
+    live = cluster.live(stdin_is_free=stdin_is_free)
+    changes = requested_changes(cluster)
+    snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
+    if config is None:
+        release = with_gates(nearest(snapshot.server_version), gates)
+        config = read_configuration(scheduler.scheduler_config or None, release)
+    if verbosity.verbose:
+        _say_what_was_read(snapshot)
+    from kplan.cluster.base import Base
+
+    base = Base(
+        snapshot,
+        config,
+        kubernetes=scheduler.kubernetes_version,
+        feature_gates=gates,
+        sampling=scheduler.sampling.value,
+        start_index=scheduler.start_index or 0,
+        ties=None if scheduler.ties is None else scheduler.ties.value,
+        seed=scheduler.seed,
+        extenders=_extenders(config, scheduler, verbosity),
+        autoscaler=None if following is None else following.settings_for(snapshot),
+    )
+    base.gives_digest = not OUTLINE_FORMATS.issuperset(formats_of(flags.output))
+    if changes:
+        from kplan.course.what_if import edited
+
+        base = edited(base, changes)
+    if following is not None and base.autoscaler is None:
+        base.autoscaler = following.settings_for(base.objects)
+    return base
+
+
+def _say_what_was_read(snapshot: Snapshot) -> None:
+    say(f"snapshot: {snapshot.source}: {len(snapshot.nodes)} nodes, {len(snapshot.pods)} pods, {snapshot.digest}")
+    if snapshot.skipped:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in snapshot.skipped.items())
+        say(f"snapshot: left out, because scheduling does not use them: {kinds}")
+
+
+def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
+    """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
+    from kplan.cluster.workload_pods import object_named
+
+    named = object_named(name, namespace, planner.objects)
+    if named.kind == "Pod":
+        return planner, [named.key]
+    from kplan.capacity.templates import next_pod
+    from kplan.cluster.workload_pods import living_pods
+
+    pods = living_pods(planner.objects, *named)
+    if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
+        return planner, [*waiting]
+    next_one, claims = next_pod(planner, *named)
+    if not verbosity.quiet:
+        say(f"{name} has no pending pod; this is where its next one would go")
+    return planner.with_additions(claims) if claims else planner, [next_one]
+
+
+def _check(
+    cluster: ChangedClusterFlags,
+    manifests: ManifestFlags,
+    scheduler: SchedulerFlags,
+    files: Sequence[str],
+    *,
+    names_pods: bool,
+) -> None:
+    check_read_once([*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config])
+    if files or manifests.kustomize:
+        return
+    options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}
+    options["--validate"] = "" if manifests.validate is ValidateMode.STRICT else manifests.validate
+    options["--as-deployment"] = ", ".join(manifests.as_deployment or ())
+    for option, value in options.items():
+        if value not in ("", None):
+            raise UsageError(f"{option} is for manifests, but there are none", hint="name a manifest, or leave it out")
+
+
+def _extenders(
+    config: SchedulerConfiguration, scheduler: SchedulerFlags, verbosity: VerbosityFlags
+) -> Sequence[Extender]:
+    if scheduler.extenders is ExtenderMode.IGNORE:
+        return ()
+    if not config.extenders:
+        if not verbosity.quiet:
+            tell_no_effect("--extenders call", "the scheduler configuration has no extenders")
+        return ()
+    from kplan.live.extenders import http_extenders
+
+    return http_extenders(config)
