@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.api.names import choice_hint
 from kplan.cli import pipelines
 from kplan.cli.faults import busy, counted, say, silence_output
-from kplan.cli.flags import CommonFlags, OutputFlags, SweepFlags, TieRule, VerbosityFlags
+from kplan.cli.flags import CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import option_of
 from kplan.errors import KplanError, ParameterError, UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kplan.course.asking import Asks, Showing
     from kplan.course.subject import Subject
     from kplan.documents.base import Condition, Head, Report
-    from kplan.questions.many_runs import Drawable
     from kplan.report.options import Repository
     from kplan.report.view import CaseReport
 
@@ -191,32 +190,6 @@ class Meanwhile(NamedTuple):
 def reply(question: Asks[Report], subject: Subject, showing: Showing, flags: CommonFlags, meanwhile: Meanwhile) -> None:
     """Answer a question as `answered`, write the answer, and end the command with its exit code."""
     emit(answered(question, subject, showing, flags, meanwhile), flags.output, flags.verbosity)
-
-
-def reply_to_runs(
-    question: Drawable,
-    subject: Subject,
-    showing: Showing,
-    flags: CommonFlags,
-    *,
-    runs: int | None,
-    sweeping: SweepFlags,
-    doing: str,
-) -> None:
-    """Answer a question as `reply`, once or many times; raises UsageError where ``--ties`` excludes draws."""
-    if runs is None:
-        reply(question, subject, showing, flags, Meanwhile(doing))
-        return
-    from kplan.questions.many_runs import ManyRuns
-    from kplan.reading.arguments import DEFAULT_SEED
-
-    scheduler = flags.scheduler
-    if scheduler.ties not in (None, TieRule.EVEN):
-        hint = "leave out --ties, or --runs"
-        raise UsageError(f"--runs draws between equal nodes, but --ties {scheduler.ties} does not", hint=hint)
-    seed = DEFAULT_SEED if scheduler.seed is None else scheduler.seed
-    many = ManyRuns(question=question, runs=runs, seed=seed)
-    reply(many, subject, showing, flags, Meanwhile("carrying runs out", "{0:,} of {1:,}", sweeping))
 
 
 def answered(

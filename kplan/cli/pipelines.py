@@ -81,8 +81,7 @@ def tell_refusal(error: KplanError) -> None:
     """
     if not _formats.get():
         return
-    from kplan.report.checks import refused, refused_in_markdown
-    from kplan.report.registry import PROGRAM_FORMATS, render_refusal
+    from kplan.report.registry import PROGRAM_FORMATS, refused, render_refusal
     from kplan.writing import write_file
 
     wanted = [(name, path) for name, path in _formats.get() if path or name in PROGRAM_FORMATS]
@@ -99,4 +98,4 @@ def tell_refusal(error: KplanError) -> None:
             sys.stdout.write(text)
             sys.stdout.flush()
     if "github" in dict(wanted):
-        add_to_step_summary(refused_in_markdown(refusal))
+        add_to_step_summary(render_refusal(refusal, "markdown"))

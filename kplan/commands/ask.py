@@ -80,7 +80,7 @@ def ask(
 
 def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None:
     from kplan.documents.base import Report
-    from kplan.documents.pods import PodsReport
+    from kplan.documents.files import PodsReport
 
     if isinstance(answer, Report):
         emit(answer, output, verbosity)

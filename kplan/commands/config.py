@@ -62,7 +62,7 @@ def show(
     Without a file: the configuration of a kube-scheduler that is started without one.
     """
     from kplan.config.loading import read_configuration
-    from kplan.report.files_view import config_report, render_config
+    from kplan.report.config_view import config_report, render_config
 
     check_template(output)
     release = flags.release()
@@ -95,8 +95,7 @@ def check(
     """
     from kplan.config.loading import read_configuration
     from kplan.reading.documents import name_of
-    from kplan.report.checks import configuration_cases
-    from kplan.report.files_view import config_check, render_config_check
+    from kplan.report.config_view import config_check, configuration_cases, render_config_check
 
     check_template(output)
     if (source := flags.source()) is None:

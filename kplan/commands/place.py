@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec.structs import replace
 
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.cli.answer import Meanwhile, answered, emit, reply_to_runs, showing_for
+from kplan.cli.answer import Meanwhile, answered, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
 from kplan.cli.flags import GrowingClusterFlags, GrowingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
 from kplan.cli.options import SNAPSHOT, Fields, arguments, option, repeated, with_flags
 from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_to_runs
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.place import Place
 

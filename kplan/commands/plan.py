@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import Meanwhile, options_named, reply, reply_to_runs, showing_for
+from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import Fields, arguments, switch, with_flags
 from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags
+from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.plan import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS

@@ -19,7 +19,7 @@ from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 
 if TYPE_CHECKING:
-    from kplan.documents.pods import PodsReport
+    from kplan.documents.files import PodsReport
 
 
 class PodsFormat(JsonFormat):
@@ -88,8 +88,7 @@ def pods(
 
 
 def write_pods(report: PodsReport, output: PodsFormat) -> None:
-    from kplan.questions.pods.view import render_names, render_table, render_yaml
-    from kplan.report.checks import pods_cases
+    from kplan.questions.pods.view import pods_cases, render_names, render_table, render_yaml
 
     if output is PodsFormat.YAML:
         write_out(render_yaml(report))

@@ -121,7 +121,7 @@ def show(
 
     With --namespace or --selector, only these pods count, also towards the requested resources.
     """
-    from kplan.report.files_view import overview_report, render_overview
+    from kplan.report.snapshot_view import overview_report, render_overview
 
     check_template(output)
     snapshot = cluster.open(file)
@@ -154,8 +154,7 @@ def check(
 
     Exits with 1 if something is wrong, with 0 if there are only notes, and with 2 if it cannot be read.
     """
-    from kplan.report.checks import snapshot_cases
-    from kplan.report.files_view import render_snapshot_check, snapshot_check
+    from kplan.report.snapshot_view import render_snapshot_check, snapshot_cases, snapshot_check
 
     check_template(output)
     remember_formats([(output, "")])

@@ -1,13 +1,18 @@
-"""What is in files: SnapshotOverview, SnapshotCheck, SchedulerConfigReport and SchedulerConfigCheck."""
+"""What is in files: manifests (PodsReport), snapshots (SnapshotOverview, SnapshotCheck) and configurations.
+
+The pods of a PodsReport are as the API server would store them.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
+from kplan.admission.stored import FilledField
 from kplan.config.loading import Difference
-from kplan.documents.base import Digest, Head
+from kplan.documents.base import Digest, Head, now
 from kplan.documents.change import LearnedDurations
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind
 from kplan.snapshot.inspect import NodeOverview, PodOverview
@@ -97,4 +102,44 @@ class SchedulerConfigCheck(Head, frozen=True, kw_only=True):
     source: str
     valid: bool
     problems: tuple[ConfigProblem, ...]
+    warnings: tuple[InputWarning, ...]
+
+
+class PodSource(Document, frozen=True, kw_only=True):
+    """The object of a manifest that creates pods."""
+
+    file: str
+    document: int  #: counted from 1
+    line: int | None  #: of its name; null for an object that comes from no file
+    kind: str
+    namespace: str
+    name: str
+
+
+class PodsMade(Document, frozen=True, kw_only=True):
+    """Pods of one object that are alike but for their names."""
+
+    source: PodSource = msgspec.field(name="from")  #: the object that creates them
+    count: Count  #: how many; 0 where it creates none now
+    refusal: str  #: the API server's words where it refuses them; empty where it accepts them
+    object: dict[str, Any]  #: the first of them, as it would be stored
+    changes: tuple[FilledField, ...]  #: the fields that were filled in
+
+
+class PodsSummary(Document, frozen=True, kw_only=True):
+    """Totals."""
+
+    pods: Count
+    refused: Count
+
+
+class PodsReport(Head, frozen=True, kw_only=True):
+    """The answer of kplan pods."""
+
+    kind: Literal["PodsReport"] = "PodsReport"
+    generated_at: str = msgspec.field(default_factory=now)
+    cluster: str  #: the source of the cluster whose rules hold
+    summary: PodsSummary
+    pods: tuple[PodsMade, ...]
+    skipped: dict[str, Count]  #: objects that create no pods, by kind
     warnings: tuple[InputWarning, ...]

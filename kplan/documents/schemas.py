@@ -18,7 +18,7 @@ from kplan.reading.arguments import descriptions
 
 KINDS: Mapping[str, str] = {
     **REPORTS,
-    "PodsReport": "kplan.documents.pods",
+    "PodsReport": "kplan.documents.files",
     "SnapshotOverview": "kplan.documents.files",
     "SnapshotCheck": "kplan.documents.files",
     "SchedulerConfigReport": "kplan.documents.files",

@@ -24,7 +24,7 @@ from kplan.catalogue import TOOLS
 from kplan.cli.faults import lines_of
 from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
-from kplan.documents.pods import PodsReport
+from kplan.documents.files import PodsReport
 from kplan.documents.schemas import summary
 from kplan.errors import InputError, ParameterError, Problem, UsageError
 from kplan.questions.base import Question, question_type

@@ -10,6 +10,7 @@ from itertools import groupby
 from textwrap import indent
 
 from kplan.report import blocks as b
+from kplan.report.view import CaseReport
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$])")
 _AT_FIRST = re.compile(r"^(\d*)([-+#=.)])")
@@ -174,3 +175,12 @@ def _escaped(text: str) -> str:
 def _code(text: str) -> str:
     """Return a word as code; what cannot stand in code stands between pieces of it."""
     return "".join(_NOT_IN_CODE.get(piece) or f"`{piece}`" for piece in _PIECES.split(text) if piece)
+
+
+def refused_in_markdown(report: CaseReport) -> str:
+    places = [f"{case.place} {case.name}" if case.place not in ("", case.name) else case.name for case in report.cases]
+    items = [
+        f"- **{escape_markdown(place)}** {escape_markdown(case.message)}"
+        for place, case in zip(places, report.cases, strict=True)
+    ]
+    return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])

@@ -6,6 +6,7 @@ the cases of that view is one function, and an entry in `_WRITERS`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -13,11 +14,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.quantity import count
 from kplan.catalogue import VIEWS
-from kplan.documents.base import Report, to_json, with_sentence
-from kplan.report.options import JSONPATH, OutputFormat, ReportOptions
-from kplan.report.view import Case, CaseReport, View, verdict_line, warning_cases
-from kplan.visible import as_json, as_yaml, escape_json, shown
+from kplan.documents.base import Report, now, to_json, with_sentence
+from kplan.errors import Problem
+from kplan.report.options import JSONPATH, OutputFormat, ReportOptions, Repository
+from kplan.report.view import Case, CaseReport, View, in_repository, verdict_line, warning_cases
+from kplan.visible import as_json, as_yaml, escape_json, shown, visible
 
 FORMATS = tuple(OutputFormat)
 HUMAN_FORMATS = frozenset({"table", "wide", "markdown", "html"})
@@ -131,10 +134,7 @@ def _for_programs(document: Report, output: str, view: View[Any], options: Repor
 
 
 def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Case]:
-    """Return the cases of a document, its warnings included, with files named as the repository has them."""
-    cases = [*view.cases(document, options), *warning_cases(document)]
-    files = {name: options.repository.file(name) for name in {case.file for case in cases}}
-    return [replace(case, file=files[case.file]) for case in cases]
+    return in_repository([*view.cases(document, options), *warning_cases(document)], options.repository)
 
 
 def render_for_programs(report: CaseReport, output: str) -> str:
@@ -144,10 +144,37 @@ def render_for_programs(report: CaseReport, output: str) -> str:
     return text
 
 
+_MOST_PROBLEMS = 50  #: so many problems are reported at most; GitHub shows no more annotations of a step than that
+
+
+def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
+    """Return a case for each problem, with its file and line."""
+    files = [where.file(visible(problem.path)) for problem in problems]
+    return CaseReport(
+        kind="Refusal",
+        title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
+        generated_at=now(),
+        source=next(filter(None, files), "kplan"),
+        cases=[
+            Case(
+                name=visible(problem.json_path or problem.path) or "input",
+                state="failed",
+                rule="Invalid",
+                message=visible(problem.message),
+                detail=visible(str(problem)),
+                file=file,
+                document=problem.document,
+                line=problem.line,
+                hint=visible(problem.hint),
+            )
+            for problem, file in zip(problems[:_MOST_PROBLEMS], files, strict=False)
+        ],
+        exit_code=2,
+    )
+
+
 def render_refusal(report: CaseReport, output: str) -> str:
     """Return why there is no answer in one of `FORMATS`."""
-    from kplan.report.checks import refused_in_html, refused_in_markdown
-
     if output in _WRITERS:
         return render_for_programs(report, output)
     if output == "openmetrics":
@@ -155,8 +182,12 @@ def render_refusal(report: CaseReport, output: str) -> str:
 
         return refused_in_openmetrics(report)
     if output == "markdown":
+        from kplan.report.markdown import refused_in_markdown
+
         return refused_in_markdown(report)
     if output == "html":
+        from kplan.report.html.page import refused_in_html
+
         return refused_in_html(report)
     if output in ("json", "yaml"):
         problems = [{"message": case.detail, "hint": case.hint} for case in report.cases]

@@ -10,14 +10,15 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.base import Report, Verdict
 from kplan.documents.placement import Luck
-from kplan.facts import ClusterChange
+from kplan.facts import ClusterChange, InputWarning
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Span, Style, failure_words, line, plain
-from kplan.report.options import ReportOptions
+from kplan.report.options import ReportOptions, Repository
 from kplan.report.words import name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
@@ -102,21 +103,29 @@ def brief_lines(cases: Sequence[Case]) -> list[str]:
     ]
 
 
+def warning_case(warning: InputWarning, *, is_counted: bool = False) -> Case:
+    """Return a case for a warning; it fails where `--fail-on` lists it."""
+    return Case(
+        warning.object or warning.code,
+        "failed" if is_counted else "warning",
+        warning.code,
+        warning.message,
+        file=warning.file or "",
+        line=warning.line or None,
+        kind="object",
+    )
+
+
 def warning_cases(document: Report) -> list[Case]:
-    """Return a case for each warning; it fails where `--fail-on` lists it."""
     counted = {(event.object, event.rule) for event in document.verdict.counted}
-    return [
-        Case(
-            warning.object or warning.code,
-            "failed" if (warning.object, warning.code) in counted else "warning",
-            warning.code,
-            warning.message,
-            file=warning.file or "",
-            line=warning.line or None,
-            kind="object",
-        )
-        for warning in document.warnings
-    ]
+    return [warning_case(one, is_counted=(one.object, one.code) in counted) for one in document.warnings]
+
+
+def in_repository(cases: Iterable[Case], repository: Repository) -> list[Case]:
+    """Return cases with their files named as the repository has them."""
+    cases = list(cases)
+    files = {name: repository.file(name) for name in {case.file for case in cases}}
+    return [replace(case, file=files[case.file]) for case in cases]
 
 
 class Metric(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ import pytest
 import kplan
 from kplan.documents.schemas import SCHEMA_KINDS, load_schema, schema_text
 from kplan.errors import Problem, UsageError
-from kplan.report.files_view import config_check as check_report
-from kplan.report.files_view import config_report
+from kplan.report.config_view import config_check as check_report
+from kplan.report.config_view import config_report
 from kplan.report.registry import KINDS
 from tests.report.documents import demo_document, node, placed, pod
 

@@ -2,9 +2,9 @@ import pytest
 
 from kplan.documents.files import ResourceTotal
 from kplan.facts import MissingKind
-from kplan.report.files_view import overview_report, render_overview
-from kplan.report.files_view import render_snapshot_check as render_check
-from kplan.report.files_view import snapshot_check as check_report
+from kplan.report.snapshot_view import overview_report, render_overview
+from kplan.report.snapshot_view import render_snapshot_check as render_check
+from kplan.report.snapshot_view import snapshot_check as check_report
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot
 from tests.objects import node, pod

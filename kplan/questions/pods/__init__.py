@@ -11,7 +11,7 @@ from kplan.reading.arguments import Manifest, Number
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
-    from kplan.documents.pods import PodsReport
+    from kplan.documents.files import PodsReport
 
 
 class Pods(Question, frozen=True):

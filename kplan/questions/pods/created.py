@@ -15,7 +15,7 @@ from kplan.api.core import Pod
 from kplan.api.quantity import grouped
 from kplan.cluster.field_lines import placed_warnings
 from kplan.cluster.incoming import Admitting, accepted_objects, with_objects, with_uid
-from kplan.documents.pods import PodsMade, PodSource, PodsReport, PodsSummary
+from kplan.documents.files import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot

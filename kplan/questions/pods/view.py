@@ -1,4 +1,4 @@
-"""The pods that manifests make: YAML to apply, a table, names."""
+"""The pods that manifests make: YAML to apply, a table, names, and cases for programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 
 from kplan.admission.stored import FilledField
-from kplan.documents.pods import PodsReport
+from kplan.api.quantity import count
+from kplan.documents.files import PodsReport
 from kplan.report.blocks import Block, Table, line
-from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.options import DEFAULT_WIDTH, Repository
 from kplan.report.text import render_plain
-from kplan.visible import as_yaml, visible
+from kplan.report.view import Case, CaseReport, State, in_repository, warning_case
+from kplan.visible import as_yaml, shown, visible
 
 _LONGEST_VALUE = 60
 _EVERYWHERE = ("default", "API server", "ServiceAccount ")
@@ -74,3 +76,24 @@ def render_names(report: PodsReport) -> str:
         if not pods.refusal and pods.count
     ]
     return "".join(f"{visible(name)}\n" for name in names)
+
+
+def pods_cases(document: PodsReport, where: Repository) -> CaseReport:
+    """Return a case for each object: the API server accepts its pods, or refuses them."""
+    report = shown(document)
+    cases = []
+    for pods in report.pods:
+        source, message = pods.source, pods.refusal or f"makes {count(pods.count, 'pod')}"
+        name = f"{source.kind} {source.namespace}/{source.name}"
+        state: State = "failed" if pods.refusal else "passed"
+        rule = "Refused" if pods.refusal else "Taken"
+        cases.append(Case(name, state, rule, message, message, source.file, source.document, source.line))
+    n_refused = sum(case.state == "failed" for case in cases)
+    return CaseReport(
+        kind=report.kind,
+        title=f"kplan pods: {count(len(report.pods), 'object')}, {n_refused} refused",
+        generated_at=report.generated_at,
+        source=where.file(report.cluster),
+        cases=in_repository([*cases, *map(warning_case, report.warnings)], where),
+        exit_code=1 if report.summary.refused or n_refused else 0,
+    )

@@ -21,7 +21,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share
 from kplan.report.html.timeline import timeline_figures
 from kplan.report.pipelines import is_failure
-from kplan.report.view import Case, View, alike
+from kplan.report.view import Case, CaseReport, View, alike
 from kplan.report.words import name_ranges
 from kplan.visible import escape_json
 
@@ -347,3 +347,10 @@ def _failure(cases: Sequence[Case]) -> str:
     helps = case.would_help or case.hint
     lines += [f'<span class="help">What would help: {escape(helps)}</span>'] if helps else []
     return f"<li>{''.join(lines)}</li>"
+
+
+def refused_in_html(report: CaseReport) -> str:
+    items = "".join(f"<li>{escape(case.detail)}</li>" for case in report.cases)
+    title = escape(report.title)
+    head = f'<meta charset="utf-8"><title>{title}</title>'
+    return f'<!doctype html><html lang="en">{head}<h1>{title}</h1><ul>{items}</ul>\n'

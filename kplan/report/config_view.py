@@ -1,33 +1,25 @@
-"""The reports of `kplan config` and `kplan snapshot`, and their text."""
+"""The reports of `kplan config`: documents, text, and cases for programs."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from kplan.api.kinds import KINDS_BY_ATTRIBUTE
-from kplan.api.pod import ENDED
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.model import POINT_NAMES
-from kplan.config.releases import nearest
-from kplan.course.simulation.durations import EACH, Duration, learn
 from kplan.documents import files as d
-from kplan.documents.change import LearnedDurations, PodDuration
+from kplan.documents.base import now
 from kplan.facts import InputWarning
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
-from kplan.report.options import DEFAULT_WIDTH
+from kplan.report.options import DEFAULT_WIDTH, Repository
+from kplan.report.registry import refused
 from kplan.report.text import render_plain
-from kplan.report.view import change_text
-from kplan.report.words import object_title, seconds_text
-from kplan.rules.resources import nano, pod_requests, resource_order
-from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods
-from kplan.snapshot.model import Snapshot
-from kplan.visible import without_account
+from kplan.report.view import Case, CaseReport, in_repository, warning_case
+from kplan.visible import shown, visible, without_account
 
 if TYPE_CHECKING:
     from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
@@ -224,187 +216,18 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-_NANOS = 10**9
-_MIB = 1 << 20
-#: Resources that are counted in bytes.
-_BYTES = ("memory", "ephemeral-storage", "hugepages-")
-_MOST_LINES = 12
-
-
-def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> d.SnapshotOverview:
-    """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
-    return d.SnapshotOverview(
-        snapshot=_inspected(snapshot),
-        counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
-        skipped=dict(snapshot.skipped),
-        nodes=overview_of_nodes(snapshot),
-        pods=overview_of_pods(snapshot),
-        resources=_resources(snapshot),
-        warnings=snapshot.warnings,
-        durations=_durations(snapshot) if with_durations else UNSET,
+def configuration_cases(
+    source: str, problems: Sequence[Problem], warnings: Sequence[InputWarning], where: Repository
+) -> CaseReport:
+    name = visible(source)
+    kind, title = "SchedulerConfigCheck", f"kplan config check: {name}"
+    if problems:
+        return replace(refused(problems, where), kind=kind, title=f"{title}: {count(len(problems), 'problem')}")
+    valid = Case(name, "passed", "Valid", "kube-scheduler takes it", "kube-scheduler takes it", name)
+    return CaseReport(
+        kind=kind,
+        title=f"{title}: ok",
+        generated_at=now(),
+        source=where.file(name) or name,
+        cases=in_repository([valid, *(warning_case(shown(warning)) for warning in warnings)], where),
     )
-
-
-def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
-    learned = learn(snapshot)
-
-    def known(durations: Mapping[str, Duration]) -> dict[str, PodDuration]:
-        return {
-            name: PodDuration(seconds=one.seconds, source=one.source.value, samples=one.n_samples)
-            for name, one in durations.items()
-        }
-
-    start, run = known(learned.start), known(learned.run)
-    names = sorted((start.keys() | run.keys()) - {EACH})
-    return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
-
-
-def snapshot_check(snapshot: Snapshot) -> d.SnapshotCheck:
-    findings = check_snapshot(snapshot)
-    problems, notes = (
-        tuple(InputWarning(one.code, one.object, one.message) for one in findings if one.is_note is is_note)
-        for is_note in (False, True)
-    )
-    return d.SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
-
-
-def _inspected(snapshot: Snapshot) -> d.InspectedSnapshot:
-    return d.InspectedSnapshot(
-        source=snapshot.source,
-        taken_at=snapshot.taken_at,
-        server_version=snapshot.server_version,
-        nodes=len(snapshot.nodes),
-        pods=len(snapshot.pods),
-        digest=snapshot.digest,
-        missing=snapshot.missing,
-        changes=snapshot.changes or UNSET,
-    )
-
-
-def _resources(snapshot: Snapshot) -> tuple[d.ResourceTotal, ...]:
-    """Return what all nodes offer and what the pods on them request, in cores, bytes or pieces."""
-    offered: Counter[str] = Counter()
-    requested: Counter[str] = Counter()
-    for node in snapshot.nodes:
-        for name, quantity in node.status.allocatable.items():
-            offered[name] += nano(quantity)
-    names = {node.metadata.name for node in snapshot.nodes}
-    for pod in snapshot.pods:
-        if pod.spec.node_name in names and pod.status.phase not in ENDED:
-            requested.update(pod_requests(pod, use_status=True))
-            requested["pods"] += _NANOS
-    return tuple(
-        d.ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
-        for name in resource_order(offered.keys() | requested.keys())
-        if offered[name] or requested[name]
-    )
-
-
-def _units(nanos: int) -> float | int:
-    """Return a number of whole units as an integer, any other rounded to three digits."""
-    return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
-
-
-def render_overview(report: d.SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
-    return render_plain(_overview(report), width)
-
-
-def _overview(report: d.SnapshotOverview) -> Iterator[Block]:
-    facts = report.snapshot
-    yield Heading((f"Snapshot {facts.source}",), 0)
-    version = facts.server_version
-    server = f"server {version or 'unknown version'} (kplan decides as v{nearest(version).version})"
-    yield line(f"Taken at {facts.taken_at or 'an unknown time'}; {server}")
-    yield line(facts.digest)
-    yield from _on_paper(facts)
-    yield Heading((f"Nodes: {_nodes(report.nodes)}",))
-    yield from _shares("Zones", report.nodes.zones, "without a zone")
-    yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
-    yield Heading((f"Pods: {_pods(report.pods)}",))
-    yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
-    rows = []
-    for resource in report.resources:
-        amounts = [_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested)]
-        share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
-        rows.append((resource.name, *amounts, share))
-    if rows:
-        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
-    counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
-    if counts:
-        yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
-    if not isinstance(report.durations, UnsetType):
-        yield Heading(("How long pods took",))
-        if report.durations:
-            known = report.durations.items()
-            lengths = tuple((object_title(name), *map(_length, (of.start, of.run))) for name, of in known)
-            yield Table(("WORKLOAD", "START", "RUN"), lengths, "<>>")
-        else:
-            yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
-    if facts.missing:
-        yield Heading(("Missing",))
-    for kind in facts.missing:
-        blind = f"; {', '.join(kind.blinds)} {'decides' if len(kind.blinds) == 1 else 'decide'} without it"
-        yield line(f"{kind.resource}: {kind.reason}{blind if kind.blinds else ''}", is_item=True)
-    if report.skipped:
-        yield Heading(("Left out, because scheduling does not use them",))
-        yield line(_listing(report.skipped))
-    # Missing kinds have their own section.
-    yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
-
-
-def render_snapshot_check(report: d.SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
-    """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
-    facts = report.snapshot
-    verdict = "ok" if report.valid else _count(len(report.findings), "problem")
-    blocks = [*_on_paper(facts), *_section("Problems", report.findings), *_section("Worth knowing", report.notes)]
-    # The first line stays whole, so that searches find it.
-    head = f"{facts.source}: {verdict} ({_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')})\n"
-    return head + (render_plain(blocks, width) if blocks else "")
-
-
-def _length(duration: PodDuration | UnsetType) -> str:
-    if isinstance(duration, UnsetType) or duration.seconds is None:
-        return "-"
-    return f"{seconds_text(duration.seconds)} (of {duration.samples})"
-
-
-def _on_paper(facts: d.InspectedSnapshot) -> Iterator[Block]:
-    return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing if number == 1 else thing + 's'}"
-
-
-def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
-    if findings:
-        yield Heading((title,))
-    for finding in findings:
-        yield line(f"{finding.object}: {finding.message} [{finding.code}]", is_item=True)
-
-
-def _nodes(nodes: NodeOverview) -> str:
-    parts = [f"{nodes.total} in all", f"{nodes.ready} ready"]
-    others = {"cordoned": nodes.unschedulable, "tainted": nodes.tainted, "of the control plane": nodes.control_plane}
-    return ", ".join([*parts, *(f"{number} {words}" for words, number in others.items() if number)])
-
-
-def _pods(pods: PodOverview) -> str:
-    states = ("running", "pending", "gated", "nominated", "terminating", "terminated")
-    numbers = {state: getattr(pods, state) for state in states}
-    return ", ".join([f"{pods.total} in all", *(f"{number} {state}" for state, number in numbers.items() if number)])
-
-
-def _shares(label: str, counts: dict[str, int], nameless: str) -> Iterator[Block]:
-    if counts:
-        yield line(f"{label}: {_listing({name or nameless: number for name, number in counts.items()})}")
-
-
-def _listing(counts: dict[str, int]) -> str:
-    return listing([f"{name} {number}" for name, number in counts.items()], most=_MOST_LINES)
-
-
-def _amount(name: str, amount: float) -> str:
-    if name.startswith(_BYTES):
-        return f"{amount / _MIB:,.0f} Mi"
-    return f"{amount:,.3f}".rstrip("0").rstrip(".")
