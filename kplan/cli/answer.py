@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
@@ -18,7 +17,7 @@ from kplan.cli.faults import busy, counted, say, silence_output
 from kplan.cli.flags import CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
 from kplan.cli.help import tell_no_effect
 from kplan.cli.options import option_of
-from kplan.errors import KplanError, ParameterError, UsageError
+from kplan.errors import KplanError, UsageError
 from kplan.report.options import DEFAULT_TOP, DEFAULT_WIDTH, JsonFormat, ReportOptions
 from kplan.visible import as_json, as_yaml, shown
 
@@ -122,14 +121,20 @@ def emit(document: Report, output: OutputFlags, verbosity: VerbosityFlags) -> No
 
         for text in warning_texts(document):
             say(f"warning: {text}")
-    rendering = Rendering(document)
-    reports = _reports(output)
+    rendering, reports = Rendering(document), _reports(output)
+    of_files = ReportOptions(
+        top=_top(output),
+        explain=output.explain,
+        command=pipelines.command_line(),
+        repository=pipelines.repository(),
+        pages=pipelines.repository_pages(),
+    )
     for name, path in reports:
-        text = rendering.text(name, _options(output, name, verbosity, is_file=True))
-        write_file(path, text.encode())
+        write_file(path, rendering.text(name, of_files).encode())
     if "github" in (written, *dict(reports)):
-        pipelines.add_to_step_summary(rendering.text("markdown", _options(output, "markdown", verbosity, is_file=True)))
-    write_out(rendering.text(written, _options(output, written, verbosity, is_file=False)))
+        pipelines.add_to_step_summary(rendering.text("markdown", of_files))
+    has_colour = _shows_colour() and not verbosity.no_color
+    write_out(rendering.text(written, replace(of_files, width=text_width(), has_colour=has_colour)))
     if document.verdict.exit_code:
         raise typer.Exit(document.verdict.exit_code)
 
@@ -148,19 +153,9 @@ def write_out(text: str) -> None:
         raise KplanError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def _options(output: OutputFlags, name: str, verbosity: VerbosityFlags, *, is_file: bool) -> ReportOptions:
+def _shows_colour() -> bool:
     is_terminal = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    wants_colour = not is_file and bool(is_terminal or os.environ.get("FORCE_COLOR"))
-    return ReportOptions(
-        top=_top(output),
-        explain=output.explain,
-        is_wide=name == "wide",
-        width=DEFAULT_WIDTH if is_file else text_width(),
-        has_colour=wants_colour and not verbosity.no_color and not os.environ.get("NO_COLOR"),
-        command=pipelines.command_line(),
-        repository=pipelines.repository(),
-        pages=pipelines.repository_pages() if name == "markdown" else "",
-    )
+    return bool(is_terminal or os.environ.get("FORCE_COLOR")) and not os.environ.get("NO_COLOR")
 
 
 def text_width() -> int:
@@ -168,15 +163,6 @@ def text_width() -> int:
     if (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdigit():
         return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
     return DEFAULT_WIDTH
-
-
-@contextmanager
-def options_named() -> Iterator[None]:
-    """Name the options of the command in errors about the parameters of a question."""
-    try:
-        yield
-    except ParameterError as error:
-        raise error.naming(option_of) from None
 
 
 class Meanwhile(NamedTuple):
@@ -202,15 +188,12 @@ def answered(
         showing = replace(showing, ask_all=sweeping.ask_all)
     if not verbosity.quiet:
         showing = replace(showing, on_no_effect=lambda name, because: tell_no_effect(option_of(name), because))
-    with options_named():
-        if not words:
-            with counted(doing, subject.base, quiet=verbosity.quiet):
-                document = question.answer_about(subject, showing)
-        else:
-            with busy(doing, quiet=verbosity.quiet) as tell:
-                showing = replace(showing, progress=lambda n, of: tell(words.format(n, of)))
-                document = question.answer_about(subject, showing)
-    return located(document, subject)
+    if not words:
+        with counted(doing, subject.base, quiet=verbosity.quiet):
+            return located(question.answer_about(subject, showing), subject)
+    with busy(doing, quiet=verbosity.quiet) as tell:
+        showing = replace(showing, progress=lambda n, of: tell(words.format(n, of)))
+        return located(question.answer_about(subject, showing), subject)
 
 
 def located(document: R, subject: Subject) -> R:

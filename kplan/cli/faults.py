@@ -18,8 +18,9 @@ from typer.core import TyperGroup
 
 from kplan.cli import process
 from kplan.cli.conversion import convert_quickly
+from kplan.cli.options import option_of
 from kplan.cli.pipelines import remember_formats, tell_refusal, working_directory
-from kplan.errors import ConfigError, InputError, KplanError, ManifestError, SnapshotError, UsageError
+from kplan.errors import ConfigError, InputError, KplanError, ManifestError, ParameterError, SnapshotError, UsageError
 from kplan.version import __version__
 from kplan.visible import visible
 
@@ -156,6 +157,8 @@ def silence_output() -> None:
 def _print_error(error: Exception) -> None:
     if isinstance(error, FileNotFoundError) and not working_directory():
         error = UsageError("the working directory does not exist any more", hint="change to one that exists")
+    if isinstance(error, ParameterError):
+        error = error.naming(option_of)
     for line in lines_of(error):
         say(line)
     if isinstance(error, KplanError):

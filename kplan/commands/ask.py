@@ -12,7 +12,7 @@ from kplan.cli.faults import busy
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
 from kplan.cli.options import argument, with_flags
 from kplan.cli.subject import load_subject
-from kplan.errors import UsageError
+from kplan.errors import ParameterError, UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Head
@@ -62,7 +62,10 @@ def ask(
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []
         for question in questions:
-            answers.append(question.answer(planner, showing))
+            try:
+                answers.append(question.answer(planner, showing))
+            except ParameterError as error:
+                raise error.naming(str) from None  # as the document names them, and not as options
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
         items = [answer.to_dict() for answer in answers]

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import structs
 
 from kplan.changes.values import DrainOptions
-from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
 from kplan.cli.manifests import read_manifests
@@ -129,8 +129,7 @@ def capacity(
             "--max": "limit" in settings,
         }
     )
-    with options_named():
-        question = other.question(manifests.replicas, settings)
+    question = other.question(manifests.replicas, settings)
     sweeping.check()
     showing = showing_for(flags)
     subject = load_subject(None, flags)

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import structs
 
 from kplan.api.quantity import enumerated
-from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
 from kplan.cli.flags import GrowingSavingFlags, RunsOption, SweepFlags
 from kplan.cli.options import MORE, Fields, arguments, flag, switch, with_flags
@@ -74,13 +74,12 @@ def drain(
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")
-    with options_named():
-        how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-        if "profile" in settings and how in ("together", "rolling"):
-            how = "replace"
-        question = Drain(nodes=(), how=how, timeline=time.clock(), **settings)
-        in_turn = InTurn(question=question, by=by or "node")
-        (in_turn if is_separate else question).check(() if runbook else time.idle())
+    how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
+    if "profile" in settings and how in ("together", "rolling"):
+        how = "replace"
+    question = Drain(nodes=(), how=how, timeline=time.clock(), **settings)
+    in_turn = InTurn(question=question, by=by or "node")
+    (in_turn if is_separate else question).check(() if runbook else time.idle())
     showing = showing_for(flags)
     subject = load_subject(None, flags)
     names = tuple(choice.of(subject.base.objects, node_names(nodes or ()), or_all=is_separate))

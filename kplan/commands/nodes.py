@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
-from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.flags import AutoscalerFlags, ManifestFlags, SavingFlags
 from kplan.cli.options import Fields, arguments, with_flags
 from kplan.cli.subject import load_subject
@@ -50,8 +50,7 @@ def nodes(
     from kplan.questions.nodes.document import following as followed_by
 
     question = Nodes(settles=True, timeline=time.clock(), **{"loops": None, **settings})
-    with options_named():
-        question.check()
+    question.check()
     showing = showing_for(flags)
     subject = load_subject(what, flags, manifests)
     if (autoscaler := following.settings_for(subject.base.objects)) is None:

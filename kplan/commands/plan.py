@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec.structs import replace
 
-from kplan.cli.answer import Meanwhile, options_named, reply, showing_for
+from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
 from kplan.cli.help import tell_no_effect
@@ -61,8 +61,7 @@ def plan(
     if queue and time.has_clock:
         raise UsageError("--timeline and --queue do not go together", hint="leave one of them out")
     sweeping.check()
-    with options_named():
-        question.check()
+    question.check()
     showing = showing_for(flags)
     manifests, namespace = manifests.or_pods_of_namespace(what)
     subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)

@@ -77,6 +77,8 @@ class Rendering(msgspec.Struct, frozen=True, dict=True):
         options = replace(
             options,
             top=None if output == "html" else options.top,
+            is_wide=output == "wide",
+            pages=options.pages if output == "markdown" else "",
             ties=document.scheduler.ties or "",
             is_page=output == "html",
             is_comment=output == "markdown",

@@ -113,7 +113,9 @@ def test_a_refused_update_is_annotated_where_its_workload_stands(tmp_path: Path)
 
 
 def test_alike_warnings_about_manifests_are_counted_as_objects(tmp_path: Path):
-    documents = "\n---\n".join(WRONG.replace("cpu: two", "cpu: 2").replace("name: web", f"name: {name}") for name in "ab")
+    documents = "\n---\n".join(
+        WRONG.replace("cpu: two", "cpu: 2").replace("name: web", f"name: {name}") for name in "ab"
+    )
     found = invoke("pods", written(tmp_path / "two.yaml", documents), "--validate", "warn", "-o", "github").stdout
     assert "::2 objects: Deployment/default/a, Deployment/default/b%0A" in found
 
