@@ -86,7 +86,7 @@ def argument(metavar: str, about: str) -> Any:
     return typer.Argument(metavar=metavar, help=about, show_default=False)
 
 
-class _Taken(NamedTuple):
+class _Part(NamedTuple):
     """What a parameter of a command, or a field of a group or question, takes from the command line."""
 
     options: list[inspect.Parameter]  #: as Typer reads them
@@ -96,8 +96,8 @@ class _Taken(NamedTuple):
 def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose groups of options are replaced by their fields."""
     hints, parameters = get_type_hints(command, include_extras=True), inspect.signature(command).parameters
-    taken = {name: _taken(name, hints[name], parameter.default) for name, parameter in parameters.items()}
-    options, call = _together(taken, command)
+    parts = {name: _part(name, hints[name], parameter.default) for name, parameter in parameters.items()}
+    options, call = _together(parts, command)
 
     @functools.wraps(command)
     def run(**typed: Any) -> None:
@@ -108,25 +108,25 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _together(parts: Mapping[str, _Taken], make: Callable[..., Any]) -> _Taken:
+def _together(parts: Mapping[str, _Part], make: Callable[..., Any]) -> _Part:
     """Return what several parts take, of which one thing is made."""
     options = [one for part in parts.values() for one in part.options]
-    return _Taken(options, lambda typed: make(**{name: part.value(typed) for name, part in parts.items()}))
+    return _Part(options, lambda typed: make(**{name: part.value(typed) for name, part in parts.items()}))
 
 
-def _taken(name: str, hint: Any, default: Any) -> _Taken:
+def _part(name: str, hint: Any, default: Any) -> _Part:
     if isinstance(hint, type) and issubclass(hint, Flags):
         return _of_group(hint)  # type: ignore[arg-type] # classes have a hash
     for part in getattr(hint, "__metadata__", ()):
         if hasattr(part, "__struct_fields__"):
             return _together(_of_question(part), functools.partial(_made, dict))
-    return _Taken([_parameter(name, hint, default)], itemgetter(name))
+    return _Part([_parameter(name, hint, default)], itemgetter(name))
 
 
 @functools.cache
-def _of_group(group: Any) -> _Taken:
+def _of_group(group: Any) -> _Part:
     hints = get_type_hints(group, include_extras=True)
-    parts = {one.name: _taken(one.name, hints[one.name], one) for one in fields(group)}
+    parts = {one.name: _part(one.name, hints[one.name], one) for one in fields(group)}
     for name, part in parts.items():
         owner = next(base for base in group.__mro__ if name in vars(base).get("__annotations__", ()))
         for declared in (one for parameter in part.options for one in parameter.annotation.__metadata__):
@@ -160,7 +160,7 @@ def _made(kind: Callable[..., Any], /, **values: Any) -> Any:
 
 
 @functools.cache
-def _of_question(struct: Any) -> dict[str, _Taken]:
+def _of_question(struct: Any) -> dict[str, _Part]:
     """Return the fields of a question that have an `Option`, and those such as `options` within which some have one."""
     from kplan.api.quantity import capitalized
     from kplan.reading.arguments import Option, descriptions
@@ -168,19 +168,19 @@ def _of_question(struct: Any) -> dict[str, _Taken]:
     hints, about = get_type_hints(struct, include_extras=True), descriptions(struct)
     n_required = len(struct.__struct_fields__) - len(struct.__struct_defaults__)
     defaults = (*(None,) * n_required, *struct.__struct_defaults__)
-    taken: dict[str, _Taken] = {}
+    own: dict[str, _Part] = {}
     for name, default in zip(struct.__struct_fields__, defaults, strict=True):
         hint = hints[name]
         declared = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Option)), None)
         if declared is not None:
             words = f" ({', '.join(_words_in(hint))})" if declared.lists_words else ""
-            taken[name] = _of_field(name, hint, declared, default, f"{capitalized(about[name])}{words}.")
+            own[name] = _of_field(name, hint, declared, default, f"{capitalized(about[name])}{words}.")
         elif hasattr(hint, "__struct_fields__") and (parts := _of_question(hint)):
-            taken[name] = _together(parts, functools.partial(_made, hint))
-    return taken
+            own[name] = _together(parts, functools.partial(_made, hint))
+    return own
 
 
-def _of_field(name: str, hint: Any, declared: Any, default: Any, about: str) -> _Taken:
+def _of_field(name: str, hint: Any, declared: Any, default: Any, about: str) -> _Part:
     kind, bounds = _kind_and_bounds(hint)
     words = declared.spelled.split()
     names = [word for word in words if word.startswith("-")]
@@ -205,7 +205,7 @@ def _of_field(name: str, hint: Any, declared: Any, default: Any, about: str) -> 
     declaration = option(" ".join(words), about, panel=MORE if declared.more else None, **settings)
     wanted = kind | None if default is None else kind
     parameter = _parameter(own_name, Annotated[wanted, declaration], default)
-    return _Taken([parameter], lambda typed: _value(typed[own_name], declared.read))
+    return _Part([parameter], lambda typed: _value(typed[own_name], declared.read))
 
 
 def _value(typed: Any, read: Callable[[str], Any] | None) -> Any:
