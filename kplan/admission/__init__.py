@@ -1,7 +1,282 @@
-"""Admission: what an API server fills into new objects, and which objects it refuses."""
+"""Admission of new pods: the built-in plugins of a default API server, in their order.
+
+LimitRanger, Priority, DefaultTolerationSeconds, RuntimeClass and PodTopologyLabels change the pod; the pod is then
+validated; then LimitRanger, PodSecurity, RuntimeClass and ResourceQuota may refuse it. Webhooks and policies of a
+cluster are not modelled.
+
+Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admission for the plugins.
+"""
 
 from __future__ import annotations
 
-from kplan.admission.admit import Admission, Admitter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-__all__ = ["Admission", "Admitter"]
+import msgspec
+from msgspec.structs import replace
+
+from kplan.admission import limits
+from kplan.admission.gates import is_on
+from kplan.admission.limits import QuotaLedger, Refusal, Rejection
+from kplan.admission.podsecurity import NEWEST, enforced
+from kplan.admission.stored import Stage, WholeTemplate
+from kplan.admission.validation.checks import quoted
+from kplan.api.affinity import NO_EXECUTE, Toleration
+from kplan.api.core import PersistentVolumeClaim, Pod, parsed
+from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
+from kplan.api.meta import ResourceList
+from kplan.api.names import object_name
+from kplan.api.scheduling import RuntimeClass, Scheduling
+from kplan.facts import RefusedPods
+from kplan.snapshot.defaults import complete_pod, resolve_priority
+from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
+
+_DEFAULT_TOLERATION_SECONDS = 300
+_EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""Namespaces that every cluster has."""
+
+
+class Named(NamedTuple):
+    """The identity of an object, for quotas and messages; `resource` such as ``deployments``."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """A pod after admission, as the API server stores it."""
+
+    pod: Pod
+    warnings: tuple[Warning, ...] = ()
+    rejected: str | None = None  #: why the API server refuses it, in upstream's text; None where it does not
+    stages: tuple[Stage, ...] = ()  #: the plugins that changed it, in order
+    because: RefusedPods | None = None  #: the facts behind a refusal
+
+
+class Admitter:
+    """Admission for several pods one after the other: each admitted pod uses up its share of the quotas.
+
+    `existing`: objects that count in quotas, where these are not all of the snapshot. `minor`: the API server's.
+    """
+
+    def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
+        self._minor = minor
+        self.quotas = QuotaLedger(snapshot, existing)
+        self._snapshot = snapshot
+        self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
+        self._accounts = {obj.metadata.key for obj in snapshot.service_accounts}
+        self._knows_all_accounts = (existing or snapshot).knows_all("service_accounts")
+        self._knows_all_namespaces = snapshot.knows_all("namespaces")
+
+    def admit(self, pod: Pod, whole: WholeTemplate | None = None) -> Admission:
+        """Return one new pod after admission; an admitted pod counts in the quotas."""
+        if not is_on("PodLevelResources", self._minor):
+            pod = replace(pod, spec=replace(pod.spec, resources=None))
+        pod = complete_pod(pod)
+        warnings: list[Warning] = []
+        stages: list[Stage] = []
+        # Messages of plugins do not know a generated name yet (NewForbidden).
+        name = pod.metadata.generate_name or pod.metadata.name or "Unknown"
+        try:
+            self.check_namespace(pod.metadata.namespace, warnings)
+            if whole is not None and (unaccountable := whole.unaccountable()):
+                raise Rejection(unaccountable)  # noqa: TRY301 - as the plugins do
+            account = whole.account() if whole is not None else ""
+            for stage in self._changes(pod, account, warnings):
+                stages += [stage] if stage.pod is not pod else []
+                pod = stage.pod
+            name = pod.metadata.name
+            if whole is not None and (invalid := whole.invalid(pod, self._minor)):
+                raise Refusal(invalid)
+            limits.check(pod, self._snapshot.limit_ranges)
+            namespace = self._namespaces.get(pod.metadata.namespace)
+            policy = enforced({} if namespace is None else namespace.metadata.labels, self._minor)
+            if whole is not None and (forbidden := whole.insecure(pod, policy)):
+                raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
+            check_overhead(pod, self._snapshot.runtime_classes)
+            self.quotas.charge(pod)
+        except Rejection as rejection:
+            text = str(rejection) if isinstance(rejection, Refusal) else f'pods "{name}" is forbidden: {rejection}'
+            because = replace(rejection.because, message=str(rejection))
+            return Admission(pod, tuple(warnings), text, tuple(stages), because)
+        return Admission(pod, tuple(warnings), stages=tuple(stages))
+
+    def admit_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""
+        limits.check(claim, self._snapshot.limit_ranges)
+        self.quotas.charge(claim)
+
+    def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
+        """Return why an object other than pods and claims is refused; "" where it is admitted and counted."""
+        try:
+            self.check_namespace(what.namespace, warnings)
+            self.quotas.charge_object(what.namespace, what.group, what.resource)
+        except Refusal as refusal:
+            return str(refusal)
+        except Rejection as rejection:
+            full = f"{what.resource}.{what.group}" if what.group else what.resource
+            return f'{full} "{what.name}" is forbidden: {rejection}'
+        return ""
+
+    def check_namespace(self, name: str, warnings: list[Warning]) -> None:
+        """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""
+        if (namespace := self._namespaces.get(name)) is not None:
+            if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
+                raise Rejection(f"unable to create new content in namespace {name} because it is being terminated")
+        elif name not in _EVERYWHERE and self._namespaces:
+            if self._knows_all_namespaces:
+                raise Refusal(f'namespaces "{name}" not found')
+            message = "not in the snapshot; the API server would refuse its pods until it is created"
+            warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
+
+    def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
+        for limit_range in limits.of_namespace(pod, self._snapshot.limit_ranges):
+            pod = limits.apply_defaults(pod, limit_range)
+            metadata = limit_range.metadata
+            yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
+        self._check_account(pod.metadata.namespace, account)
+        pod = set_priority(pod, self._snapshot, warnings)
+        name = pod.spec.priority_class_name
+        yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
+        pod = _add_default_tolerations(pod)
+        yield Stage("DefaultTolerationSeconds", pod)
+        pod = apply_runtime_class(pod, self._snapshot, warnings)
+        yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
+        yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
+
+    def _check_account(self, namespace: str, name: str) -> None:
+        """Refuse an unknown service account, where all are known; ``default`` is made in every namespace."""
+        is_known = name in ("", "default") or f"{namespace}/{name}" in self._accounts
+        if not is_known and self._knows_all_accounts:
+            raise Rejection(f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
+
+    def _copy_topology_labels(self, pod: Pod) -> Pod:
+        """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""
+        node = self._snapshot.node_by_name.get(pod.spec.node_name)
+        if node is None or not is_on("PodTopologyLabelsAdmission", self._minor):
+            return pod
+        copied = {key: node.metadata.labels[key] for key in (REGION, ZONE) if key in node.metadata.labels}
+        return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
+
+
+def _add_default_tolerations(pod: Pod) -> Pod:
+    """Add tolerations for five minutes on nodes that are not ready or unreachable (DefaultTolerationSeconds)."""
+    added = tuple(
+        Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_DEFAULT_TOLERATION_SECONDS)
+        for key in (NOT_READY, UNREACHABLE)
+        if not any(
+            toleration.key in {key, ""} and toleration.effect in {NO_EXECUTE, ""} for toleration in pod.spec.tolerations
+        )
+    )
+    return replace(pod, spec=replace(pod.spec, tolerations=pod.spec.tolerations + added)) if added else pod
+
+
+def set_priority(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
+    """Return the pod with the priority and preemption policy of its class (plugin/pkg/admission/priority).
+
+    Every cluster has priority classes. A file without any was made without them: an unknown name is then a warning,
+    and the pod has the priority in its manifest, or 0. Raises Rejection for an unknown class, or where the manifest's
+    priority or policy differs from the class.
+    """
+    spec = pod.spec
+    if (resolved := resolve_priority(spec.priority_class_name, snapshot.priority_classes)) is None:
+        if snapshot.knows_all("priority_classes"):
+            raise Rejection(f"no PriorityClass with name {spec.priority_class_name} was found")
+        priority = spec.priority or 0
+        name = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
+        message = f"the snapshot holds no priority classes; {spec.priority_class_name!r} counts as priority {priority}"
+        warnings.append(Warning("UnknownPriorityClass", name, message))
+        return replace(pod, spec=replace(spec, priority=priority))
+    if spec.priority is not None and spec.priority != resolved.priority:
+        raise Rejection(
+            f"the integer value of priority ({spec.priority}) must not be provided in pod spec; priority admission"
+            f" controller computed {resolved.priority} from the given PriorityClass name"
+        )
+    if spec.preemption_policy is not None and spec.preemption_policy != resolved.preemption_policy:
+        raise Rejection(
+            f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec;"
+            f" priority admission controller computed {resolved.preemption_policy} from the given PriorityClass name"
+        )
+    return resolved.applied_to(pod)
+
+
+def apply_runtime_class(pod: Pod, snapshot: Snapshot, warnings: list[Warning]) -> Pod:
+    """Return the pod with overhead, node selector and tolerations of its class (plugin/pkg/admission/runtimeclass).
+
+    A file without any runtime classes may have been made without them: an unknown name is then a warning. Raises
+    Rejection for an unknown class, an overhead that is not that of the class, or a node selector that contradicts it.
+    """
+    if (name := pod.spec.runtime_class_name) is None:
+        return pod
+    runtime_class = next((entry for entry in snapshot.runtime_classes if entry.metadata.name == name), None)
+    if runtime_class is None:
+        if snapshot.knows_all("runtime_classes"):
+            raise Rejection(f"pod rejected: RuntimeClass {quoted(name)} not found")
+        where = object_name("Pod", pod.metadata.namespace, pod.metadata.name or pod.metadata.generate_name)
+        message = f"the snapshot holds no runtime classes; overhead and node selector of {name!r} are unknown"
+        warnings.append(Warning("UnknownRuntimeClass", where, message))
+        return pod
+    if runtime_class.overhead is not None:
+        overhead = runtime_class.overhead.pod_fixed
+        if pod.spec.overhead and _exact(pod.spec.overhead) != _exact(overhead):
+            raise Rejection("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        pod = replace(pod, spec=replace(pod.spec, overhead=overhead))
+    return _schedule(pod, runtime_class.scheduling) if runtime_class.scheduling else pod
+
+
+def check_overhead(pod: Pod, classes: Sequence[RuntimeClass]) -> None:
+    """Refuse an overhead that the pod's runtime class does not have (raises Rejection); an unknown class passes."""
+    name = pod.spec.runtime_class_name
+    runtime_class = next((entry for entry in classes if entry.metadata.name == name), None)
+    has_none = name is None if runtime_class is None else runtime_class.overhead is None
+    if pod.spec.overhead and has_none:
+        raise Rejection("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+
+
+def _schedule(pod: Pod, scheduling: Scheduling) -> Pod:
+    for key, value in scheduling.node_selector.items():
+        own = pod.spec.node_selector.get(key, value)
+        if own != value:
+            what = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {own}"
+            raise Rejection(f"conflict: {what}")
+    spec = replace(
+        pod.spec,
+        node_selector={**pod.spec.node_selector, **scheduling.node_selector},
+        tolerations=merge_tolerations(pod.spec.tolerations, scheduling.tolerations),
+    )
+    return replace(pod, spec=spec)
+
+
+def _exact(amounts: ResourceList) -> dict[str, int]:
+    return {name: amount.nanos for name, amount in parsed(amounts).items()}
+
+
+def merge_tolerations(first: Sequence[Toleration], second: Sequence[Toleration]) -> tuple[Toleration, ...]:
+    """Return both without those that another one covers (upstream pkg/util/tolerations MergeTolerations)."""
+    everything = (*first, *second)
+    merged: list[Toleration] = []
+    for index, toleration in enumerate(everything):
+        is_covered = any(_covers(existing, toleration) for existing in merged) or any(
+            later != toleration and _covers(later, toleration) for later in everything[index + 1 :]
+        )
+        if not is_covered:
+            merged.append(toleration)
+    return tuple(merged)
+
+
+def _covers(wide: Toleration, narrow: Toleration) -> bool:
+    """Tell whether `wide` tolerates all that `narrow` does (upstream isSuperset)."""
+    if wide == narrow:
+        return True
+    is_any_key = not wide.key and wide.operator == "Exists"
+    if (narrow.key != wide.key and not is_any_key) or (wide.effect and narrow.effect != wide.effect):
+        return False
+    if wide.effect == NO_EXECUTE and wide.toleration_seconds is not None:
+        seconds = narrow.toleration_seconds
+        if seconds is None or seconds > wide.toleration_seconds:
+            return False
+    if wide.operator in {"", "Equal"}:
+        return narrow.operator == "Equal" and narrow.value == wide.value
+    return wide.operator == "Exists"

@@ -2,7 +2,7 @@
 
 Controllers and admission work on the part of a pod that scheduling reads; what they change there is carried over to the
 whole object. Here it gets its account and token, and is told what mirror pods must not use; whether the account exists
-is checked in :mod:`kplan.admission.admit`.
+is checked in :mod:`kplan.admission`.
 Upstream: pkg/registry/core/pod strategy.go, applyAppArmorVersionSkew; plugin/pkg/admission/serviceaccount, limitranger.
 """
 

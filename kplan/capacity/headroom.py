@@ -37,7 +37,8 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
 from kplan.reading.arguments import DEFAULT_HEADROOM
 from kplan.rules.pod_info import PodInfo
-from kplan.workloads.contents import Manifests, live_replicas
+from kplan.workloads import Manifests
+from kplan.workloads.autoscalers import live_replicas
 
 
 def count_more(

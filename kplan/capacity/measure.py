@@ -48,7 +48,7 @@ from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Manifests
+from kplan.workloads import Manifests
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Source
 

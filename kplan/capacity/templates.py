@@ -38,7 +38,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Manifests
+from kplan.workloads import Manifests
 from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_claims
 
 MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims

@@ -14,7 +14,7 @@ from kplan.api.decode import DecodeError, convert
 from kplan.changes import values as c
 from kplan.errors import UsageError
 from kplan.reading.arguments import listed
-from kplan.workloads.manifests import WrittenWorkload
+from kplan.workloads import WrittenWorkload
 
 _POD, _NODE = "Pod", "Node"
 

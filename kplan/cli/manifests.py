@@ -12,7 +12,7 @@ from kplan.api.quantity import listing
 from kplan.cli.faults import noted_when_interrupted, say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.errors import ManifestError, Problem, UsageError
-from kplan.workloads import load_manifests
+from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Text
 
 if TYPE_CHECKING:

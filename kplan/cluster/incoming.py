@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.admission.admit import Admission, Admitter, Named
+from kplan.admission import Admission, Admitter, Named
 from kplan.admission.judge import invalid_words, update_errors
 from kplan.admission.limits import Refusal, Rejection
 from kplan.admission.podsecurity import NEWEST
@@ -38,7 +38,7 @@ from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.snapshot.defaults import complete, resolve_priority, with_default_class
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
+from kplan.workloads import ManifestPod, Manifests, ManifestWorkload
 from kplan.workloads.expansion import generated_claims
 
 _WORKLOADS = frozenset({"Pod", *POD_MAKERS})  #: kinds that are admitted as workloads, not as other objects

@@ -51,8 +51,9 @@ from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Autoscalers
-from kplan.workloads.manifests import WrittenWorkload, job_of_run, not_started
+from kplan.workloads import WrittenWorkload
+from kplan.workloads.autoscalers import Autoscalers
+from kplan.workloads.expansion import job_of_run, not_started
 from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"

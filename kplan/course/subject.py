@@ -11,13 +11,15 @@ from kplan.api.kinds import CHANGED_IN_PLACE, PODS_FIELD
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
 from kplan.framework.pod_groups import WORKLOAD_GATE
-from kplan.workloads.manifests import WrittenWorkload, load_manifests, started, with_runs, workload_type
+from kplan.workloads import WrittenWorkload
+from kplan.workloads.expansion import started, with_runs, workload_type
+from kplan.workloads.manifests import load_manifests
 
 if TYPE_CHECKING:
     from kplan.course.task import Task
     from kplan.documents.placement import Origin
     from kplan.snapshot.model import Snapshot
-    from kplan.workloads.contents import Manifests
+    from kplan.workloads import Manifests
     from kplan.workloads.sources import Source
 
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})

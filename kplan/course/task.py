@@ -18,7 +18,8 @@ from kplan.course.simulation.applying import Rollout
 from kplan.facts import InputWarning
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
-from kplan.workloads.manifests import Manifest, WrittenWorkload
+from kplan.workloads import WrittenWorkload
+from kplan.workloads.manifests import Manifest
 from kplan.workloads.manifests import read_changes as read_objects
 
 Command = Literal["place", "plan", "drain"]

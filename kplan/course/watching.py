@@ -17,7 +17,7 @@ from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import bounds_of
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Autoscalers
+from kplan.workloads.autoscalers import Autoscalers
 
 
 def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None) -> Simulation:

@@ -40,7 +40,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.whatif import edits
 from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.whatif.resizing import Recommendations, read_recommendations, resized
-from kplan.workloads.contents import Autoscalers
+from kplan.workloads.autoscalers import Autoscalers
 
 
 class Followed(NamedTuple):

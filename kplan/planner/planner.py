@@ -295,7 +295,7 @@ class Planner(Base):
         """
         from kplan.course.report import plan_of
         from kplan.course.task import applying, read_manifests
-        from kplan.workloads.manifests import with_runs
+        from kplan.workloads.expansion import with_runs
 
         workloads, additions, warnings = read_manifests(self, manifests, namespace)
         workloads = with_runs(workloads) if run_cron_jobs else workloads

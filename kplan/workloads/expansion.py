@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from kplan.admission.judge import default_job
 from kplan.api.affinity import (
     Affinity,
     NodeAffinity,
@@ -21,7 +23,7 @@ from kplan.api.affinity import (
     required_node_affinity,
 )
 from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
-from kplan.api.kinds import DAEMON_SET, type_of
+from kplan.api.kinds import DAEMON_SET, split_api_version, type_of
 from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
 from kplan.api.names import object_name
@@ -42,6 +44,7 @@ from kplan.facts import InputWarning
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
+from kplan.workloads import Manifests, Object, WrittenWorkload
 
 
 def stateful_claims(
@@ -421,6 +424,57 @@ def _add_stateful_pods(expansion: Expansion, obj: StatefulSet, snapshot: Snapsho
         expansion.objects += claims
 
 
+def job_of_run(cron_job: Object, name: str) -> Object:
+    template = cron_job["spec"]["jobTemplate"]
+    metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}
+    spec = copy.deepcopy(template["spec"])
+    return default_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+
+
+MAKES_PODS_LATER: Mapping[str, str] = {
+    "CronJob": "creates its pods on schedule, so none is placed here; --run-cronjobs places those of one run",
+    "PodTemplate": "creates no pods by itself, so none is placed here",
+}
+"""Kind -> the message of the warning about an object that creates no pods when it is applied."""
+
+
+def not_started(kind: str, namespace: str, name: str) -> InputWarning:
+    return InputWarning("NotStarted", object_name(kind, namespace, name), MAKES_PODS_LATER[kind])
+
+
+def with_runs(workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
+    """Return the workloads, with each cron job replaced by the job of one run."""
+    return [
+        WrittenWorkload(Job, job_of_run(workload.content, workload.content["metadata"]["name"]))
+        if workload.type is CronJob
+        else workload
+        for workload in workloads
+    ]
+
+
+def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
+    """Return manifests without the pods that are not created when they are applied.
+
+    If the manifests hold nothing but such objects, the question is about their pods, and these stay.
+
+    `run_cronjobs`: the pods of one run of each cron job stay in any case.
+    """
+    later = [workload for workload in manifests.workloads if workload.kind in MAKES_PODS_LATER]
+    if len(later) == len(manifests.workloads):
+        return manifests
+    left_out = [workload for workload in later if workload.kind != "CronJob" or not run_cronjobs]
+    ids = {id(workload) for workload in left_out}
+    later_warnings = [not_started(workload.kind, workload.namespace, workload.name) for workload in left_out]
+    # Why a run would create no pods does not matter where there is no run.
+    runs = {warning.object for warning in later_warnings}
+    warnings = [warning for warning in manifests.warnings if warning.code != "Suspended" or warning.object not in runs]
+    return replace(
+        manifests,
+        pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
+        warnings=(*warnings, *later_warnings),
+    )
+
+
 def labelled_job(obj: Job) -> Job:
     """Return a new job whose template has the labels by which the job finds its pods; labels of its own stay.
 
@@ -439,3 +493,10 @@ def _with_labels(pod: Pod, labels: Mapping[str, str]) -> Pod:
 _KINDS = (Pod, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, PodTemplate)
 WORKLOADS: Mapping[str, type[msgspec.Struct]] = {kind.__name__: kind for kind in _KINDS}
 """Kinds that create pods, by name, and Pod itself."""
+
+_GROUPS = ("", "apps", "batch", "extensions")  #: API groups with kinds that create pods
+
+
+def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
+    """Return the type of a kind that creates pods; None for other kinds, and for the same name in another group."""
+    return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None

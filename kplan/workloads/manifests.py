@@ -6,14 +6,14 @@ import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.decoding import ApiKind, decode_object
+from kplan.admission.decoding import ApiKind, decode_object, kind_named
 from kplan.admission.gates import NEWEST
-from kplan.admission.judge import Judged, default_job, invalid_words, is_judged, judge, template_of
+from kplan.admission.judge import Judged, invalid_words, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.pods import FIRST_WITH_RECREATE, pod_errors, recreate_errors
 from kplan.api import decode
@@ -29,30 +29,20 @@ from kplan.reading.items import Item
 from kplan.snapshot.build import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete, complete_pod
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import (
-    Autoscalers,
+from kplan.workloads import (
     ManifestPod,
     Manifests,
     ManifestWorkload,
-    PodTemplateAt,
-    autoscaler_warnings,
-    duplicate_names,
+    Object,
+    WrittenWorkload,
     fault_hint,
     field_problem,
-    live_replicas,
-    name_in,
-    no_workloads,
-    not_judged,
-    not_placed,
-    other_namespace,
-    take_object,
-    written_twice,
+    foreign,
 )
-from kplan.workloads.contents import as_deployments as deployments_of
-from kplan.workloads.expansion import WORKLOADS, Expansion, PodNames, expand, sets_names, template_pod
-from kplan.workloads.sources import Source, Sources
+from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
+from kplan.workloads.expansion import Expansion, PodNames, expand, job_of_run, sets_names, template_pod, workload_type
+from kplan.workloads.sources import Source, Sources, no_workloads
 
-Object = dict[str, Any]
 Strictness = Literal["strict", "warn", "ignore"]
 DEFAULT_NAMESPACE = "default"
 _DEFAULT_ACCOUNT = "default"  #: the account that every namespace gets
@@ -93,9 +83,17 @@ def load_manifests(
     if replicas is not None and not 0 <= replicas <= _MOST_STORED:
         raise UsageError(f"{replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
     reading = Sources(stdin, skips_others=skips_others)
-    kinds = frozenset(kind.lower() for kind in as_deployments)
-    own = namespace or DEFAULT_NAMESPACE
-    reader = _Reader(snapshot, own, replicas, validate, reading.problems, minor, kinds, takes_others, keeps_groups)
+    reader = _Reader(
+        namespace=namespace or DEFAULT_NAMESPACE,
+        problems=reading.problems,
+        snapshot=snapshot,
+        replicas=replicas,
+        validate=validate,
+        minor=minor,
+        as_deployments=frozenset(kind.lower() for kind in as_deployments),
+        takes_others=takes_others,
+        keeps_groups=keeps_groups,
+    )
     items = reading.items(sources)
     objects: list[Item] = []
     while len(reader.problems) < ENOUGH_PROBLEMS and (item := next(items, None)) is not None:
@@ -103,9 +101,9 @@ def load_manifests(
         reader.take(item)
     unchecked = sum(1 for _ in items)
     reader.expand_all()
-    is_idle_right = may_be_idle and (skips_others or (objects and not reader.foreign))
+    is_idle_right = may_be_idle and (skips_others or (objects and not reader.unknown_kinds))
     if not reader.problems and not reader.workloads and not is_idle_right:
-        reader.problems.append(no_workloads(sources, reading.passed_over, reader.foreign))
+        reader.problems.append(no_workloads(sources, reading.passed_over, reader.unknown_kinds))
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
         # Pods are validated as they are written, so that one run reports all problems.
@@ -118,7 +116,7 @@ def load_manifests(
         tuple(reader.pods),
         tuple(reader.workloads),
         tuple(reader.objects),
-        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(reader.unjudged)),
+        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *foreign.not_judged(reader.unjudged)),
         dict(reader.skipped),
         tuple(reading.passed_over),
         tuple(objects),
@@ -170,31 +168,56 @@ class _Read(msgspec.Struct, frozen=True):
         return f"{self.api_kind.resource}.{split_api_version(self.item.api_version)[0]}"
 
 
-class _Reader(msgspec.Struct):
+class _ReaderBase(msgspec.Struct, kw_only=True):
+    """Takes objects one by one; what is wrong with them is recorded."""
+
+    namespace: str  #: of objects that name none
+    problems: list[Problem]
+    objects: list[msgspec.Struct] = []  #: those that are no workloads
+    warnings: list[InputWarning] = []
+    unjudged: list[Item] = []  #: objects of which only the fields are checked, if these
+
+    def take(self, item: Item) -> None:
+        """Take an object of one of Kubernetes' kinds, or of another with its pod templates."""
+        api_kind = kind_named(item.api_version, item.kind)
+        try:
+            if api_kind is not None:
+                self.take_known(item, api_kind)
+            elif foreign.is_foreign(item.api_version, item.kind):
+                self.take_foreign(item, foreign.pod_templates(item.value()))
+            else:
+                self.problems.append(item.locate(foreign.unknown_kind(item.api_version, item.kind)))
+        except DecodeError as error:
+            self.problems += map(item.locate, error.problems)
+
+    def take_known(self, item: Item, api_kind: ApiKind) -> None:
+        """Take an object of one of Kubernetes' kinds; may raise DecodeError."""
+        raise NotImplementedError
+
+    def take_foreign(self, item: Item, templates: list[foreign.PodTemplateAt]) -> None:
+        if templates:
+            self.warnings.append(foreign.not_placed(item, templates))
+        else:
+            self.unjudged.append(item)
+
+
+class _Reader(_ReaderBase, kw_only=True):
     snapshot: Snapshot
-    namespace: str
     replicas: int | None
     validate: Strictness
-    problems: list[Problem]
     minor: int
     as_deployments: frozenset[str]
     takes_others: bool
     keeps_groups: bool
     pods: list[ManifestPod] = []
     workloads: list[ManifestWorkload] = []
-    objects: list[msgspec.Struct] = []
-    warnings: list[InputWarning] = []
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
-    unjudged: list[Item] = []  #: objects of which only the fields are checked, if these
-    foreign: list[str] = []  #: kinds that are not known and have pod templates
+    unknown_kinds: list[str] = []  #: kinds that are not known and have pod templates
     names: dict[str, PodNames] = {}  #: kind -> the names of objects that are drawn for it
     #: resource, namespace and name -> object, in reading order; of what has no name, its number as the name
     read: dict[tuple[str, str, str], _Read] = {}
 
-    def take(self, item: Item) -> None:
-        take_object(item, self.problems, self._take_known, self._take_foreign)
-
-    def _take_known(self, item: Item, api_kind: ApiKind) -> None:
+    def take_known(self, item: Item, api_kind: ApiKind) -> None:
         judged = self._judge(item, api_kind)
         if judged is None:
             return
@@ -238,24 +261,21 @@ class _Reader(msgspec.Struct):
             else:
                 self.objects.append(read.obj)
 
-    def _take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
+    def take_foreign(self, item: Item, templates: list[foreign.PodTemplateAt]) -> None:
         if templates and item.kind.lower() in self.as_deployments:
             message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
-            self.warnings.append(InputWarning("PlacedAsDeployment", name_in(item.kind, item.value()), message))
-            for deployment in deployments_of(item, templates):
+            self.warnings.append(InputWarning("PlacedAsDeployment", foreign.name_in(item.kind, item.value()), message))
+            for deployment in foreign.as_deployments(item, templates):
                 self.take(deployment)
             return
         self.skipped[item.kind] += 1
-        if not templates:
-            self.unjudged.append(item)
-        else:
-            self.foreign.append(item.kind)
-            self.warnings.append(not_placed(item, templates))
+        self.unknown_kinds += [item.kind] if templates else []
+        super().take_foreign(item, templates)
 
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
         judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
-        where = name_in(item.kind, judged.content)
+        where = foreign.name_in(item.kind, judged.content)
         for fault in judged.faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
@@ -323,30 +343,7 @@ class _Reader(msgspec.Struct):
             self.warnings.append(InputWarning("AlreadyAssigned", where, message))
 
 
-_GROUPS = ("", "apps", "batch", "extensions")  #: API groups with kinds that create pods
-
-
-def workload_type(api_version: str, kind: str) -> type[msgspec.Struct] | None:
-    """Return the type of a kind that creates pods; None for other kinds, and for the same name in another group."""
-    return WORKLOADS.get(kind) if split_api_version(api_version)[0] in _GROUPS else None
-
-
-def job_of_run(cron_job: Object, name: str) -> Object:
-    template = cron_job["spec"]["jobTemplate"]
-    metadata = {**template.get("metadata", {}), "name": name, "namespace": cron_job["metadata"]["namespace"]}
-    spec = copy.deepcopy(template["spec"])
-    return default_job({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
-
-
 Manifest = str | Path | Mapping[str, Any]  #: a path, or an object
-
-
-class WrittenWorkload(NamedTuple):
-    """A workload or a pod as it is written, with its namespace filled in."""
-
-    type: type[Any]
-    content: dict[str, Any]
-    is_valid: bool = False  #: it was validated when it was read
 
 
 def read_changes(
@@ -360,21 +357,16 @@ def read_changes(
     cluster's object.
     """
     sources = Sources()
-    reader = _AppliedReader(namespace, sources.problems)
+    reader = _AppliedReader(namespace=namespace, problems=sources.problems)
     for item in sources.items(listed(manifests)):
-        take_object(item, sources.problems, reader.take_known, reader.take_foreign)
+        reader.take(item)
     if sources.problems:
         raise ManifestError(sources.problems)
-    return reader.workloads, reader.objects, [*reader.warnings, *not_judged(reader.unjudged)]
+    return reader.workloads, reader.objects, [*reader.warnings, *foreign.not_judged(reader.unjudged)]
 
 
-class _AppliedReader(msgspec.Struct):
-    namespace: str
-    problems: list[Problem]
+class _AppliedReader(_ReaderBase):
     workloads: list[WrittenWorkload] = []
-    objects: list[msgspec.Struct] = []
-    warnings: list[InputWarning] = []
-    unjudged: list[Item] = []  #: objects of which only the fields are checked, if these
 
     def take_known(self, item: Item, api_kind: ApiKind) -> None:
         content = item.value()
@@ -399,61 +391,56 @@ class _AppliedReader(msgspec.Struct):
         written = {**content["metadata"], "namespace": metadata.namespace or self.namespace}
         self.workloads.append(WrittenWorkload(target, {**content, "metadata": written}))
 
-    def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
-        if templates:
-            self.warnings.append(not_placed(item, templates))
-        else:
-            self.unjudged.append(item)
-
     def _accepts(self, item: Item, api_kind: ApiKind, content: dict[str, Any]) -> bool:
         """Tell whether the API server accepts an object that is no workload; warn where it does not."""
         judged = judge(copy.deepcopy(content), api_kind, item.kind, self.namespace)
         if judged.errors:
             name = str(judged.content.get("metadata", {}).get("name", ""))
             words = invalid_words(item.kind, split_api_version(item.api_version)[0], name, judged.errors)
-            self.warnings.append(InputWarning("Refused", name_in(item.kind, judged.content), words))
+            self.warnings.append(InputWarning("Refused", foreign.name_in(item.kind, judged.content), words))
         return not judged.errors
 
 
-MAKES_PODS_LATER: Mapping[str, str] = {
-    "CronJob": "creates its pods on schedule, so none is placed here; --run-cronjobs places those of one run",
-    "PodTemplate": "creates no pods by itself, so none is placed here",
-}
-"""Kind -> the message of the warning about an object that creates no pods when it is applied."""
+def other_namespace(item: Item, namespace: str, wanted: str) -> Iterator[Problem]:
+    """Yield what kubectl says of an object in another namespace than the one that its command names.
 
-
-def not_started(kind: str, namespace: str, name: str) -> InputWarning:
-    return InputWarning("NotStarted", object_name(kind, namespace, name), MAKES_PODS_LATER[kind])
-
-
-def with_runs(workloads: Iterable[WrittenWorkload]) -> list[WrittenWorkload]:
-    """Return the workloads, with each cron job replaced by the job of one run."""
-    return [
-        WrittenWorkload(Job, job_of_run(workload.content, workload.content["metadata"]["name"]))
-        if workload.type is CronJob
-        else workload
-        for workload in workloads
-    ]
-
-
-def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
-    """Return manifests without the pods that are not created when they are applied.
-
-    If the manifests hold nothing but such objects, the question is about their pods, and these stay.
-
-    `run_cronjobs`: the pods of one run of each cron job stay in any case.
+    Upstream: staging/src/k8s.io/cli-runtime/pkg/resource/visitor.go RequireNamespace.
     """
-    later = [workload for workload in manifests.workloads if workload.kind in MAKES_PODS_LATER]
-    if len(later) == len(manifests.workloads):
-        return manifests
-    left_out = [workload for workload in later if workload.kind != "CronJob" or not run_cronjobs]
-    ids = {id(workload) for workload in left_out}
-    later_warnings = [not_started(workload.kind, workload.namespace, workload.name) for workload in left_out]
-    # Why a run would create no pods does not matter where there is no run.
-    runs = {warning.object for warning in later_warnings}
-    warnings = [warning for warning in manifests.warnings if warning.code != "Suspended" or warning.object not in runs]
-    return replace(
-        manifests,
-        pods=tuple(pod for pod in manifests.pods if id(pod.workload) not in ids),
-        warnings=(*warnings, *later_warnings),
+    if namespace != wanted:
+        message = f'the namespace from the provided object "{namespace}" does not match the namespace "{wanted}"'
+        hint = f"pass --namespace={namespace}, or leave --namespace out: then each object goes where it says"
+        yield item.locate(Problem(message, json_path="$.metadata.namespace", hint=hint))
+
+
+def written_twice(first: Item, second: Item, name: str) -> InputWarning:
+    """Return the warning about an object that a later one of its kind and name updates."""
+    places = " and ".join(
+        f"{item.path}:{item.source().line}" if item.source().line else item.path for item in (first, second)
     )
+    return InputWarning(
+        "WrittenTwice", name, f"is there twice, in {places}; the last one counts, as an update of the first"
+    )
+
+
+def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
+    """Yield a problem for pods with the name of an earlier pod, one per workload.
+
+    Only a pod and a stateful set can have such pods: all other names are drawn.
+    """
+    first: dict[str, ManifestPod] = {}
+    reported: set[int] = set()
+    for pod in pods:
+        key = pod.pod.metadata.key
+        earlier = first.setdefault(key, pod)
+        if not pod.pod.metadata.name or earlier is pod or id(pod.workload) in reported:
+            continue
+        reported.add(id(pod.workload))
+        place = earlier.workload.item.locate(Problem("")).path
+        number = f" (document {earlier.workload.item.document})"
+        yield pod.workload.item.locate(
+            Problem(
+                f"has a pod {key}, as has {earlier.workload.key} in {place}{number}",
+                json_path="$.metadata.name",
+                hint="give one of them another name or namespace",
+            )
+        )

@@ -23,6 +23,8 @@ from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.documents import read_documents
 from kplan.reading.files import MANIFESTS, STANDARD_INPUT, Document, Lines, files_below
 from kplan.reading.items import Item, items_of
+from kplan.workloads import PassedOver
+from kplan.workloads.expansion import WORKLOADS
 
 _HEAD = 1 << 20
 _KIND = rb"""(?m)^[ \t]*+(?:- )?["']?kind["']?\s*:"""
@@ -34,6 +36,7 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "configurations")
 """Fields of a kustomization that name files which change objects and are none."""
 
+_MOST_WAYS = 3  # a hint names so many; the others are counted
 _MOST_FOLDERS = 4  #: a file is part of a kustomization at most so many folders above it
 
 
@@ -42,15 +45,6 @@ class Text(msgspec.Struct, frozen=True):
 
     name: str
     data: bytes
-
-
-class PassedOver(msgspec.Struct, frozen=True):
-    """A file of a directory that holds no manifests."""
-
-    path: str
-    reason: str
-    built_by: str = ""  #: the option or command with which its objects are built; empty where nothing builds them
-    is_overlay: bool = False  #: it is part of a kustomization that builds on another directory
 
 
 Source = str | Path | Text | Mapping[str, Any]
@@ -227,3 +221,41 @@ def _reason_by_content(file: Path, items: Sequence[Item]) -> str:
         return "a template; render it first"
     has_kind = re.search(_KIND, text) or re.search(_JSON_KIND, text)
     return "" if items or has_kind else _NO_OBJECTS
+
+
+def no_workloads(sources: Sequence[Source], passed_over: Sequence[PassedOver], foreign: Sequence[str] = ()) -> Problem:
+    """Return the problem of manifests without a pod and without a workload.
+
+    `foreign`: kinds that are not known and have pod templates.
+    """
+    names = [
+        source.name if isinstance(source, Text) else str(source)
+        for source in sources
+        if isinstance(source, str | Path | Text)
+    ]
+    hint = f"name files that hold one of {', '.join(WORKLOADS)}"
+    hint = _builds(passed_over) or hint
+    if foreign:
+        kinds = " ".join(f"--as-deployment {kind}" for kind in dict.fromkeys(foreign))
+        hint = f"{kinds} places the pods of such kinds as those of Deployments"
+    return Problem("no pod and no workload in the manifests", path=", ".join(names), hint=hint)
+
+
+def _builds(passed_over: Sequence[PassedOver]) -> str:
+    """Return what to type for the kustomizations and charts among passed over files; empty where there is none."""
+    kinds = (
+        ("overlay", [file.built_by for file in passed_over if file.is_overlay]),
+        ("kustomization", [file.built_by for file in passed_over if file.built_by.startswith("-k ")]),
+        ("chart", [file.built_by for file in passed_over if file.built_by.startswith("helm ")]),
+    )
+    hints: list[str] = []
+    for kind, commands in kinds:
+        ways = list(dict.fromkeys(commands))
+        if not ways or (kind == "kustomization" and hints):
+            continue
+        more = f", and {len(ways) - _MOST_WAYS} more" if len(ways) > _MOST_WAYS else ""
+        verb = "render" if kind == "chart" else "build"
+        article = "an" if kind == "overlay" else "a"
+        which = f"is {article} {kind}; {verb} it" if len(ways) == 1 else f"are {len(ways)} {kind}s; {verb} one"
+        hints.append(f"there {which} with {' or '.join(ways[:_MOST_WAYS])}{more}")
+    return "; ".join(hints)

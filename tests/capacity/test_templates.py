@@ -12,7 +12,7 @@ from kplan.capacity import templates as templates_module
 from kplan.capacity.measure import Capacity
 from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
-from kplan.workloads import load_manifests
+from kplan.workloads.manifests import load_manifests
 from tests.objects import head, node, pod
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ import yaml
 import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests
-from kplan.workloads import load_manifests
+from kplan.workloads.manifests import load_manifests
 from tests.objects import head, node, planner_of, pod
 from tests.workloads.test_manifests import job, workload
 

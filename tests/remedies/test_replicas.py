@@ -6,7 +6,7 @@ import kplan
 from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
 from kplan.report.decision import remedy_text
-from kplan.workloads import load_manifests
+from kplan.workloads.manifests import load_manifests
 from tests.objects import affinity, node, pod
 from tests.remedies.everyday import ZONE, claim, taint
 from tests.remedies.everyday import volume as volume_object

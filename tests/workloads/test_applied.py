@@ -7,8 +7,8 @@ import pytest
 
 import kplan
 from kplan.errors import ManifestError
-from kplan.workloads import load_manifests
-from kplan.workloads.manifests import read_changes, started
+from kplan.workloads.expansion import started
+from kplan.workloads.manifests import load_manifests, read_changes
 from tests.objects import head
 
 WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}

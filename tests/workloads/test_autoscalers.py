@@ -7,8 +7,8 @@ import pytest
 from kplan.api.meta import PlainMeta
 from kplan.api.workloads import CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from kplan.snapshot import load_snapshot
-from kplan.workloads import load_manifests
-from kplan.workloads.contents import CODE, Autoscalers, autoscaler_warnings, live_replicas
+from kplan.workloads.autoscalers import CODE, Autoscalers, autoscaler_warnings, live_replicas
+from kplan.workloads.manifests import load_manifests
 from tests.objects import head, template
 
 CART = ("Deployment", "shop", "cart")

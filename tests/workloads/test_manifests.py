@@ -11,7 +11,8 @@ import kplan
 from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
-from kplan.workloads import Manifests, load_manifests
+from kplan.workloads import Manifests
+from kplan.workloads.manifests import load_manifests
 from tests.objects import deployment, head, node, planner_of, pod
 
 Object = dict[str, Any]
@@ -299,7 +300,7 @@ def test_of_an_object_that_is_there_twice_the_last_one_counts() -> None:
 def test_the_same_file_twice_is_no_update(tmp_path: Any) -> None:
     file = tmp_path / "web.yaml"
     file.write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}")
-    from kplan.workloads import load_manifests
+    from kplan.workloads.manifests import load_manifests
 
     found = load_manifests([file, file], snapshot=kplan.load_snapshot([node("a")]))
     assert (len(found.pods), found.warnings) == (1, ())

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.admit import Named
+from kplan.admission import Named
 from kplan.admission.decoding import decode_object
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController

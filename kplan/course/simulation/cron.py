@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.admit import Named
+from kplan.admission import Named
 from kplan.admission.validation.jobs import Schedule, parse_schedule
 from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import WorkloadRef

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kplan.admission import Admitter
-from kplan.admission.admit import Named
+from kplan.admission import Admitter, Named
 from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
@@ -29,8 +28,8 @@ from kplan.rules.pod_info import PodInfo, is_unique
 from kplan.rules.volumes import claims_of
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
+from kplan.workloads import WrittenWorkload
 from kplan.workloads.expansion import generated_claims, pinned, stateful_claims, with_tolerations
-from kplan.workloads.manifests import WrittenWorkload
 
 
 class SetClaims:

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec.structs import replace as with_fields
 
-from kplan.admission.admit import Named
+from kplan.admission import Named
 from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
 from kplan.course.simulation.controllers.observed import Action, Create, ObservedPod

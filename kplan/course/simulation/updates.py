@@ -31,7 +31,7 @@ from kplan.framework.listers import key_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import lean
-from kplan.workloads.contents import Autoscalers, autoscaler_warnings
+from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
 from kplan.workloads.expansion import labelled_job
 from kplan.workloads.merging import last_applied, merged, removals, unseen_fields, whole_object, without_dropped
 

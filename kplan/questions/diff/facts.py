@@ -29,7 +29,7 @@ from kplan.report.new_nodes import stay_reason
 from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text
-from kplan.workloads.contents import Manifests
+from kplan.workloads import Manifests
 
 _WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "failed", "unhelped": True}
 """Fact -> the value that is worse than any other."""

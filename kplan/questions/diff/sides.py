@@ -32,7 +32,7 @@ from kplan.questions.diff.facts import ComparedAnswer, requests_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.whatif.references import parse_reference
-from kplan.workloads.contents import Manifests
+from kplan.workloads import Manifests
 
 MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.admit import Admission
+from kplan.admission import Admission
 from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
@@ -19,7 +19,7 @@ from kplan.documents.files import PodsMade, PodSource, PodsReport, PodsSummary
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import ManifestPod, Manifests, ManifestWorkload
+from kplan.workloads import ManifestPod, Manifests, ManifestWorkload
 
 
 class StoredPod(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ from kplan.remedies.trials import Offer, as_one_like
 from kplan.remedies.variants import tolerating
 from kplan.remedies.ways import offers_for_group, offers_for_pod
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.contents import Autoscalers
+from kplan.workloads.autoscalers import Autoscalers
 
 MOST_SINGLE_MOVES = 40
 """So many different pods are tried alone; in a larger cluster those whose room is just enough for a waiting pod."""

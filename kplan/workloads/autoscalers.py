@@ -1,0 +1,97 @@
+"""What a HorizontalPodAutoscaler does with the number of replicas in a manifest.
+
+What it does next depends on metrics, which no snapshot holds. So a warning names the autoscaler of a workload and its
+bounds, and says what it does at once whatever the metrics are.
+Upstream: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kplan.api.kinds import kind_of, split_api_version
+from kplan.api.names import object_name
+from kplan.api.quantity import grouped
+from kplan.api.workloads import HorizontalPodAutoscaler
+from kplan.facts import InputWarning
+from kplan.snapshot.model import Snapshot
+
+CODE = "AutoscaledReplicas"
+
+
+class Autoscalers:
+    """Autoscalers by the workload that they scale; of several with the same name the last one counts."""
+
+    def __init__(self, scalers: Iterable[HorizontalPodAutoscaler]) -> None:
+        latest = {(scaler.metadata.namespace, scaler.metadata.name): scaler for scaler in scalers}
+        targets = [(scaler.spec.scale_target_ref, scaler) for scaler in latest.values()]
+        self._by_target = grouped(
+            ((split_api_version(target.api_version)[0], target.kind, scaler.metadata.namespace, target.name), scaler)
+            for target, scaler in targets
+        )
+
+    def of(self, api_version: str, kind: str, namespace: str, name: str) -> tuple[HorizontalPodAutoscaler, ...]:
+        """Return the autoscalers of a workload, by name; if there are several, Kubernetes lets none of them act."""
+        scalers = self._by_target.get((split_api_version(api_version)[0], kind, namespace, name), ())
+        return tuple(sorted(scalers, key=lambda scaler: scaler.metadata.name))
+
+
+def live_replicas(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int | None:
+    """Return `spec.replicas` of a workload of the cluster; None if the cluster has no such workload."""
+    known = kind_of("v1" if kind == "ReplicationController" else "apps/v1", kind)
+    held: tuple[Any, ...] = () if known is None else snapshot.objects(known.attribute)
+    live = next((obj for obj in held if (obj.metadata.namespace, obj.metadata.name) == (namespace, name)), None)
+    if live is None:
+        return None
+    replicas: int | None = getattr(live.spec, "replicas", None)
+    return 1 if replicas is None else replicas
+
+
+def autoscaler_warnings(
+    scalers: tuple[HorizontalPodAutoscaler, ...],
+    target: tuple[str, str, str],
+    replicas: int | None,
+    live: int | None,
+    last_applied: int | None = None,
+) -> tuple[InputWarning, ...]:
+    """Return a warning about what an autoscaler does with the number of replicas in a manifest, if anything.
+
+    - `scalers`: the autoscalers of the workload
+    - `target`: kind, namespace and name of the workload
+    - `replicas`: the number in the manifest; None if it has none
+    - `live`: `spec.replicas` of the workload in the cluster; None for a new workload
+    - `last_applied`: the number in the manifest that kubectl applied last
+    """
+    if not scalers:
+        return ()
+    if len(scalers) > 1:
+        names = ", ".join(scaler.metadata.name for scaler in scalers)
+        message = f"autoscalers {names} all scale it, and so Kubernetes lets none of them act: leave it to one"
+    else:
+        message = _message(scalers[0], replicas, live, last_applied)
+    return (InputWarning(CODE, object_name(*target), message),) if message else ()
+
+
+def _message(scaler: HorizontalPodAutoscaler, replicas: int | None, live: int | None, last_applied: int | None) -> str:
+    lowest = 1 if scaler.spec.min_replicas is None else scaler.spec.min_replicas
+    highest = scaler.spec.max_replicas
+    who = f"autoscaler {scaler.metadata.name} ({lowest}-{highest})"
+    if replicas is None:
+        if live is None and lowest > 1:
+            return f"names no number of replicas, so it starts with 1, which {who} raises to {lowest} at once"
+        if live is not None and last_applied is not None:
+            return (
+                f"names no number of replicas any more, and {who} keeps the {live} that it has; kubectl apply without"
+                f" --server-side falls back to 1 for a moment, because {last_applied} was applied last"
+            )
+        return ""
+    advice = "leave spec.replicas out of the manifest"
+    number = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    if replicas == 0 and lowest > 0:
+        return f"requests 0 replicas, which turns {who} off until somebody scales it up again"
+    if not lowest <= replicas <= highest:
+        bound = min(max(replicas, lowest), highest)
+        return f"requests {number}, and {who} will set them to {bound} at once: {advice}"
+    now = "" if live in (None, replicas) else f", {live} at present"
+    return f"requests {number}, and {who} will set them back to what its metrics call for{now}: {advice}"
