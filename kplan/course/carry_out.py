@@ -190,13 +190,22 @@ class _Course:
         self.drains: list[Drain] = []
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
+        # What becomes of the scheduling queue: see `CarriedOut`.
+        self._queue: tuple[str, ...] = ()
+        self._subject_pods: frozenset[str] = frozenset()
+        self._pods: QuestionPods | None = None
+        self._is_roomy = False
+        self._occupancy: Occupancy | None = None
 
     def run(self) -> CarriedOut:
         simulation, clock = self.simulation, self._task.clock
         simulation.maker.leave_free(self._task.workloads)
         if self._decisions is not None and self._decisions.showing.is_whole:
             self._decisions.watch(simulation)
-        more = self._at_once() if clock is None else self._in_time(clock)
+        if clock is None:
+            self._at_once()
+        else:
+            self._in_time(clock)
         for drain in self.drains:
             drain.conclude()
         is_over = clock is None or simulation.timers.are_idle
@@ -211,8 +220,12 @@ class _Course:
             self._applied,
             self.drains,
             left_out=(*self._task.warnings, *self._left_out, *warnings),
+            queue=self._queue,
             is_over=is_over,
-            **more,
+            is_roomy=self._is_roomy,
+            subject_pods=self._subject_pods,
+            pods=self._pods,
+            occupancy=self._occupancy,
         )
         if is_over and self._is_timed:
             note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
@@ -220,10 +233,9 @@ class _Course:
             note_stuck(simulation, change.workloads)
         return change
 
-    def _at_once(self) -> dict[str, Any]:
-        """Work the queue off, then make each change until nothing moves; return what `CarriedOut` holds besides."""
+    def _at_once(self) -> None:
+        """Work the queue off, then make each change until nothing moves."""
         simulation, task, pods = self.simulation, self._task, self._opening.pods
-        more: dict[str, Any] = {}
         if task.queue is None or pods is None:
             simulation.node_lifecycle.go_on()
         else:
@@ -231,19 +243,18 @@ class _Course:
             for _ in course:
                 pass
             infos = simulation.session.cluster.pods.infos
-            more["queue"] = tuple(infos[queued.pod].key for queued in course.queue)
+            self._queue = tuple(infos[queued.pod].key for queued in course.queue)
             if task.queue.pods or task.is_queue:
-                is_roomy = task.is_queue and course.is_roomy
-                more |= {"subject_pods": course.subject_pods, "pods": pods, "is_roomy": is_roomy}
+                self._subject_pods, self._pods = course.subject_pods, pods
+                self._is_roomy = task.is_queue and course.is_roomy
         simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
         for step in task.steps:
             self._begin(step)
         if simulation.bounds:
             simulation.run()
-        return more
 
-    def _in_time(self, clock: Clock) -> dict[str, Any]:
-        """Make each change at its time, and look ahead as the clock says; return what `CarriedOut` holds besides."""
+    def _in_time(self, clock: Clock) -> None:
+        """Make each change at its time, and look ahead as the clock says."""
         simulation, task = self.simulation, self._task
         for step in task.steps:
             if step.at > 0:
@@ -252,17 +263,16 @@ class _Course:
             self._start_cron_jobs(clock.runs_for)
         if task.removes_nodes and isinstance(simulation.provisioner, Growing):
             simulation.provisioner.remove_too(simulation)
-        occupancy = Occupancy(simulation) if self._is_watched and task.queue is not None else None
-        queue, subject_pods = tuple[str, ...](), frozenset[str]()
         if task.queue is not None:
-            queue = self._retry_pending()
+            self._occupancy = Occupancy(simulation) if self._is_watched else None
+            self._queue = self._retry_pending()
             if task.queue.pods or task.is_queue:
-                subject_pods = subject_pods_of(self._base.session, task.queue.pods_of(self._base)).intersection(queue)
+                subject_pods = subject_pods_of(self._base.session, task.queue.pods_of(self._base))
+                self._subject_pods = subject_pods.intersection(self._queue)
         for step in task.steps:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
         simulation.run(clock.look)
-        return {"occupancy": occupancy, "queue": queue, "subject_pods": subject_pods}
 
     def _retry_pending(self) -> tuple[str, ...]:
         """Have the scheduler try all pending pods again; return these in their order."""
