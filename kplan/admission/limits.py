@@ -203,13 +203,15 @@ class QuotaLedger:
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
+        if namespace not in self._quotas:
+            return
         usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
         if not group and resource in _COUNTED:
             usage[resource] = _ONE
         self._charge(namespace, usage, None)
 
     def _charge(self, namespace: str, amounts: Usage, item: Scoped) -> None:
-        quotas = self._quotas.get(namespace, [])
+        quotas = self._quotas[namespace]
         usage = {name: amount for name, amount in amounts.items() if amount.nanos}
         charged: list[tuple[Usage, Usage]] = []
         for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):

@@ -28,6 +28,9 @@ GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
 
 
+_NO_ROWS: RowArray = np.zeros(0, np.intp)
+
+
 class CycleResult(msgspec.Struct, eq=False):
     """A decision with all that led to it.
 
@@ -39,7 +42,7 @@ class CycleResult(msgspec.Struct, eq=False):
     message: str = ""
     row: int | None = None  #: the chosen node row, or None
     #: node rows with the best total score, ascending
-    ties: RowArray = msgspec.field(default_factory=lambda: np.zeros(0, np.intp))
+    ties: RowArray = _NO_ROWS
     filter: FilterOutcome | None = None  #: the filters' verdicts, or None when the cycle did not get that far
     scores: ScoreOutcome | None = None  #: None when nothing was scored
     post_filter: PostFilterResult | None = None  #: the result of PostFilter, or None when it did not run

@@ -480,10 +480,13 @@ def labelled_job(obj: Job) -> Job:
 
     Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the uid labels: the job has no uid yet.
     """
-    template, name = obj.spec.template, obj.metadata.name
+    return replace(obj, spec=replace(obj.spec, template=with_job_name(obj.spec.template, obj.metadata.name)))
+
+
+def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
+    """Return the template of a new job with the labels of `labelled_job`."""
     labels = {"batch.kubernetes.io/job-name": name, "job-name": name, **template.metadata.labels}
-    template = replace(template, metadata=replace(template.metadata, labels=labels))
-    return replace(obj, spec=replace(obj.spec, template=template))
+    return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
 def _with_labels(pod: Pod, labels: Mapping[str, str]) -> Pod:

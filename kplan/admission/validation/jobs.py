@@ -57,8 +57,9 @@ class Schedule(msgspec.Struct, frozen=True):
 
         local = time.astimezone(zoneinfo.ZoneInfo(zone) if zone and zone in _zones() else UTC)
         minutes, hours, days, months, weekdays = self.fields
+        today = local.replace(second=0, microsecond=0)
         for offset in range(_MOST_DAYS):
-            day = (local + timedelta(days=offset)).replace(second=0, microsecond=0)
+            day = today + timedelta(days=offset) if offset else today
             in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
             if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +18,6 @@ from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
-from kplan.workloads.expansion import labelled_job
 
 DELTA_SECONDS = 0.1  #: the controller looks so long after the time of the schedule; upstream nextScheduleDelta
 
@@ -30,7 +30,7 @@ class _Cron(msgspec.Struct):
     obj: CronJob
     ref: WorkloadRef
     schedule: Schedule
-    model: Job  #: a run as the API server stores it, but for its name and labels
+    model: JobState  #: a run before it starts, but for its name and labels
     active: dict[str, JobState]
     missed: float | None = None  #: the last time at which it could not run, as a job of it was still active
 
@@ -71,7 +71,8 @@ class CronJobs:
                 whole = templates.get(ref.key)
                 if whole is not None and known.whole(model.spec.template) is None:
                     known.note_whole(model.spec.template, whole)
-                crons[ref.key] = _Cron(obj, ref, schedule, model, {})
+                run = WorkloadRef("Job", ref.namespace, "", api_version="batch/v1")
+                crons[ref.key] = _Cron(obj, ref, schedule, JobState.of(model, run, model.spec.template), {})
         for job in jobs:
             owner = controller_of(job.metadata)
             cron = crons.get(f"CronJob/{job.metadata.namespace}/{owner.name}") if owner is not None else None
@@ -86,9 +87,11 @@ class CronJobs:
     def _post(self, cron: _Cron) -> None:
         now = datetime.fromtimestamp(self._simulation.now, UTC)
         following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
-        if following is not None and following.timestamp() <= self._until and self._n_runs < MAX_RUNS:
-            at = following.timestamp()
-            self._simulation.timers.post(at + DELTA_SECONDS, lambda: self._due(cron, at))
+        if following is None:
+            return
+        at = following.timestamp()
+        if at <= self._until and self._n_runs < MAX_RUNS:
+            self._simulation.timers.post(at + DELTA_SECONDS, partial(self._due, cron, at))
 
     def _due(self, cron: _Cron, at: float) -> None:
         policy = cron.obj.spec.concurrency_policy
@@ -130,9 +133,7 @@ class CronJobs:
         if refusal:
             simulation.log.add(StepEvent.REFUSED, ref.key, because=refusal)
             return
-        metadata = replace(cron.model.metadata, name=name, uid=f"{ref.namespace}/{name}")
-        state = simulation.workloads.add_job(labelled_job(replace(cron.model, metadata=metadata)))
-        state.parent = ref
+        state = simulation.workloads.add_run(cron.model, name, ref)
         cron.active[state.ref.key] = state
         self._cron_of[state.ref.key] = cron
         simulation.enqueue(state)

@@ -6,7 +6,7 @@ pkg/registry/core/pod/storage/eviction.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -177,9 +177,8 @@ class Disruptions:
         covering = self._selected_by(pod.namespace, info.labels)
         if covering:
             self._of[pod.row] = covering
-        self._note(covering)
-        for index in covering:
-            self._own(index).add(pod, None if owner is None else owner.ref.key)
+        for state in self._changing(covering):
+            state.add(pod, None if owner is None else owner.ref.key)
 
     def _selected_by(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
         """Return the budgets that select pods with these labels; the pods of a workload share the answer."""
@@ -193,21 +192,20 @@ class Disruptions:
 
     def settle(self, pod: ObservedPod) -> None:
         """Update a pod: it has a node now, is ready, or is terminating."""
-        covering = self._of.get(pod.row) or ()
-        self._note(covering)
-        for index in covering:
-            self._own(index).update(pod)
+        for state in self._changing(self._of.get(pod.row)):
+            state.update(pod)
 
     def leave(self, pod: ObservedPod) -> None:
-        covering = self._of.pop(pod.row) or ()
-        self._note(covering)
-        for index in covering:
-            self._own(index).drop(pod.row)
+        for state in self._changing(self._of.pop(pod.row)):
+            state.drop(pod.row)
 
-    def _note(self, covering: Iterable[int]) -> None:
-        """Note budgets of which a pod has changed."""
+    def _changing(self, covering: tuple[int, ...] | None) -> Sequence[BudgetState]:
+        """Return budgets of which a pod changes, to be changed."""
+        if not covering:
+            return ()
         self._changed.update(covering)
         self._moved.update(covering)
+        return [self._own(index) for index in covering]
 
     def covering(self, pod: ObservedPod) -> list[BudgetState]:
         return [self._own(index) for index in self._of.get(pod.row) or ()]

@@ -14,12 +14,14 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.core import PodTemplateSpec
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import PodFailurePolicy
+from kplan.api.time import seconds
+from kplan.api.workloads import Job, PodFailurePolicy
 from kplan.course.simulation.controllers import job
 from kplan.course.simulation.controllers.job import EXIT_CODE, Failure, WantedJob, failure_of
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
-from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.owners import Owner, compiled
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -102,11 +104,30 @@ class JobState(Owner):
     at_rest: tuple[object, ...] = ()
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
 
+    @staticmethod
+    def of(obj: Job, ref: WorkloadRef, template: PodTemplateSpec) -> JobState:
+        """Return the state of a job of the cluster or of a manifest."""
+        return JobState(
+            ref,
+            {"": template},
+            wanted=WantedJob.of(obj),
+            counts_leaving=obj.spec.pod_replacement_policy != "Failed",
+            selector=compiled(obj.spec.selector),
+            deadline=obj.spec.active_deadline_seconds,
+            started_at=seconds(obj.status.start_time),
+            policy=obj.spec.pod_failure_policy,
+        )
+
     def copy(self) -> Self:
         copied = super().copy()
         copied.waits, copied.uncounted = self.waits.copy(), self.uncounted.copy()
         copied.index_failures, copied.noted = self.index_failures.copy(), self.noted.copy()
         return copied
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether its controller may have something to do, though no pod has ended."""
+        return (self.wanted, len(self.pods), self.n_ready, len(self.terminating)) != self.at_rest
 
     @property
     def workload(self) -> WorkloadRef:
@@ -151,7 +172,7 @@ BATCH_SECONDS = 1.0  #: events of pods are gathered for so long; upstream SyncJo
 class JobSync(msgspec.Struct, frozen=True):
     """What a sync does."""
 
-    actions: list[Action]
+    actions: list[Action] = []
     released: list[int] = []  #: rows of pods that it has counted, whose finalizer it removes
     again_at: float | None = None  #: when it looks again because of backoff or its deadline
     has_changed: bool = False  #: the job's status has changed
@@ -163,9 +184,8 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
 
     `has_deadline`: its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it.
     """
-    present = state.wanted, len(state.pods), state.n_ready, len(state.terminating)
-    if state.wanted.is_over or (present == state.at_rest and not state.uncounted):
-        return JobSync([])
+    if state.wanted.is_over or not (state.uncounted or state.has_moved):
+        return JobSync()
     if state.started_at is None and not state.wanted.is_suspended:
         state.started_at = math.floor(now)
     counted: Collection[int] = ()
@@ -176,8 +196,8 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     if has_deadline and state.deadline is not None and state.started_at is not None:
         ends_at = state.started_at + state.deadline
         wanted = replace(wanted, is_overdue=now >= ends_at)
-    n_terminating = sum(ended.is_terminating for ended in state.uncounted.values())
-    actions = job.actions(wanted, state.pods.values(), 0 if state.counts_leaving else n_terminating, draws)
+    n_awaited = 0 if state.counts_leaving else sum(ended.is_terminating for ended in state.uncounted.values())
+    actions = job.actions(wanted, state.pods.values(), n_awaited, draws)
     actions, again_at = _backed_off(state, wanted, actions, record, now)
     if again_at is not None and not actions and wanted.backoff_limit_per_index is None and state.n_ready:
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
@@ -189,22 +209,21 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     is_ended = bool(wanted.why_ended)
     is_complete = wanted.succeeded >= (1 if wanted.completions is None else wanted.completions)
     is_done = is_ended or (n_left == 0 and is_complete)
-    if is_ended:
-        wanted = replace(wanted, is_stopped=True)
-    has_ended = sum(not ended.is_terminating for ended in state.uncounted.values() if not ended.is_success)
-    state.wanted = replace(wanted, is_over=is_done and n_leaving - has_ended <= 0)
-    state.record, state.index_failures = record, index_failures
+    if is_done:
+        has_ended = sum(not (ended.is_terminating or ended.is_success) for ended in state.uncounted.values())
+        wanted = replace(wanted, is_stopped=is_ended, is_over=n_leaving <= has_ended)
+    state.wanted, state.record, state.index_failures = wanted, record, index_failures
     released = list(state.uncounted) if is_done else list(counted)
     for row in released:
         del state.uncounted[row]
         state.noted.discard(row)
-    reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, state.wanted.is_over)
+    reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, wanted.is_over)
     has_changed = reported != state.reported
     state.reported = reported
     if again_at is None and not is_done:
         again_at = ends_at
     is_settled = again_at is None and not gone and len(actions) < job.MAX_AT_A_TIME
-    state.at_rest = (state.wanted, n_left, state.n_ready, n_leaving) if is_settled else ()
+    state.at_rest = (wanted, n_left, state.n_ready, n_leaving) if is_settled else ()
     return JobSync(actions, released, again_at, has_changed)
 
 
@@ -216,8 +235,8 @@ def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord
         if ended.is_success or not ended.is_terminating or state.counts_leaving
     }
     index_failures, failed_indexes = _index_failures(state, counted)
-    delayed = _delayed(state, counted, failed_indexes)
-    counted = {row: ended for row, ended in counted.items() if row not in delayed}
+    if delayed := _delayed(state, counted, failed_indexes):
+        counted = {row: ended for row, ended in counted.items() if row not in delayed}
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
     before = state.wanted
@@ -268,12 +287,12 @@ def _backed_off(
     state: JobState, wanted: WantedJob, actions: list[Action], record: BackoffRecord, now: float
 ) -> tuple[list[Action], float | None]:
     """Leave out the pods that may not be created yet; return the others, and when the next may be."""
-    if not any(isinstance(action, Create) for action in actions):
+    creations = [action for action in actions if isinstance(action, Create)]
+    if not creations:
         return actions, None
     if wanted.backoff_limit_per_index is None:
         left = record.seconds_left(now)
         return (actions, None) if left <= 0 else ([], now + left)
-    state.waits = {index: at for index, at in state.waits.items() if at > now}
-    allowed = [action for action in actions if not isinstance(action, Create) or action.index not in state.waits]
-    waiting = [state.waits[action.index] for action in actions if isinstance(action, Create) and action not in allowed]
-    return allowed, min(waiting, default=None)
+    waits = state.waits = {index: at for index, at in state.waits.items() if at > now}
+    waiting = [waits[creation.index] for creation in creations if creation.index in waits]
+    return [creation for creation in creations if creation.index not in waits], min(waiting, default=None)

@@ -24,6 +24,7 @@ from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import share
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
+from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
@@ -104,7 +105,7 @@ class Kubelets:
         if self._is_lost(row) and (ready := _marked(info)) is not None:
             self._motion.marked[row] = seconds(ready.last_transition_time) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
-            self._by_kubelet(row, self._later(times.start.seconds, self.become_ready))
+            self._after(times.start.seconds, row, self.become_ready)
         elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
             self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
@@ -142,21 +143,35 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         return pod is not None and pod.node in self._motion.lost_nodes
 
-    def _by_kubelet(self, row: int, act: OfPod, node: str | None = None) -> None:
-        """Have the kubelet of a pod's node, or of `node` where it is about to be bound, act now, or when it is back."""
-        if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
-            self._motion.held.setdefault(row, []).append(partial(act, row))
+    def _by_kubelet(self, row: int, act: OfPod) -> None:
+        """Have the kubelet of a pod's node act now, or when it is back."""
+        if self._is_lost(row):
+            self._hold(row, partial(act, row))
         else:
             act(row)
 
+    def _hold(self, row: int, act: Act) -> None:
+        """Have the kubelet of a pod's node do something when it is back."""
+        self._motion.held.setdefault(row, []).append(act)
+
     def _at(self, at: float, row: int, act: OfPod) -> None:
         """Have the kubelet of a pod's node do something at a time."""
-        self._motion.timers.post(at, lambda: self._by_kubelet(row, act))
+        self._motion.timers.post(at, partial(self._by_kubelet, row, act))
+
+    def _after(self, seconds: float, row: int, act: OfPod, node: str | None = None) -> None:
+        """Have the kubelet of a pod's node do something so long after now, or after it is back.
+
+        `node`: where the pod is about to be bound.
+        """
+        if self._is_lost(row) if node is None else node in self._motion.lost_nodes:
+            self._hold(row, partial(self._after, seconds, row, act))
+        else:
+            self._at(self._motion.now + seconds, row, act)
 
     def _stop_at(self, at: float, row: int, stop: float, end: OfPod) -> None:
         """Have a pod end that was told to go; one of a lost node stops anew, for so long, when that is back."""
         if self._is_lost(row):
-            self._by_kubelet(row, self._later(stop + LAG, end))
+            self._after(stop + LAG, row, end)
         else:
             self._at(at, row, end)
 
@@ -186,19 +201,15 @@ class Kubelets:
             return pod
         times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
-            self._by_kubelet(pod.row, self._later(times.run.seconds + LAG, self.succeed), pod.node)
+            self._after(times.run.seconds + LAG, pod.row, self.succeed, pod.node)
         if times.start.seconds <= 0 and pod.node not in self._motion.lost_nodes:
             return self._as_ready(pod, owner)
-        self._by_kubelet(pod.row, self._later(times.start.seconds + LAG, self.become_ready), pod.node)
+        self._after(times.start.seconds + LAG, pod.row, self.become_ready, pod.node)
         return pod
 
     def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
         return "" if owner is None else self._motion.failing.get(owner.template_key(pod), "")
-
-    def _later(self, seconds: float, act: OfPod) -> OfPod:
-        """Return what has something happen to a pod some seconds later."""
-        return lambda row: self._at(self._motion.now + seconds, row, act)
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -37,25 +36,21 @@ class Circles:
 
     def __init__(self) -> None:
         self._visits: Counter[int] = Counter()
-        self._alike: Overlay[tuple[object, ...], int] = Overlay()
-        self._mark = 0
+        self._sum = 0  # of the hashes of all pods: equal for equal states, in whichever order they came to be
 
     def fork(self) -> Circles:
         """Return circles with the same pods in the same places, and no states counted yet."""
         forked = Circles()
-        forked._alike, forked._mark = self._alike.copy(), self._mark
+        forked._sum = self._sum
         return forked
 
     def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
         """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
-        like = (pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node)
-        n = self._alike.get(like) or 0
-        self._alike[like] = n + sign
-        self._mark ^= hash((like, n)) ^ hash((like, n + sign))
+        self._sum += sign * hash((pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node))
 
     def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
         """Count the present state; tell whether it recurs too often. `promised`: shape and row of each nomination."""
-        state = self._mark ^ hash(tuple(sorted(promised)))
+        state = hash((self._sum, *sorted(promised)))
         self._visits[state] += 1
         return self._visits[state] > MAX_RETURNS
 
@@ -224,6 +219,7 @@ class Log:
         self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
         self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
+        self._last_at = 0.0  # of a step
 
     def note_change(self) -> None:
         """Note that something happens now."""
@@ -246,15 +242,15 @@ class Log:
         `is_finding`: nothing happens; the step has the time of what happened last. `of_time`: without durations nobody
         is told, as it happens together with another step.
         """
-        is_timed = self._motion.durations.is_timed
+        motion = self._motion
+        is_timed = motion.durations.is_timed
         if of_time and not is_timed:
             return
         is_finding = is_finding or event in _FINDINGS
         at: float | UnsetType = UNSET
         if is_timed:
-            at = round((self.last_change if is_finding else self._motion.now) - self._motion.starts_at, 2)
-            if self.steps and not isinstance(self.steps[-1].at, UnsetType):
-                at = max(at, self.steps[-1].at)
+            happens = self.last_change if is_finding else motion.now
+            at = self._last_at = max(round(happens - motion.starts_at, 2), self._last_at)
         n = len(self.steps) + 1
         step = Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         self.steps.append(step)
@@ -262,16 +258,26 @@ class Log:
             self.blocked.setdefault(workload, {})[pod] = because
         elif pod:
             self.moved.add(workload)
-            if event in _LEAVES:  # after all
+            if self.blocked and event in _LEAVES:  # after all
                 self.blocked.get(workload, {}).pop(pod, None)
         if not is_finding and event not in _UNNOTICED:
-            self.note_change()
+            self.last_change = motion.now
         self.on_step(n)
 
-    def add_pod(self, event: StepEvent, pod: ObservedPod, because: str = "", *, node: str = "", **more: Any) -> None:
+    def add_pod(
+        self,
+        event: StepEvent,
+        pod: ObservedPod,
+        because: str = "",
+        *,
+        node: str = "",
+        by: str | None = None,
+        is_finding: bool = False,
+        of_time: bool = False,
+    ) -> None:
         """Append a step about a pod; `node`: one that it is nominated to."""
-        workload = self._motion.workload_of(pod)
-        self.add(event, workload, because, pod=pod.key, node=node or pod.node or None, **more)
+        workload, node_name = self._motion.workload_of(pod), node or pod.node or None
+        self.add(event, workload, because, pod=pod.key, node=node_name, by=by, is_finding=is_finding, of_time=of_time)
 
     def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:
         self.add(event, f"Node/{name}", because, node=name, of_time=of_time)

@@ -299,8 +299,8 @@ class NodeLifecycle:
     # What happens to their pods.
 
     def pod_bound(self, row: int) -> None:
-        if self._has_begun:
-            self._evictions.pod_bound(row, self._no_execute(self._motion.pods[row].node))
+        if self._has_begun and (taints := self._no_execute(self._motion.pods[row].node)):
+            self._evictions.pod_bound(row, taints)
 
     def pod_leaves(self, pod: ObservedPod) -> None:
         """Note that a pod is to go, which its kubelet may not be able to do."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -22,7 +22,6 @@ from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.deployment import WantedDeployment
-from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import IsOn, ObservedPod, count
 from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
@@ -31,7 +30,7 @@ from kplan.course.simulation.pod_creation import COMPLETION_INDEX_LABEL, GENERAT
 from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities
+from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities, with_job_name
 
 S = TypeVar("S", bound=Owner)
 
@@ -261,19 +260,15 @@ class Workloads:
         del self._owners[key]
 
     def add_job(self, obj: Job) -> JobState:
-        ref, template = self._begin(obj)
-        return self._own(
-            JobState(
-                ref,
-                {"": template},
-                wanted=WantedJob.of(obj),
-                counts_leaving=obj.spec.pod_replacement_policy != "Failed",
-                selector=compiled(obj.spec.selector),
-                deadline=obj.spec.active_deadline_seconds,
-                started_at=seconds(obj.status.start_time),
-                policy=obj.spec.pod_failure_policy,
-            )
-        )
+        return self._own(JobState.of(obj, *self._begin(obj)))
+
+    def add_run(self, model: JobState, name: str, parent: WorkloadRef) -> JobState:
+        """Add a run of a cron job: `model` with a name of its own."""
+        run, namespace = model.copy(), model.ref.namespace
+        run.ref = WorkloadRef("Job", namespace, name, f"{namespace}/{name}", model.ref.api_version)
+        run.parent, run.templates = parent, {"": with_job_name(model.templates[""], name)}
+        self.templates.note(run.ref.key, run.templates[""])
+        return self._own(run)
 
     def owner_of(self, pod: Pod) -> Owner | None:
         """Return the owner that recreates a pod when it is gone; None for bare and static pods.
@@ -393,7 +388,7 @@ def _template_of(pod: Pod) -> PodTemplateSpec:
 
 def stamp(at: float) -> str:
     """Return seconds since 1970 as a time of an object, which has whole seconds."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:

@@ -162,7 +162,8 @@ class PodMaker:
         self._has_quota = {quota.metadata.namespace for quota in snapshot.resource_quotas}
         self._used_names: set[str] = set()
         self._sets: set[tuple[str, str]] = set()  #: stateful sets that come, whose pods have numbers
-        self._numbers: dict[str, int] = {}
+        self._uids = count(1)
+        self._numbers: dict[str, int] = {}  # NAMESPACE/PREFIX -> the number that a pod was given last
         self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
         self._models: Recent[_Model] = Recent(MAX_MODELS)
         self._models_of_sets: Recent[_Model] = Recent(MAX_MODELS)  # for this simulation: words about them name a pod
@@ -188,18 +189,18 @@ class PodMaker:
         self._drawn = None
         name = self._name(owner, wanted)
         pod = model.pod
-        metadata = replace(pod.metadata, name=name, uid=f"{owner.ref.namespace}/{name}#{self._number('uid')}")
+        labels, owned = pod.metadata.labels, pod.metadata.owner_references
         stateful_set = self._set_of(owner)
         if isinstance(owner, StatefulSetState):
-            metadata = replace(metadata, labels=_numbered(metadata.labels, name, wanted.index))
+            labels = _numbered(labels, name, wanted.index)
         elif isinstance(owner, JobState):
             template = owner.templates[""]
             if owner.parent is not None and not _depends_on_labels(template.spec):  # the model may be of another run
-                own = (owner.ref.as_controller,)
-                metadata = replace(metadata, labels=template.metadata.labels, owner_references=own)
+                labels, owned = template.metadata.labels, (owner.ref.as_controller,)
             if wanted.index is not None:
-                metadata = replace(metadata, labels={**metadata.labels, COMPLETION_INDEX_LABEL: str(wanted.index)})
-        pod = replace(pod, metadata=metadata)
+                labels = {**labels, COMPLETION_INDEX_LABEL: str(wanted.index)}
+        uid = f"{owner.ref.namespace}/{name}#{next(self._uids)}"
+        pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=uid, labels=labels, owner_references=owned))
         if stateful_set is not None:
             pod = self.set_claims.mounted(stateful_set, pod)
             missing = self.set_claims.create(stateful_set, pod)
@@ -221,7 +222,7 @@ class PodMaker:
     def make_bare(self, pod: Pod, whole: WholeTemplate | None = None) -> tuple[PodInfo, str]:
         """Return a pod without an owner as the API server stores it, and why it refuses it; empty when it accepts."""
         pod, refusal = self._admit(pod, whole)
-        uid = f"{pod.metadata.key}#{self._number('uid')}"
+        uid = f"{pod.metadata.key}#{next(self._uids)}"
         pod = replace(pod, metadata=replace(pod.metadata, uid=uid))
         self._used_names.add(pod.metadata.key)
         return PodInfo(self._with_claims(pod)), refusal
@@ -358,21 +359,20 @@ class PodMaker:
         numbered, pods = f"{owner.ref.namespace}/{prefix}", self._snapshot.pod_by_key
         if numbered not in self._first_free:
             self._first_free[numbered] = next(n for n in count(1) if f"{numbered}-{n}" not in pods)
-        self._drawn = numbered, self._numbers.setdefault(numbered, self._first_free[numbered] - 1)
-        key = f"{numbered}-{self._number(numbered)}"
-        while key in self._used_names or key in pods:
-            key = f"{numbered}-{self._number(numbered)}"
+        number = self._numbers.get(numbered, self._first_free[numbered] - 1)
+        self._drawn = numbered, number
+        number += 1
+        while (key := f"{numbered}-{number}") in self._used_names or key in pods:
+            number += 1
+        self._numbers[numbered] = number
         self._used_names.add(key)
-        return key.partition("/")[2]
-
-    def _number(self, of: str) -> int:
-        self._numbers[of] = self._numbers.get(of, 0) + 1
-        return self._numbers[of]
+        return f"{prefix}-{number}"
 
     def _with_claims(self, pod: Pod) -> Pod:
         """Create the claims that controllers create for a new pod: for ephemeral volumes, and for devices."""
         claims = self._listers.persistent_volume_claims
-        if not any(volume.ephemeral is not None for volume in pod.spec.volumes) and not pod.spec.resource_claims:
+        has_ephemeral = pod.spec.volumes and any(volume.ephemeral is not None for volume in pod.spec.volumes)
+        if not has_ephemeral and not pod.spec.resource_claims:
             return pod
         pod, generated = generated_claims(pod, self._snapshot)
         for obj in generated:

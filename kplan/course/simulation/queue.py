@@ -84,8 +84,9 @@ class RetryQueue:
         return (lambda _: (0,)) if sorter is None else sorter.sort_key
 
     def __bool__(self) -> bool:
-        if self._active or self._backoff:
-            self._drop_stale()
+        if not (self._active or self._backoff):
+            return False  # most often
+        self._drop_stale()
         return bool(self._active or self._backoff)
 
     @property

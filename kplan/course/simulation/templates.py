@@ -62,8 +62,8 @@ class Templates:
 
     def note(self, key: str, template: PodTemplateSpec) -> None:
         """Remember the whole template of a workload, where the snapshot has it."""
-        written = self.full.get(key, {}).get("template")
-        if isinstance(written, Mapping):
+        spec = self.full.get(key)
+        if spec is not None and isinstance(written := spec.get("template"), Mapping):
             self.note_whole(template, written)
 
     def note_whole(self, template: PodTemplateSpec, written: Mapping[str, Any]) -> None:

@@ -130,7 +130,7 @@ class WantedJob(msgspec.Struct, frozen=True):
 def _indexes(text: str) -> frozenset[int]:
     """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
     indexes: set[int] = set()
-    for part in text.split(","):
+    for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):
             indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
@@ -154,13 +154,14 @@ def actions(
         active = len(pods) if wanted.succeeded else wanted.parallelism
     else:
         active = max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
-    because = f"{active} wanted at a time"
-    leaving = _surplus(wanted, pods, max(len(pods) - active, 0), draws)
-    if leaving:
+    because, n_surplus = f"{active} wanted at a time", max(len(pods) - active, 0)
+    if (n_surplus or wanted.is_indexed) and (leaving := _surplus(wanted, pods, n_surplus, draws)):
         return [Delete(pod, because) for pod in leaving[:MAX_AT_A_TIME]]
     missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
+    if missing <= 0:
+        return []
     if not wanted.is_indexed:
-        return [Create(because)] * max(missing, 0)
+        return [Create(because)] * missing
     used = {pod.index for pod in pods} | wanted.completed_indexes | wanted.failed_indexes
     free = (index for index in range(wanted.completions or 0) if index not in used)
     return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
