@@ -18,10 +18,9 @@ from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.framework.group_cycle import (
     GroupResult,
     GroupTry,
-    end_of,
     error_of_several_schedulers,
     live_decisions,
-    reserve_again,
+    reserved_ends,
     schedule_group,
 )
 from kplan.framework.listers import Key
@@ -108,13 +107,11 @@ class _GroupRun(msgspec.Struct, frozen=True):
         for result in live_decisions(session, group, pods):
             if result.pod in self.members:
                 yield result
-        for member in group.members:
-            end = end_of(group, member)
-            if end.outcome is Outcome.SCHEDULED and member.row is not None:
-                if reserve_again(member).is_success:
-                    session.bind(member.pod, member.row)
+        for pod, end in reserved_ends(group, [member.pod for member in group.members]):
+            if end.row is not None:
+                session.bind(pod, end.row)
             elif end.nominated is not None and self.settles:
-                session.nominator.nominate(member.pod, end.nominated)
+                session.nominator.nominate(pod, end.nominated)
         return group
 
 

@@ -52,3 +52,9 @@ def default_normalize_score(scores: Int64Array, *, reverse: bool) -> Int64Array:
         return np.full(scores.shape, MAX_NODE_SCORE, np.int64) if reverse else scores
     scaled = MAX_NODE_SCORE * scores // top
     return MAX_NODE_SCORE - scaled if reverse else scaled
+
+
+def ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
+    """Return the concatenated ranges that begin at `starts` and have these lengths."""
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())

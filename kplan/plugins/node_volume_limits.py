@@ -22,7 +22,7 @@ import numpy as np
 
 from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.storage import Volume, VolumeSources
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray, ranges
 from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, MissingDriver, TooManyVolumes
 from kplan.engine.node_table import NodeTable
@@ -305,7 +305,7 @@ class AttachedVolumes:
         self._index_pods()
         starts = self._starts[nodes.delta.pods]
         lengths = self._starts[nodes.delta.pods + 1] - starts
-        numbers = self._numbers[_ranges(starts, lengths)]
+        numbers = self._numbers[ranges(starts, lengths)]
         driver_codes = self._driver_codes[: len(self.volumes)]
         is_relevant = np.isin(driver_codes[numbers], [self._driver_code_of[driver] for driver in drivers])
         if not is_relevant.any():
@@ -372,13 +372,6 @@ class AttachedVolumes:
 _FIRST_CAPACITY = 64
 _NONE: frozenset[int] = frozenset()
 _NO_VOLUMES = PodVolumes()
-
-
-def _ranges(starts: Int64Array, lengths: Int64Array) -> Int64Array:
-    """Return the concatenated ranges that begin at `starts` and have these lengths."""
-    total = int(lengths.sum())
-    firsts = np.repeat(starts - np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
-    return np.add(firsts, np.arange(total))
 
 
 REASON_MAX_VOLUME_COUNT_EXCEEDED = "node(s) exceed max volume count"

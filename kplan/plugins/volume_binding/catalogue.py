@@ -26,7 +26,7 @@ from kplan.api.labels import InvalidSelector, Selector, selector_from, valid_sel
 from kplan.api.meta import TypedObjectReference
 from kplan.api.quantity import parse, value
 from kplan.api.storage import CSIStorageCapacity, StorageClass
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, RowArray, ranges
 from kplan.engine.mappings import Built
 from kplan.engine.matching import allowed, reachable, select_labels
 from kplan.engine.node_table import NodeTable
@@ -214,8 +214,7 @@ class ClassCatalogue:
         indices, groups = candidates[by_group][is_first], groups[is_first]
         rows, starts, lengths = self._row_index
         n_rows = lengths[groups]
-        firsts = np.repeat(starts[groups] - (np.cumsum(n_rows) - n_rows), n_rows)
-        return np.repeat(indices, n_rows), rows[firsts + np.arange(int(n_rows.sum()))]
+        return np.repeat(indices, n_rows), rows[ranges(starts[groups], n_rows)]
 
 
 class VolumeCatalogue:
