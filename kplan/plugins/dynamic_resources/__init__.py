@@ -36,19 +36,17 @@ from kplan.plugins.dynamic_resources.claims import (
     explain_alternatives,
     unreserve_group,
 )
-from kplan.plugins.dynamic_resources.cluster_devices import ClusterDevices, DeviceCounter, SearchOutcome
-from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
-from kplan.plugins.dynamic_resources.node_allocatable import (
-    NO_STATE,
-    UNNAMED_CLAIM,
-    ClaimHolders,
+from kplan.plugins.dynamic_resources.cluster_devices import (
     ClaimState,
+    ClusterDevices,
+    DeviceCounter,
     NodeOutcomes,
-    claim_statuses,
-    shortage,
-    with_statuses,
+    SearchOutcome,
 )
+from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
+from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
 from kplan.plugins.dynamic_resources.requests import (
+    UNNAMED_CLAIM,
     ClaimProblem,
     ClaimSpec,
     claim_spec,
@@ -61,6 +59,7 @@ from kplan.plugins.dynamic_resources.requests import (
 )
 from kplan.rules.pod_info import PodInfo
 
+NO_STATE = "not found"  #: upstream's error where PreFilter did not run, because the profile disables it
 NOTHING_HELPS = "still not schedulable"
 REASON_NOT_ALLOCATED = "cannot allocate all claims"
 REASON_NOT_AVAILABLE = "resourceclaim not available on the node"

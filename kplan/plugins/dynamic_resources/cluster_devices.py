@@ -50,7 +50,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     prevents_allocation,
     with_rules,
 )
-from kplan.plugins.dynamic_resources.requests import ClaimSpec, RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.requests import UNNAMED_CLAIM, ClaimSpec, RequestSpec, claim_spec, expressions
 
 RULES_GATE = "DRADeviceTaintRules"  #: the feature gate with which DeviceTaintRules taint devices
 LISTS_GATE = "DRAListTypeAttributes"  #: the feature gate with which selectors read lists as attributes
@@ -105,6 +105,56 @@ class Outcomes:
             self.messages[row] = result
         elif result is not None:
             self.solutions[row] = result
+
+
+class NodeOutcomes(msgspec.Struct, frozen=True):
+    """The outcomes on nodes on which the same claims have to be allocated."""
+
+    is_searched: BoolArray  #: bool array of shape (n_nodes,)
+    outcomes: Outcomes  #: by node row
+
+
+class ClaimState(msgspec.Struct):
+    """A pod's claims; empty until PreFilter fills it."""
+
+    namespace: str = ""  #: the pod's
+    claims: tuple[dra.ResourceClaim, ...] = ()  #: the claims that the pod names, in its order
+    to_allocate: tuple[dra.ResourceClaim, ...] = ()  #: those of them that have no allocation
+    resources: dict[str, int] = {}  #: the pod's requests for extended resources, if a device class provides any of them
+    leftover: dra.ResourceClaim | None = None  #: a claim for extended resources from an earlier attempt
+    #: claims with an allocation, and the nodes where they cannot be used (bool of shape (n_nodes,))
+    unavailable: tuple[tuple[dra.ResourceClaim, BoolArray], ...] = ()
+    reserved: dict[int, Solution | None] = {}  #: node row -> the solution that was reserved there
+    node_outcomes: dict[bytes, NodeOutcomes] = {}  #: the outcomes of Filter, by the key of the claims to allocate
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.claims and not self.resources
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the claim of an earlier attempt has to be deleted first."""
+        return self.leftover is not None and bool(self.leftover.spec.devices.requests)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the claims to allocate, the one for extended resources last."""
+        return [*(claim.metadata.key for claim in self.to_allocate), f"{self.namespace}/{UNNAMED_CLAIM}"]
+
+    def ranks(self, n_nodes: int, allocated: int) -> Int64Array:
+        """Return the ranks of the alternatives that requests get on each node, 0 where none was searched for.
+
+        `allocated` is the rank of the claims that have an allocation, which is added on the other nodes.
+        """
+        ranks = np.zeros(n_nodes, np.int64)
+        for group in self.node_outcomes.values():
+            ranks[group.is_searched] = group.outcomes.ranks[group.is_searched] + allocated
+        return ranks
+
+    def solution(self, row: int) -> Solution | None:
+        groups = self.node_outcomes.values()
+        solutions = (group.outcomes.solutions.get(row) for group in groups if group.is_searched[row])
+        return next(solutions, None)
 
 
 class Catalogue:

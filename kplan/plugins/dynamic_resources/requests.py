@@ -30,6 +30,8 @@ from kplan.plugins.dynamic_resources.inventory import Amounts, DeviceInfo
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import NANO, is_extended, nano, pod_requests, rounded_requests
 
+UNNAMED_CLAIM = "<extended-resources>"  #: upstream's name of the claim for extended resources before it exists
+
 _Value = tuple[str, int | bool | str]
 
 
