@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -96,8 +97,8 @@ _MOST_DECIDED = 20
 
 _MOST_DAEMONS = 200  #: the number of pending pods of daemon sets that are scheduled once more, for their diagnosis
 
-_End = tuple[str, str, str]
-"""What pods have in common that share a diagnosis: their owner, the node that each is meant for, and the message."""
+_End = tuple[str | bytes, str, str]
+"""What pods have in common that share a diagnosis: their owner (without one what they say), their node, the message."""
 
 
 def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decisions | None = None) -> PlanReport:
@@ -185,7 +186,7 @@ def _forced(change: CarriedOut) -> Forced | UnsetType:
     )
     again = carry_out(change.origin, change.task.with_options(options))
     replacements = Replacements(again)
-    ends = [(one.pod, one.action) for one in replacements.all]
+    ends = [(one.pod, one.action) for one in replacements.all if replacements.caused_by(one) == "change"]
     return Forced(
         flags=flags,
         placed=sum(action is Action.MOVED for _, action in ends),
@@ -248,7 +249,7 @@ class ChangedPods:
         if like not in self._decided and self._n_decided[is_daemon] < (_MOST_DECIDED, _MOST_DAEMONS)[is_daemon]:
             self._n_decided[is_daemon] += 1
             session = self._simulation.session
-            replicas = pending_replicas(session, pod.row, self._waiting[like] if like[0] else 1)
+            replicas = pending_replicas(session, pod.row, self._waiting[like] if isinstance(like[0], str) else 1)
             placement = pending_placement(self._simulation, pod.row, replicas)
             if placement.outcome is not Outcome.SCHEDULED:
                 document = placement.to_document(self._decisions.nodes_of.get(pod.key, self._nodes))
@@ -265,7 +266,8 @@ class ChangedPods:
         owner = self._simulation.owner(pod.row)
         message = self.replacements.message_of(pod)
         if owner is None:
-            return "", "", message
+            info = self._simulation.session.cluster.pods.infos[pod.row]
+            return info.shape + msgspec.json.encode(info.pod.spec.volumes), "", message
         return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, pod.target, message
 
     @cached_property

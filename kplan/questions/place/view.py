@@ -214,6 +214,9 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
     n_ready = sum(map(_is_settled, placements))
     if 0 < n_ready < len(placements) and not options.in_full:
         yield line(f"{count(n_ready, 'other pod is', 'other pods are')} running and ready.")
+    placed = [f"{one.pod.key} -> {one.node}" for one in placements if one.node and not one.current]
+    if placed and not options.in_full:
+        yield line(f"{count(len(placed), 'pod finds', 'pods find')} a node now: {listing(placed, most=_MOST_NAMES)}.")
     rows: list[tuple[Cell, ...]] = []
     for placement in shown:
         current, node, health = placement.current, placement.node, placement.health

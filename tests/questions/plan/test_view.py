@@ -80,6 +80,12 @@ def test_so_many_reasons_are_told_in_full_and_the_others_by_their_message() -> N
     assert text(report).count("kube-scheduler writes") == 2
 
 
+def test_pods_without_an_owner_share_a_diagnosis_only_if_they_say_the_same() -> None:
+    report = document(node("n"), *(pod(name, nodeSelector={key: "x"}) for name, key in ("pa", "qb", "rb")))
+    decisions = [decision for change in report.changes if (decision := report.decision(change)) is not None]
+    assert [one.diagnosis for one in decisions] == [f"No node has {key}=x: no node has label {key}." for key in "abb"]
+
+
 def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() -> None:
     zones = [node(f"n{i}", labels={"topology.kubernetes.io/zone": f"z{i % 2}", "pool": "a"}) for i in range(4)]
     report = document(*zones, pod("p", cpu="3"))
