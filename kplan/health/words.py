@@ -76,7 +76,8 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
             is_so = "shows as" if where and "being-deleted" not in (health.node_states or ()) else "is"
             return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}"
         case "not-ready":
-            return f"{health.pod} is{on} and not ready: {trouble_text(health)}"
+            why = trouble_text(health)
+            return f"{health.pod} is{on} and not ready{f': {why}' if why else ''}"
         case "starting":
             why = trouble_text(health)
             starts = "does not start" if health.is_late else "is starting"
@@ -118,7 +119,8 @@ def trouble_text(health: PodHealth) -> str:
         return _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
-    return health.reason
+    is_of_node = not health.reason and "not-ready" in health.node_states
+    return f"its node {health.node} is not ready" if is_of_node else health.reason
 
 
 def _container(container: ContainerHealth) -> str:

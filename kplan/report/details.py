@@ -88,10 +88,9 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case d.UnboundClaim():
             return _claim(detail)
         case d.MissingDevices():
-            return (
-                f"claim {detail.claim} requests {detail.wanted} of {detail.device_class or 'any class'} "
-                f"({detail.request}): {detail.matching} devices match, {detail.free} of them free"
-            )
+            wanted = f"{detail.wanted} of {detail.device_class or 'any class'} ({detail.request})"
+            matching = count(int(detail.matching), "device matches", "devices match")
+            return f"claim {detail.claim} requests {wanted}: {matching}, {detail.free} of them free"
         case d.UnavailableClaim():
             return f"the devices of claim {detail.claim} cannot be used on this node"
         case d.OtherFacts():
