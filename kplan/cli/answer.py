@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from kplan.api.names import choice_hint
 from kplan.cli import pipelines
-from kplan.cli.faults import busy, counted, say, silence_output
+from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
-from kplan.cli.help import tell_no_effect
+from kplan.cli.messages import busy, counted, say, silence_output
 from kplan.cli.options import option_of
 from kplan.errors import KplanError, UsageError
 from kplan.report.options import DEFAULT_TOP, DEFAULT_WIDTH, JsonFormat, ReportOptions

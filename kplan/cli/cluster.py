@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from kplan.cli import process
 from kplan.cli.arguments import STANDARD_INPUT, check_read_once
-from kplan.cli.faults import announced_when_slow, noted_when_interrupted, say, shows_progress
-from kplan.cli.help import in_order
+from kplan.cli.effects import in_order
+from kplan.cli.messages import announced_when_slow, noted_when_interrupted, say, shows_progress
 from kplan.cli.options import SNAPSHOT, Flags, flag, option, repeated, switch
 from kplan.errors import InputError, KplanError, UsageError
 

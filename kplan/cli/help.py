@@ -1,27 +1,22 @@
-"""Commands: help with groups of options and examples, the order of options, and options without effect beside others.
+"""Commands and groups of them: their help, with examples and groups of options.
 
-Changes of a cluster follow each other, whichever options ask for them. Help is laid out by Typer's own plain formatter,
-as Rich alone takes three times as long to load as all of the help.
+It is laid out by Typer's own plain formatter, as Rich alone takes three times as long to load as all of the help.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kplan.cli.conversion import convert_quickly
-from kplan.cli.faults import say
-from kplan.cli.options import MORE, OPTIONS, SNAPSHOT
-from kplan.errors import UsageError
-
-_ORDER: ContextVar[tuple[str, ...]] = ContextVar("order of options", default=())
+from kplan.cli.effects import pass_over, remember_order
+from kplan.cli.options import MORE, OPTIONS
 
 _ARGUMENTS = "Arguments"
 _GOES_ON = " \\"
@@ -30,8 +25,6 @@ _HELP = "-h, --help"
 
 _COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespaces", "replicas", "context")
 """Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""
-
-_SNAPSHOT = "snapshot"
 
 _SCREEN = 24  #: lines of the short help at most
 _MOST_EXAMPLES = 3
@@ -46,12 +39,21 @@ _Record = tuple[str, str]
 _Groups = dict[str, list[_Record]]
 
 
-class KplanCommand(TyperCommand):
+class _Quick:
+    """A command whose values are converted quickly."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the command that it is mixed in
+        convert_quickly(parameters)
+        return parameters
+
+
+class KplanCommand(_Quick, TyperCommand):
     """A command with a short and a whole help; in both, examples come first.
 
     `--help` fits a screen of 24 lines: the command's own options and the commonest of the shared ones, in a line each.
     `--help-all` has all of them in groups (``rich_help_panel``). Each line of the epilog is an example: a command, two
-    blanks, ``#`` and its purpose. The command keeps the order of its options; Typer collects the values of each.
+    blanks, ``#`` and its purpose.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -62,21 +64,10 @@ class KplanCommand(TyperCommand):
             typer.echo(self.get_help(ctx), color=ctx.color)
             ctx.exit()
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        present = tuple(parameter.name or "" for parameter in order)
-        is_one = not any(parameter.name == _SNAPSHOT and parameter.multiple for parameter in order)
-        if is_one and present.count(_SNAPSHOT) > 1 and not ctx.resilient_parsing:
-            number = present.count(_SNAPSHOT)
-            message = f"--snapshot is there {number} times, but {ctx.command_path} is about one cluster"
-            raise UsageError(message, hint="name one; kplan place tells which of several clusters has room")
-        _ORDER.set(present)
+        remember_order(ctx, order)
         rest = super().parse_args(ctx, args)
-        pass_over(ctx, present)
+        pass_over(ctx)
         return rest
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        parameters: list[Any] = super().get_params(ctx)
-        convert_quickly(parameters)
-        return parameters
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.format_usage(ctx, formatter)
@@ -174,17 +165,21 @@ def _wrapped(text: str, width: int, indent: str, rest: str, end: str = "") -> li
     return [*(line + end for line in lines), last]
 
 
-class KplanSubgroup(TyperGroup):
-    """A group of commands below ``kplan``; its help is always whole."""
+class KplanGroup(_Quick, TyperGroup):
+    """A group of commands; its help is always whole."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take ``--help-all`` for ``--help``."""
-        return super().parse_args(ctx, ["--help", *args[1:]] if args[:1] == [_WHOLE] else args)
+        """Take ``--help-all`` before any command for ``--help``."""
+        own = list(takewhile(lambda arg: arg.startswith("--") and arg != "--", args))
+        parsed: list[str] = super().parse_args(
+            ctx, ["--help" if arg == _WHOLE else arg for arg in own] + args[len(own) :]
+        )
+        return parsed
 
 
 def subgroup(name: str, words: str) -> typer.Typer:
     return typer.Typer(
-        name=name, help=words, cls=KplanSubgroup, add_completion=False, no_args_is_help=True, rich_markup_mode=None
+        name=name, help=words, cls=KplanGroup, add_completion=False, no_args_is_help=True, rich_markup_mode=None
     )
 
 
@@ -196,81 +191,3 @@ def subcommand(group: typer.Typer, short_help: str, examples: str) -> Callable[[
 def examples_of(epilog: str) -> list[tuple[str, str]]:
     parts = (line.partition("  # ") for line in epilog.strip().splitlines())
     return [(command.strip(), purpose.strip()) for command, _, purpose in parts]
-
-
-def in_order(options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the values of options in the order of the command line, each with the name of its option."""
-    left = {name: iter(values) for name, values in options.items()}
-    for name in _ORDER.get():
-        if name in left:
-            yield from ((name, value) for value in (next(left[name], None),) if value is not None)
-    for name, values in left.items():
-        yield from ((name, value) for value in values)
-
-
-Options = Mapping[str, Any]  #: parameter -> its value, for all parameters of a command
-
-_WHICH_CLUSTER = ("kubeconfig", "context", "cluster")
-_SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "--headroom"}
-"""Parameter -> option that asks many questions."""
-
-
-def _source(options: Options) -> str:
-    """Return the files of the cluster: of an option, the environment or an argument; empty for a live cluster."""
-    named = options.get("snapshot") or (os.environ.get(SNAPSHOT) if "snapshot" in options else options.get("file"))
-    return ", ".join(named) if isinstance(named, list) else str(named or "")
-
-
-_OF_LIVE = (
-    *_WHICH_CLUSTER,
-    *("user", "as_user", "as_group", "request_timeout", "insecure_skip_tls_verify", "namespaces"),
-)
-_OF_AUTOSCALER = ("autoscaler", "node_groups", "instance_types", "karpenter_version")
-
-
-def without_effect(options: Options) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield parameters that have no effect beside the values of others, and why."""
-    if source := _source(options):
-        yield _OF_LIVE, f"the cluster is read from {source}"
-    many = [option for name, option in _SWEEPS.items() if name in options]
-    if many and not any(options.get(name) for name in _SWEEPS):
-        yield ("workers", "dask"), f"there is only one question, {' or '.join(many)} would make many of it"
-    if options.get("ties") in ("name", "scheduler") and options.get("runs") is None:
-        yield ("seed",), f"--ties {options['ties']} draws nothing"
-    if options.get("sampling") == "all":
-        yield ("start_index",), "every node is evaluated without --sampling as-configured"
-    if options.get("what") and "all_namespaces" in options and "queue" not in options:
-        yield ("all_namespaces", "selector"), "the arguments name the pods"
-    if options.get("all_nodes"):
-        yield ("top",), "--all-nodes shows all"
-    if options.get("queue"):
-        yield ("max_rounds", "recreate", "rollout"), "--queue tries no pod"
-    counts = [name for name in ("headroom", "preempt") if "headroom" in options and options.get(name)]
-    if counts and options.get("autoscaler") != "none":
-        yield _OF_AUTOSCALER, f"--{counts[0]} counts on the present nodes"
-
-
-def pass_over(context: Any, present: Collection[str]) -> None:
-    """Warn of options without effect, unless ``--quiet``, and set them to their defaults.
-
-    Raises UsageError where the command line names a live cluster but the environment a file: an answer about the file
-    would look like one about the cluster.
-    """
-    named = next((name for name in _WHICH_CLUSTER if name in present), "")
-    if named and "snapshot" not in present and _source(context.params):
-        option = f"--{named}"
-        raise UsageError(
-            f"{option} names a live cluster, and {SNAPSHOT} a file: {_source(context.params)}",
-            hint=f"unset {SNAPSHOT} to ask the cluster, or leave {option} out to ask the file",
-        )
-    parameters = {parameter.name: parameter for parameter in context.command.params}
-    for names, because in list(without_effect(context.params)):
-        for name in (name for name in names if name in present):
-            parameter = parameters[name]
-            if not context.params.get("quiet"):
-                tell_no_effect(max(parameter.opts, key=len), because)
-            context.params[name] = parameter.get_default(context)
-
-
-def tell_no_effect(option: str, because: str) -> None:
-    say(f"warning: {option} has no effect: {because}")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kplan.api.quantity import listing
-from kplan.cli.faults import noted_when_interrupted, say
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
+from kplan.cli.messages import noted_when_interrupted, say
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Text

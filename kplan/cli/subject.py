@@ -11,7 +11,7 @@ from kplan.cli import process
 from kplan.cli.answer import OUTLINE_FORMATS, formats_of
 from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
-from kplan.cli.faults import say
+from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import (
     CommonFlags,
     ExtenderMode,
@@ -21,7 +21,7 @@ from kplan.cli.flags import (
     ValidateMode,
     VerbosityFlags,
 )
-from kplan.cli.help import tell_no_effect
+from kplan.cli.messages import say
 from kplan.errors import UsageError
 
 if TYPE_CHECKING:

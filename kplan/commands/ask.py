@@ -8,8 +8,8 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import as_data, emit, formats_of, showing_for, write_out
-from kplan.cli.faults import busy
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
+from kplan.cli.messages import busy
 from kplan.cli.options import argument, with_flags
 from kplan.cli.subject import load_subject
 from kplan.errors import ParameterError, UsageError

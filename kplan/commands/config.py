@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kplan.cli.answer import check_template, write_document
-from kplan.cli.faults import warn_of
 from kplan.cli.help import subcommand, subgroup
+from kplan.cli.messages import warn_of
 from kplan.cli.options import OPTIONS, Flags, argument, flag, with_flags
 from kplan.errors import ConfigError, Problem, UsageError
 from kplan.report.options import CheckFormat, DataFormat

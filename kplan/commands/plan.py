@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
-from kplan.cli.help import tell_no_effect
 from kplan.cli.options import Fields, arguments, switch, with_flags
 from kplan.cli.subject import load_subject
 from kplan.cli.timeline import TimelineFlags

@@ -10,8 +10,8 @@ import typer
 from kplan.cli.answer import as_data, check_template, write_document, write_out
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
-from kplan.cli.faults import say, warn_of
 from kplan.cli.help import subcommand, subgroup
+from kplan.cli.messages import say, warn_of
 from kplan.cli.options import OPTIONS, argument, flag, repeated, switch, with_flags
 from kplan.cli.pipelines import remember_formats
 from kplan.errors import UsageError

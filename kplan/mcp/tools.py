@@ -21,7 +21,7 @@ from msgspec import inspect
 
 from kplan.api.decode import DecodeError
 from kplan.catalogue import TOOLS
-from kplan.cli.faults import lines_of
+from kplan.cli.messages import lines_of
 from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
 from kplan.documents.files import PodsReport

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -11,12 +13,21 @@ import typer
 import typer.main
 
 from kplan.catalogue import HOMES
-from kplan.cli.faults import KplanGroup
-from kplan.cli.help import KplanCommand
+from kplan.cli import process
+from kplan.cli.help import KplanCommand, KplanGroup
+from kplan.cli.messages import FAILED, print_error, say, silence_output
 from kplan.cli.options import option
+from kplan.cli.pipelines import remember_formats
+from kplan.errors import KplanError, UsageError
 from kplan.version import __version__
 
 _FIRST = ("explain", "place", "plan", "drain", "remedy", "check")  #: the commands that the program's help lists first
+_DEBUG_OPTION = "--debug"
+
+_USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+"""What Typer raises for an invalid command line; it has no name of its own for it."""
+
+_TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 
 
 class Entry(NamedTuple):
@@ -62,7 +73,7 @@ _COMMANDS = {home.name: command(home.name, home.short_help) for home in HOMES if
 
 
 class Program(KplanGroup):
-    """All of kplan's commands, each loaded when it is looked up."""
+    """All of kplan's commands, each loaded when it is looked up; errors end in a message and exit code 2."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -85,6 +96,103 @@ class Program(KplanGroup):
         for heading, names in (("Commands", _FIRST), ("More", [name for name in shown if name not in _FIRST])):
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), shown[name]) for name in names])
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Accept `--debug` anywhere before a `--`."""
+        end = args.index("--") if "--" in args else len(args)
+        wants_traceback = _DEBUG_OPTION in args[:end]
+        rest = [arg for arg in args[:end] if arg != _DEBUG_OPTION] + args[end:]
+        try:
+            _refuse_names_of_files(args[:end])
+            return super().parse_args(ctx, [_DEBUG_OPTION, *rest] if wants_traceback else rest)
+        except _USAGE as error:
+            raise _print_usage_error(error) from None
+        # Help and the version are printed here.
+        except BrokenPipeError:
+            raise typer.Exit(0) from None
+        except KplanError as error:
+            print_error(error)
+            raise typer.Exit(FAILED) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        remember_formats(())
+        process.end_in_order()
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise _say_interrupted(interrupt) from None
+        except BrokenPipeError:
+            silence_output()
+            raise typer.Exit(0) from None
+        except _USAGE as error:
+            raise _print_usage_error(error) from None
+        except Exception as error:
+            if isinstance(error, _TYPERS_OWN) or ctx.params.get("debug"):
+                raise
+            if (signal := process.received()) is not None:
+                raise _say_interrupted(signal) from None
+            print_error(error)
+            raise typer.Exit(FAILED) from None
+
+
+def _refuse_names_of_files(args: Iterable[str]) -> None:
+    """Raise UsageError for an option that is the name of a file, too.
+
+    A shell's ``*`` and programs such as pre-commit append names of files that somebody else chose.
+    """
+    for arg in args:
+        if arg.startswith("-") and arg != "-" and os.path.lexists(arg):
+            hint = f"write ./{arg} for the file, or end the options with -- before the names of files"
+            raise UsageError(f"{arg} is an option, and the name of a file as well", hint=hint)
+
+
+def _say_interrupted(interrupt: KeyboardInterrupt) -> typer.Exit:
+    doing = next(iter(getattr(interrupt, "__notes__", ())), "")
+    say(f"interrupted while {doing}" if doing else "interrupted")
+    return typer.Exit(process.exit_code(interrupt))
+
+
+_LEAST_PREFIX, _MOST_OPTIONS = 3, 3
+_SIMILAR = 0.75  #: options of at least this similarity may be the same one, misspelt
+_CHOICES = r"(?<=[:,])\n\t"
+_PYDANTICS_PREFIX = "Value error, "
+_LOSS = "kplan drain --zone ZONE --lost (or NODE… --lost) says what a loss does, kplan check tries every one"
+_RETIRED = {("capacity", "--lose"): _LOSS, ("capacity", "--zones"): _LOSS}
+"""Options that were, by command and name, and what to use instead."""
+
+
+def _print_usage_error(error: Any) -> typer.Exit:
+    """Print an invalid command line as any other error, in Typer's words."""
+    if isinstance(error, typer.BadParameter):
+        error.message = error.message.removeprefix(_PYDANTICS_PREFIX)
+    message = error.format_message()
+    if (context := getattr(error, "ctx", None)) is not None and message == context.get_help():
+        typer.echo(message, err=True)
+        return typer.Exit(FAILED)
+    unknown = str(getattr(error, "option_name", "")) if getattr(error, "possibilities", None) is not None else ""
+    if unknown:
+        message = f"no such option: {unknown}"
+    # Typer prints the choices for a missing value on lines of their own.
+    text = re.sub(_CHOICES, " ", message).removesuffix(".")
+    say(f"error: {text[:1].lower()}{text[1:]}")
+    if (since := _RETIRED.get((getattr(getattr(context, "command", None), "name", ""), unknown))) is not None:
+        say(f"hint: {since}")
+    elif unknown and context is not None and (near := _near_options(unknown, context.command.params)):
+        say(f"hint: did you mean {' or '.join(near)}?")
+    elif context is not None:
+        what = "commands" if hasattr(context.command, "commands") else "arguments and options"
+        say(f"hint: {context.command_path} --help lists {what}")
+    return typer.Exit(FAILED)
+
+
+def _near_options(unknown: str, parameters: Iterable[Any]) -> list[str]:
+    """Return the options that begin as an unknown one does, else those that are so similar that they may be meant."""
+    from kplan.api.names import nearest_texts
+
+    name = unknown.removeprefix("--")
+    known = [option[2:] for parameter in parameters for option in parameter.opts if option.startswith("--")]
+    longer = [other for other in known if len(name) >= _LEAST_PREFIX and other.startswith(name)]
+    return [f"--{other}" for other in (longer or nearest_texts(name, known, at_least=_SIMILAR))[:_MOST_OPTIONS]]
 
 
 class _OnDemand(Mapping[str, Any]):

@@ -43,7 +43,7 @@ def run(name: str = "kplan") -> None:
     # Warnings of libraries name their own lines; python -W shows them.
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
-    from kplan.cli.faults import FAILED, say_traceback
+    from kplan.cli.messages import FAILED, say_traceback
     from kplan.program.main import app
 
     try:

@@ -2,7 +2,7 @@ import pytest
 
 from kplan.cli import cluster as module
 from kplan.cli.cluster import ClusterFlags, open_cluster
-from kplan.cli.faults import warn_of
+from kplan.cli.messages import warn_of
 from kplan.errors import KubeconfigError
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.core import TyperCommand
 
 from kplan.cli.conversion import convert_quickly
-from kplan.cli.faults import _USAGE
+from kplan.program.main import _USAGE
 
 
 class Fruit(StrEnum):

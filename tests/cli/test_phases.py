@@ -5,9 +5,9 @@ import time
 import pytest
 
 import kplan
-from kplan.cli import faults as phases
+from kplan.cli import messages as phases
 from kplan.cli.cluster import _progress_bar
-from kplan.cli.faults import announced_when_slow, busy, counted, noted_when_interrupted, shows_progress
+from kplan.cli.messages import announced_when_slow, busy, counted, noted_when_interrupted, shows_progress
 from tests.cli.commands import invoke
 
 
