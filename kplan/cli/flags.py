@@ -84,11 +84,13 @@ class ManifestFlags(Flags, panel=_MANIFESTS_PANEL):
         "--skip-others", "Pass over named files that hold no manifests, as those of a directory.", panel=MORE
     )
 
+    def name_any(self, what: Sequence[str] | None) -> bool:
+        """Tell whether the command names manifests, or pods; `what`: its arguments."""
+        return bool(what or self.filename or self.kustomize)
+
     def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
         """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""
-        if what or self.filename or self.kustomize:
-            return self, ""
-        return replace(self, namespace=""), self.namespace
+        return (self, "") if self.name_any(what) else (replace(self, namespace=""), self.namespace)
 
 
 class SchedulerFlags(Flags, panel="Scheduler"):

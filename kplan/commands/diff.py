@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import emit, formats_of, located, showing_of
 from kplan.cli.flags import CommonFlags, ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags
-from kplan.cli.options import arguments, flag, with_flags
+from kplan.cli.options import OPTIONS, Flags, arguments, flag, with_flags
 from kplan.cli.subject import load_subject
 from kplan.commands.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError
@@ -19,6 +19,55 @@ if TYPE_CHECKING:
     from kplan.questions.diff.facts import ComparedAnswer
 CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
+
+
+class _AgainstFlags(Flags, panel=OPTIONS):
+    """What is other about the question that the answer is compared with, or about the one that is asked."""
+
+    against: str = flag(
+        "--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before."
+    )
+    against_config: str = flag("--against-config PATH", "Compare with this scheduler configuration: after.")
+    against_version: str = flag("--against-version MINOR", "Compare with this minor of Kubernetes: after.")
+    against_manifests: str = flag(
+        "--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."
+    )
+
+    def with_manifests_of(self, names: list[str]) -> tuple[_AgainstFlags, list[str]]:
+        """Return the same with the earlier manifests, where another option or the first of two arguments names them."""
+        flags = self
+        if self.against.startswith(GIT) and not self.against_manifests:
+            flags = replace(self, against="", against_manifests=self.against)
+        if not flags.against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
+            return replace(flags, against_manifests=names[0]), names[1:]
+        return flags, names
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.against or self.against_config or self.against_version or self.against_manifests)
+
+    @property
+    def is_revision(self) -> bool:
+        """Whether the earlier manifests are those of a git revision."""
+        return self.against_manifests.startswith(GIT)
+
+    def titles(self, snapshot: str, scheduler: SchedulerFlags, names: Sequence[str]) -> tuple[str, str]:
+        """Return titles of the two questions: what they differ in; `snapshot`, `scheduler`, `names`: of the second."""
+        pairs = []
+        if self.against:
+            pairs.append((f"snapshot {self.against}", f"snapshot {snapshot or 'live'}"))
+        if self.against_config:
+            before = scheduler.scheduler_config or "default"
+            pairs.append((f"configuration {before}", f"configuration {self.against_config}"))
+        if self.against_version:
+            pairs.append((f"version {scheduler.kubernetes_version}", f"version {self.against_version}"))
+        if self.is_revision:
+            pairs.append((f"manifests of {self.against_manifests}", "manifests as they are"))
+        elif self.against_manifests:
+            pairs.append((f"manifests {self.against_manifests}", f"manifests {', '.join(names)}"))
+        if not pairs:
+            pairs.append(("the cluster as it is", "the cluster as changed"))
+        return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)
 
 
 class DiffOutputFlags(SavedOutputFlags):
@@ -45,14 +94,7 @@ def diff(
         "Two saved reports; or manifests or pods to ask about twice (default: all pending pods).",
     ),
     *,
-    against: str = flag(
-        "--against PATH|git:REV", "Compare with this snapshot, or git revision of the manifests: before."
-    ),
-    against_config: str = flag("--against-config PATH", "Compare with this scheduler configuration: after."),
-    against_version: str = flag("--against-version MINOR", "Compare with this minor of Kubernetes: after."),
-    against_manifests: str = flag(
-        "--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."
-    ),
+    other: _AgainstFlags,
     run_cronjobs: RunCronJobsOption = False,
     manifests: ManifestFlags,
     flags: _DiffFlags,
@@ -70,45 +112,36 @@ def diff(
     from kplan.questions.diff.document import diff_report
     from kplan.questions.diff.sides import compare, without_deleted, without_manifests
 
-    names = [*(what or ()), *(manifests.filename or ())]
-    manifests = dataclasses.replace(manifests, filename=None)
-    if against.startswith(GIT) and not against_manifests:
-        against, against_manifests = "", against
-    if not against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
-        against_manifests, names = names[0], names[1:]
-    again = dataclasses.replace(
-        scheduler,
-        scheduler_config=against_config or scheduler.scheduler_config,
-        kubernetes_version=against_version or scheduler.kubernetes_version,
-    )
-    is_changed = cluster.is_changed
-    if not (against or against_config or against_version or against_manifests or is_changed):
+    other, names = other.with_manifests_of([*(what or ()), *(manifests.filename or ())])
+    if not (other.is_any or cluster.is_changed):
         before, after = _saved(names)
         emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
         return
-    earlier = dataclasses.replace(flags, cluster=cluster.unchanged(against or cluster.snapshot))
-    titles = _titles(
-        (cluster.snapshot, against), (scheduler, against_config, against_version), names, against_manifests
+    again = replace(
+        scheduler,
+        scheduler_config=other.against_config or scheduler.scheduler_config,
+        kubernetes_version=other.against_version or scheduler.kubernetes_version,
     )
-    if against_manifests.startswith(GIT):
-        # What a commit changes is not only manifests: values of a chart, a kustomization.yaml, a text.
-        manifests = dataclasses.replace(manifests, skip_others=True)
+    earlier = replace(flags, cluster=cluster.unchanged(other.against or cluster.snapshot))
+    # What a commit changes is not only manifests: values of a chart, a kustomization.yaml, a text.
+    manifests = replace(manifests, filename=None, skip_others=manifests.skip_others or other.is_revision)
     kustomizations = manifests.kustomize or []
-    with manifests_of_both(names, against_manifests, kustomizations) as first:
+    with manifests_of_both(names, other.against_manifests, kustomizations) as first:
         left = [name for name in names if name not in first.deleted.values()]
         question = load_subject(
-            left, dataclasses.replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
+            left, replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
         )
-        if against_manifests.startswith(GIT):
+        if other.is_revision:
             # What is passed over there is here as well, under a name that means something.
-            earlier = dataclasses.replace(earlier, verbosity=dataclasses.replace(verbosity, quiet=True))
-            manifests = dataclasses.replace(manifests, kustomize=list(first.kustomizations))
+            earlier = replace(earlier, verbosity=replace(verbosity, quiet=True))
+            manifests = replace(manifests, kustomize=list(first.kustomizations))
         if first.manifests or first.kustomizations or not (names or kustomizations):
             base = load_subject(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
         else:
             base = without_manifests(load_subject((), earlier))  # they do not exist yet
         if first.deleted:
             question = without_deleted(question, base, first.deleted)
+        titles = other.titles(cluster.snapshot, scheduler, names)
         document = compare((base, question), titles, showing_of(output, fail_on))
     emit(located(document, question), output, verbosity)
 
@@ -132,28 +165,3 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)
     return first, second
-
-
-def _titles(
-    snapshots: tuple[str, str],
-    schedulers: tuple[SchedulerFlags, str, str],
-    names: Sequence[str],
-    against_manifests: str,
-) -> tuple[str, str]:
-    """Return titles of the two questions: what they differ in."""
-    pairs = []
-    snapshot, against = snapshots
-    scheduler, against_config, against_version = schedulers
-    if against:
-        pairs.append((f"snapshot {against}", f"snapshot {snapshot or 'live'}"))
-    if against_config:
-        pairs.append((f"configuration {scheduler.scheduler_config or 'default'}", f"configuration {against_config}"))
-    if against_version:
-        pairs.append((f"version {scheduler.kubernetes_version}", f"version {against_version}"))
-    if against_manifests.startswith(GIT):
-        pairs.append((f"manifests of {against_manifests}", "manifests as they are"))
-    elif against_manifests:
-        pairs.append((f"manifests {against_manifests}", f"manifests {', '.join(names)}"))
-    if not pairs:
-        pairs.append(("the cluster as it is", "the cluster as changed"))
-    return ", ".join(first for first, _ in pairs), ", ".join(second for _, second in pairs)

@@ -98,9 +98,10 @@ def place(
     is_chosen = bool(choice.all_namespaces or choice.selector or namespace) and not requests
     if toleration and not requests:
         raise UsageError("--toleration is for the pods of --requests", hint="add --requests cpu=1, or leave it out")
-    if requests and (what or manifests.filename or manifests.kustomize):
+    names_any = manifests.name_any(what)
+    if requests and names_any:
         raise UsageError("--requests and manifests or pods are two questions", hint="ask them one by one")
-    if not what and not requests and not manifests.filename and not manifests.kustomize and not is_chosen:
+    if not (requests or names_any or is_chosen):
         hint = "name a manifest, a pod or a workload: kplan place web.yaml; or choose pending pods with -n, -l or -A"
         raise UsageError("nothing to place", hint=hint)
     time.check()

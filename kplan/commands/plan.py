@@ -53,7 +53,7 @@ def plan(
     """
     time.check()
     question = Plan(timeline=time.clock(), **settings)
-    if question.only_these and not what and not manifests.filename and not manifests.kustomize:
+    if question.only_these and not manifests.name_any(what):
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
         raise UsageError("--only-given needs manifests or pods", hint=hint)
     if queue and runs is not None:

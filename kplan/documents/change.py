@@ -238,6 +238,10 @@ class WorkloadTimeline(Document, frozen=True, kw_only=True):
     ready_over_time: tuple[tuple[Seconds, Count], ...]
     durations: PodDurations
 
+    @property
+    def ready_at_end(self) -> int:
+        return self.ready_over_time[-1][1] if self.ready_over_time else self.ready_before
+
 
 class NodeTimeline(Document, frozen=True, kw_only=True):
     """A node that comes, is emptied or goes; times are in seconds since the change, null for what does not happen."""
@@ -296,3 +300,8 @@ class Timeline(Document, frozen=True, kw_only=True):
     queue: QueueTimeline | UnsetType = UNSET
     #: resource -> how much of it is requested over time, where the question is about the whole cluster
     utilisation: dict[str, UsageTimeline] | UnsetType = UNSET
+
+    @property
+    def length(self) -> float:
+        """How long the course is that is told of."""
+        return self.end if self.is_over or self.until is None else self.until

@@ -204,9 +204,12 @@ def where_text(nodes: Mapping[str, int], suffix: str, most: int | None) -> str:
     """
     if not nodes:
         return "-"
-    ordered = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
-    texts = [name.removesuffix(suffix) + (f" ({n})" if n > 1 else "") for name, n in ordered]
+    texts = [name.removesuffix(suffix) + (f" ({n})" if n > 1 else "") for name, n in _most_pods_first(nodes)]
     return listing(texts, most=most)
+
+
+def _most_pods_first(nodes: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
 
 
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
@@ -322,7 +325,7 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
     yield Heading((Span(f"{count(sum(group.pods for group in groups), 'pod')} not listed one by one", "strong"),))
     yield line(Span("--max-listed N lists the first N", "dim"))
     for group in groups:
-        ordered = sorted(group.nodes.items(), key=lambda item: (-item[1], item[0]))
+        ordered = _most_pods_first(group.nodes)
         shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""

@@ -25,15 +25,10 @@ _LONG = 600.0
 """Shorter courses, in seconds, are told without a table over time."""
 
 
-def horizon(timeline: d.Timeline) -> float:
-    """Return how long the course is."""
-    return timeline.end if timeline.is_over or timeline.until is None else timeline.until
-
-
 def occupancy_blocks(timeline: d.Timeline) -> Iterator[Block]:
     """Yield how long pods wait, then the queue and the utilisation in equal parts of the time."""
     queue, usages = timeline.queue, timeline.utilisation
-    if not queue or isinstance(usages, UnsetType) or not horizon(timeline):
+    if not queue or isinstance(usages, UnsetType) or not timeline.length:
         return
     yield Heading(("Queue and utilisation over time",))
     yield line(queue_sentence(queue))
@@ -46,10 +41,10 @@ def occupancy_blocks(timeline: d.Timeline) -> Iterator[Block]:
             rows.append((object_title(name), str(one.pods), *map(seconds_text, (one.mean, one.longest)), still))
         header = ("WORKLOAD", "PODS", "WAIT, MEAN", "LONGEST", "STILL WAITING")
         yield Table(header, tuple(rows), "<>>>>", note=_in_json(len(waits) - _MOST_WAITING, "workload"))
-    if horizon(timeline) >= _LONG:
+    if timeline.length >= _LONG:
         yield _over_time(timeline, queue, shown_usages(usages))
     means = [
-        f"{name} {usage.mean:g} % (highest {usage.highest:g} % {moment_text(usage.highest_at)})"
+        f"{name} {usage.mean:g} % (highest {usage.highest:g} % {when_text(usage.highest_at)})"
         for name, usage in shown_usages(usages).items()
     ]
     if means:
@@ -61,13 +56,13 @@ def queue_sentence(queue: d.QueueTimeline) -> str:
     if not queue.most:
         return "No pod waits for a node"
     longest = max(queue.workloads.values(), key=lambda waits: waits.longest, default=None)
-    words = f"At most {count(queue.most, 'pod waits', 'pods wait')} for a node at once ({moment_text(queue.most_at)})"
+    words = f"At most {count(queue.most, 'pod waits', 'pods wait')} for a node at once ({when_text(queue.most_at)})"
     if longest is not None and longest.longest >= _SHORT:
         words += f"; the longest wait is {seconds_text(longest.longest)}, of {longest.pod}"
     return words
 
 
-def moment_text(seconds: float) -> str:
+def when_text(seconds: float) -> str:
     """Return when something is so: ``at the start``, or ``after 2 h``."""
     return "at the start" if seconds < _SHORT else f"after {seconds_text(seconds)}"
 
@@ -84,7 +79,7 @@ def _in_json(number: int, noun: str) -> str:
 
 
 def _over_time(timeline: d.Timeline, queue: d.QueueTimeline, usages: dict[str, d.UsageTimeline]) -> Table:
-    end = horizon(timeline)
+    end = timeline.length
     bounds = [end * part / _PARTS for part in range(_PARTS + 1)]
     columns = [[f"{_highest(queue.over_time, *span):g}" for span in itertools.pairwise(bounds)]]
     columns += [
@@ -140,7 +135,7 @@ def _wanting(timeline: d.Timeline) -> list[str]:
     short = [
         f"{object_title(name)} has {end} of {workload.wanted} pods ready"
         for name, workload in timeline.workloads.items()
-        if (end := _ready_at_end(workload)) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
+        if (end := workload.ready_at_end) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
     ]
     queue = timeline.queue
     waits = {name: one.waiting for name, one in queue.workloads.items()} if queue else {}
@@ -153,10 +148,6 @@ def _wanting(timeline: d.Timeline) -> list[str]:
         total = sum(waits.values())
         short.append(f"{listing(waiting)} {'waits' if total == 1 else 'wait'} for a node")
     return short
-
-
-def _ready_at_end(workload: d.WorkloadTimeline) -> int:
-    return workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
 
 
 def timeline_blocks(steps: Sequence[d.Step], timeline: d.Timeline) -> Iterator[Block]:
@@ -191,7 +182,7 @@ def _row(name: str, workload: d.WorkloadTimeline) -> tuple[Cell, ...]:
         str(workload.ready_before),
         Span(str(workload.lowest_ready), style),
         seconds_text(workload.lowest_ready_at) if has_drop else "-",
-        str(_ready_at_end(workload)),
+        str(workload.ready_at_end),
         str(workload.wanted),
     )
 

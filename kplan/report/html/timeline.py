@@ -14,7 +14,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count
 from kplan.documents.change import NodeTimeline, Step, StepEvent, Timeline, WorkloadTimeline
-from kplan.report.timeline import by_drop, horizon, moment_text, queue_sentence, shown_usages
+from kplan.report.timeline import by_drop, queue_sentence, shown_usages, when_text
 from kplan.report.words import object_title, seconds_text
 
 MAX_WORKLOADS = 25
@@ -94,13 +94,13 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
 
 def _occupancy_figures(timeline: Timeline) -> str:
     """Return the queue and the use of each resource as lines; empty where they are not known."""
-    queue, usages, end = timeline.queue, timeline.utilisation, horizon(timeline)
+    queue, usages, end = timeline.queue, timeline.utilisation, timeline.length
     if not queue or isinstance(usages, UnsetType) or not end:
         return ""
     lines: list[tuple[str, Sequence[tuple[float, float]], float]] = []
     lines.append((queue_sentence(queue), queue.over_time, max(queue.most, 1)))
     for name, usage in shown_usages(usages).items():
-        highest = f"at most {usage.highest:g} % ({moment_text(usage.highest_at)})"
+        highest = f"at most {usage.highest:g} % ({when_text(usage.highest_at)})"
         words = f"{name} requested: {usage.mean:g} % on average, {highest}"
         lines.append((words, usage.over_time, max(usage.highest, 100.0)))
     figures = "".join(
@@ -176,10 +176,9 @@ def _node_bar(node: NodeTimeline, end: float) -> _Bar:
 
 
 def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end: float) -> str:
-    last = workload.ready_over_time[-1][1] if workload.ready_over_time else workload.ready_before
     words = (
         f"{object_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
-        f" (after {seconds_text(workload.lowest_ready_at)}), {last} of {workload.wanted} at the end"
+        f" (after {seconds_text(workload.lowest_ready_at)}), {workload.ready_at_end} of {workload.wanted} at the end"
     )
     most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
     points = _steps([(0.0, workload.ready_before), *workload.ready_over_time], most, end)
