@@ -27,7 +27,7 @@ from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalo
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry
+from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
@@ -50,7 +50,7 @@ _LACKING = f"{_FILTERED} due to minValues incompatibility"
 class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     """Karpenter, set up with a catalogue."""
 
-    entries: Sequence[InstanceTypeEntry]
+    entries: Sequence[InstanceType]
     options: Options
     source: str  #: where the catalogue comes from
     has_prices: bool  #: whether its prices are prices
@@ -273,10 +273,10 @@ def set_up(settings: Karpenter, snapshot: Snapshot) -> KarpenterAutoscaler:
     )
 
 
-def content_of(settings: Karpenter) -> list[InstanceTypeEntry]:
+def content_of(settings: Karpenter) -> list[InstanceType]:
     """Return the catalogue; raises InputError with all its problems."""
     if settings.content is not None:
-        entries: list[InstanceTypeEntry] = settings.content
+        entries: list[InstanceType] = settings.content
         return entries
     return [] if settings.instance_types is None else read_catalogue(settings.instance_types)
 

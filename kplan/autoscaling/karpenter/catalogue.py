@@ -43,7 +43,7 @@ from kplan.autoscaling.karpenter.amounts import (
     Amounts,
     text_of,
 )
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, Offering, Overhead
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering, Overhead
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents, read_documents
 from kplan.reading.files import Limits
@@ -68,13 +68,13 @@ _OVERHEAD_FIELDS = {name.lower(): name for name in Overhead.__struct_encode_fiel
 _SHORT_FIELDS = {"zone": ZONE, "capacitytype": CAPACITY_TYPE}
 
 
-def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[InstanceTypeEntry]:
+def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[InstanceType]:
     """Read a catalogue from a file, ``-`` for standard input, or a list.
 
     Raises InputError with all problems, each with its place.
     """
     problems: list[Problem] = []
-    entries: list[InstanceTypeEntry] = []
+    entries: list[InstanceType] = []
     if not isinstance(source, str | Path):
         problems += _read(list(source), entries)
     else:
@@ -86,7 +86,7 @@ def read_catalogue(source: str | Path | Sequence[Mapping[str, Any]]) -> list[Ins
     return entries
 
 
-def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
+def _read(content: Any, entries: list[InstanceType]) -> Iterator[Problem]:
     if not isinstance(content, list):
         yield Problem("no list of instance types", json_path="$", hint=f"expected {_EXPECTED}")
         return
@@ -103,7 +103,7 @@ def _read(content: Any, entries: list[InstanceTypeEntry]) -> Iterator[Problem]:
         reader, own, offerings = EntryReader(path), dict(value), value.get("offerings")
         if isinstance(offerings, list):
             own["offerings"] = [_offering(offering, number, reader) for number, offering in enumerate(offerings)]
-        entry = reader.converted(own, InstanceTypeEntry)
+        entry = reader.converted(own, InstanceType)
         if entry is not None:
             _check(entry, reader)
             classes = set(entry.node_classes or ("",))
@@ -141,7 +141,7 @@ def _offering(value: Any, index: int, reader: EntryReader) -> Any:
     return offering
 
 
-def _check(entry: InstanceTypeEntry, reader: EntryReader) -> None:
+def _check(entry: InstanceType, reader: EntryReader) -> None:
     if not entry.name or label_value_problems(entry.name):
         message = f"{entry.name!r} is no name" if entry.name else "an instance type needs a name"
         reader.wrong("name", message, "it becomes a label of nodes, such as m7i.large")
@@ -188,7 +188,7 @@ def offering_entry(zone: str, capacity_type: str, price: float) -> Offering:
     )
 
 
-def plain_entries(entries: Sequence[InstanceTypeEntry]) -> list[dict[str, Any]]:
+def plain_entries(entries: Sequence[InstanceType]) -> list[dict[str, Any]]:
     """Return a catalogue as plain data, to be written."""
     plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(entries))
     for entry in plain:
@@ -213,7 +213,7 @@ class _Machine(msgspec.Struct, frozen=True):
     allocatable: Amounts
 
 
-def learned_catalogue(snapshot: Snapshot) -> list[InstanceTypeEntry]:
+def learned_catalogue(snapshot: Snapshot) -> list[InstanceType]:
     named = ((machine.labels.get(INSTANCE_TYPE), machine) for machine in _machines(snapshot))
     machines = grouped((name, machine) for name, machine in named if name and machine.capacity)
     zones = sorted({zone for own in machines.values() for one in own if (zone := one.labels.get(ZONE))})
@@ -234,7 +234,7 @@ def _machines(snapshot: Snapshot) -> Iterator[_Machine]:
             yield _Machine(node.metadata.labels, nanos_of(status.capacity), nanos_of(status.allocatable))
 
 
-def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceTypeEntry:
+def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceType:
     model = machines[0]
     # Kernel and firmware take a little more on one machine than on another: the least is safe.
     capacity = {key: min(one.capacity.get(key, 0) for one in machines) for key in model.capacity}
@@ -242,7 +242,7 @@ def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceT
     overhead = {key: max(0, capacity[key] - allocatable.get(key, capacity[key])) for key in capacity}
     size = capacity.get(CPU, 0) / 10**9 + capacity.get(MEMORY, 0) / _GIB / _CORES_PER_GIB
     capacity_types = sorted({one.labels.get(CAPACITY_TYPE, ON_DEMAND) for one in machines})
-    return InstanceTypeEntry(
+    return InstanceType(
         name=name,
         architecture=model.labels.get(ARCH, "amd64"),
         operating_systems=tuple(sorted({one.labels.get(OS, "linux") for one in machines})),
@@ -285,7 +285,7 @@ class _Facts(msgspec.Struct):
 class Converted(msgspec.Struct, frozen=True):
     """A catalogue, and what is guessed in it."""
 
-    entries: list[InstanceTypeEntry]
+    entries: list[InstanceType]
     guesses: tuple[str, ...]
 
 
@@ -411,7 +411,7 @@ def _on_demand_price(facts: _Facts, name: str, item: Mapping[str, Any], guesses:
     return round(float(cores + memory / _MIB_PER_CORE), 3)
 
 
-def _machine_entry(name: str, item: Mapping[str, Any], prices: Mapping[tuple[str, str], float]) -> InstanceTypeEntry:
+def _machine_entry(name: str, item: Mapping[str, Any], prices: Mapping[tuple[str, str], float]) -> InstanceType:
     cores, memory = int(item["VCpuInfo"]["DefaultVCpus"]), int(item["MemoryInfo"]["SizeInMiB"])
     supported, network = item["ProcessorInfo"]["SupportedArchitectures"], item["NetworkInfo"]
     architecture = next((_ARCHITECTURES[one] for one in supported if one in _ARCHITECTURES), str(supported[0]))
@@ -425,7 +425,7 @@ def _machine_entry(name: str, item: Mapping[str, Any], prices: Mapping[tuple[str
         "pods": str(pods),
         **_devices(item),
     }
-    return InstanceTypeEntry(
+    return InstanceType(
         name=name,
         architecture=architecture,
         operating_systems=("linux",),

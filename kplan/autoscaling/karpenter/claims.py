@@ -16,10 +16,9 @@ from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fit
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
-from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
-from kplan.autoscaling.karpenter.pods import HostPort, conflict, untolerated
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of, set_of
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, conflict, untolerated
+from kplan.autoscaling.karpenter.requirements import Requirements, bits_of, set_of
 from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
 
@@ -71,11 +70,9 @@ class DaemonGroup(msgspec.Struct, frozen=True):
 class Pass(msgspec.Struct, frozen=True):
     """What all nodes of a pass share."""
 
-    vocabulary: Vocabulary
+    facts: PodFacts
     topology: Topology
     reservations: Reservations
-    options: Options
-    release: Release
     is_strict: bool  #: pods wait for reserved capacity instead of falling back to other
     devices: Devices | None = None  #: None where pods get none
 
@@ -114,9 +111,9 @@ class NewClaim:
             clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self._ports}) for group in daemons]
             daemons = [group for group, clash in zip(daemons, clashes, strict=True) if clash is None]
             clash = next(filter(None, clashes), None)
-            if clash is not None and not self._shared.release.daemons_by_type:
+            if clash is not None and not self._shared.facts.release.daemons_by_type:
                 return clash
-        known = self._shared.vocabulary
+        known = self._shared.facts.known
         wanted = known.hostless(entrant.requirements)
         misfits = known.misfits(self.requirements, wanted, allows_well_known=True) or known.host_misfits(
             self.hostname, entrant.requirements
@@ -141,7 +138,7 @@ class NewClaim:
         *,
         relaxes_min_values: bool,
     ) -> Fit | Refusal:
-        known = self._shared.vocabulary
+        known = self._shared.facts.known
         own = known.hostless(volumes)
         misfits = known.misfits(base, own, allows_well_known=True) or known.host_misfits(self.hostname, volumes)
         if misfits:
@@ -172,7 +169,7 @@ class NewClaim:
 
     def _narrowed(self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements) -> Fit | Refusal:
         """Tell what the node has to be for a pod's devices and topology constraints, whatever its instance type."""
-        known = self._shared.vocabulary
+        known = self._shared.facts.known
         allocation = self._allocated(entrant)
         if allocation is not None:
             if not isinstance(allocation, Allocation):
@@ -209,7 +206,7 @@ class NewClaim:
     ) -> NoInstanceType:
         columns = self.template.columns
         meets = fit = offered = 0
-        counts_offers = self._shared.release.fits_where_offered
+        counts_offers = self._shared.facts.release.fits_where_offered
         for group, total in self._totals(daemons, entrant):
             own = self.types & group.types
             meets |= own & columns.matching(node)
@@ -230,7 +227,7 @@ class NewClaim:
     def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
         """Return the reservations that the node may use (upstream offeringsToReserve)."""
         shared, columns = self._shared, self.template.columns
-        if not shared.options.is_on("ReservedCapacity") or not columns.has_reserved:
+        if not shared.facts.options.is_on("ReservedCapacity") or not columns.has_reserved:
             return ()
         compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
         own = shared.reservations.reservable(self.hostname, compatible)
@@ -285,26 +282,20 @@ class Basis(msgspec.Struct, frozen=True):
     room: Amounts  #: what pods and missing daemons leave
 
 
-def basis_of(state: StateNode, daemon_requests: Amounts, vocabulary: Vocabulary) -> Basis:
-    """Return what a node offers that should have daemons with such requests."""
-    present = state.usage.daemon_requests
-    missing = {name: max(0, amount - present.get(name, 0)) for name, amount in daemon_requests.items()}
-    return Basis(state, vocabulary.hostless(vocabulary.of_labels(state.labels)), less(state.available, missing))
-
-
 class ExistingNode:
     """A node of the cluster during a pass."""
 
-    def __init__(self, basis: Basis) -> None:
+    def __init__(self, basis: Basis, shared: Pass) -> None:
+        self._shared = shared
         self.state, self.requirements = basis.state, basis.requirements
         self.hostname, self.taints = basis.state.hostname, basis.state.taints
         self.pods: list[Entrant] = []
         # Copied by the first pod that the node takes.
         self.room, self.ports, self.volumes = basis.room, basis.state.usage.ports, basis.state.usage.volumes
 
-    def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup], shared: Pass) -> Fit | None:
+    def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup]) -> Fit | None:
         """Tell what the node becomes with the pod; None where it does not take it."""
-        vocabulary = shared.vocabulary
+        shared, known = self._shared, self._shared.facts.known
         if not fits(entrant.requests, self.room) or untolerated(entrant.constraints.tolerations, self.taints):
             return None
         if conflict(entrant.key, entrant.ports, self.ports):
@@ -314,23 +305,24 @@ class ExistingNode:
             used = joined(self.volumes, entrant.volumes) if entrant.volumes else self.volumes
             if any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items()):
                 return None
-        base = self._with(self.requirements, entrant.requirements, vocabulary)
-        for volumes in () if base is None else entrant.alternatives or (vocabulary.nothing,):
-            node = self._with(base, volumes, vocabulary)
+        base = self._with(self.requirements, entrant.requirements)
+        for volumes in () if base is None else entrant.alternatives or (known.nothing,):
+            node = self._with(base, volumes)
             narrowed = (
                 node if node is None or not groups else shared.topology.narrowed(entrant, groups, node, self.hostname)
             )
             if node is None or narrowed is None or isinstance(narrowed, Unsatisfiable):
                 continue
-            if vocabulary.misfits(node, narrowed, allows_well_known=False):
+            if known.misfits(node, narrowed, allows_well_known=False):
                 continue
-            allocation = self._allocated(entrant, shared.devices)
+            allocation = self._allocated(entrant)
             if allocation is None or isinstance(allocation, Allocation):
-                return Fit(vocabulary.join(node, narrowed), allocation=allocation)
+                return Fit(known.join(node, narrowed), allocation=allocation)
         return None
 
-    def _allocated(self, entrant: Entrant, devices: Devices | None) -> Allocation | Refusal | None:
+    def _allocated(self, entrant: Entrant) -> Allocation | Refusal | None:
         """Return the devices of a pod; None where it needs none, or gets none."""
+        devices = self._shared.devices
         if devices is None or not entrant.has_claims:
             return None
         state, types = self.state, [self.state.labels.get(INSTANCE_TYPE, "")]
@@ -338,15 +330,16 @@ class ExistingNode:
         place = Place(state.name, node, self.requirements, types, has_published=state.is_initialized)
         return devices.allocate(place, entrant.pod)
 
-    def _with(self, node: Requirements | None, wanted: Requirements, vocabulary: Vocabulary) -> Requirements | None:
+    def _with(self, node: Requirements | None, wanted: Requirements) -> Requirements | None:
         """Return the requirements of the node with those of a pod or volume; None where it cannot meet them."""
-        own = vocabulary.hostless(wanted)
-        if node is None or vocabulary.host_misfits(self.hostname, wanted):
+        known = self._shared.facts.known
+        own = known.hostless(wanted)
+        if node is None or known.host_misfits(self.hostname, wanted):
             return None
-        return None if vocabulary.misfits(node, own, allows_well_known=False) else vocabulary.join(node, own)
+        return None if known.misfits(node, own, allows_well_known=False) else known.join(node, own)
 
-    def take(self, entrant: Entrant, fit: Fit, shared: Pass) -> None:
-        node = fit.requirements
+    def take(self, entrant: Entrant, fit: Fit) -> None:
+        node, shared = fit.requirements, self._shared
         if fit.allocation is not None and shared.devices is not None:
             shared.devices.commit(fit.allocation, fit.allocation.types)
         if not self.pods:
@@ -368,10 +361,10 @@ class ExistingNodes:
     may take a pod is asked exactly afterwards.
     """
 
-    def __init__(self, nodes: Iterable[Basis], vocabulary: Vocabulary) -> None:
+    def __init__(self, nodes: Iterable[Basis], shared: Pass) -> None:
         ordered = sorted(nodes, key=lambda node: (not node.state.is_initialized, node.state.name))
-        self.nodes = [ExistingNode(basis) for basis in ordered]
-        self._known = vocabulary
+        self.nodes = [ExistingNode(basis, shared) for basis in ordered]
+        self._known = shared.facts.known
         self._columns: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
         self._sound = np.array([all(amount >= 0 for amount in node.room.values()) for node in self.nodes], dtype=bool)
         self._changed = np.zeros(len(self.nodes), dtype=bool)
@@ -396,9 +389,9 @@ class ExistingNodes:
             may &= self._suiting[key] | self._changed
         return np.flatnonzero(may).tolist()
 
-    def take(self, index: int, entrant: Entrant, fit: Fit, shared: Pass) -> None:
+    def take(self, index: int, entrant: Entrant, fit: Fit) -> None:
         node = self.nodes[index]
         self._changed[index] |= node.requirements is not fit.requirements
-        node.take(entrant, fit, shared)
+        node.take(entrant, fit)
         for name, column in self._columns.items():
             column[index] = node.room.get(name, 0)

@@ -302,8 +302,9 @@ class ClusterState(msgspec.Struct, frozen=True, dict=True):
         return total_of(state.capacity for state in self.active if state.pool == pool)
 
 
-def cluster_state(snapshot: Snapshot, facts: PodFacts, options: Options) -> ClusterState:
+def cluster_state(facts: PodFacts) -> ClusterState:
     """Join nodes with their claims by the machine that both name."""
+    snapshot, options = facts.snapshot, facts.options
     pods = grouped((pod.spec.node_name, pod) for pod in snapshot.pods)
     limits = {
         entry.metadata.name: {one.name: one.allocatable.count or 0 for one in entry.spec.drivers if one.allocatable}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import HUGE_PAGES
@@ -123,8 +124,8 @@ class DynamicResources(KubeStruct, frozen=True):
     attribute_bindings: tuple[AttributeBinding, ...] = ()
 
 
-class InstanceTypeEntry(KubeStruct, frozen=True):
-    """An instance type, as a catalogue has it."""
+class InstanceType(KubeStruct, frozen=True, dict=True, gc=True):
+    """An instance type, as a catalogue has it, and what Karpenter makes of that (upstream newInstanceType)."""
 
     name: str = ""
     architecture: str = ""
@@ -136,17 +137,34 @@ class InstanceTypeEntry(KubeStruct, frozen=True):
     dynamic_resources: DynamicResources = DynamicResources()
     node_classes: tuple[str, ...] = ()  #: names of the node classes that have it; none for all
 
+    @cached_property
+    def requirements(self) -> tuple[NodeSelectorRequirement, ...]:
+        """What its nodes' labels can be; one expression a label."""
+        cpu, memory = (canonical(self.resources[name]) if name in self.resources else "" for name in (CPU, MEMORY))
+        size = _AWS_NAME.fullmatch(self.name)
+        family, *rest = re.split(r"[.-]", self.name, maxsplit=1)
+        labels = {
+            INSTANCE_TYPE: (self.name,),
+            ARCH: (self.architecture,),
+            OS: self.operating_systems,
+            ZONE: self._values(ZONE),
+            CAPACITY_TYPE: self._values(CAPACITY_TYPE),
+            f"{_KWOK}/instance-size": (size[1] if size else cpu,),
+            f"{_KWOK}/instance-family": (family if rest else self.name[:1],),
+            f"{_KWOK}/instance-cpu": (cpu,),
+            f"{_KWOK}/instance-memory": (memory,),
+            **{key: (value,) for key, value in self.labels.items()},
+        }
+        return tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels)
 
-class InstanceType(msgspec.Struct, frozen=True):
-    """An instance type."""
+    def _values(self, key: str) -> tuple[str, ...]:
+        lists = (next((one.values for one in own.requirements if one.key == key), ()) for own in self.offerings)
+        return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
-    name: str
-    requirements: tuple[NodeSelectorRequirement, ...]  #: what its nodes' labels can be; one expression a label
-    offerings: tuple[Offering, ...]
-    capacity: Amounts  #: what the machine has
-    overhead: Amounts  #: what pods cannot use of it
-    is_capacity_overlaid: bool = False
-    dynamic_resources: DynamicResources = DynamicResources()
+    @cached_property
+    def capacity(self) -> Amounts:
+        """What the machine has."""
+        return nanos_of({PODS: "110", **self.resources})
 
     @property
     def allocatable(self) -> Amounts:
@@ -154,8 +172,8 @@ class InstanceType(msgspec.Struct, frozen=True):
 
     def allocatable_at(self, offering: Offering) -> Amounts:
         """Return what pods can use of the machine of an offering: huge pages are taken from the memory."""
-        own = offering.overhead_override
-        overhead = self.overhead if own is None else total_of((self.overhead, own.total))
+        reserved, own = _KWOK_OVERHEAD if self.overhead is None else self.overhead, offering.overhead_override
+        overhead = reserved.total if own is None else total_of((reserved.total, own.total))
         capacity = total_of((self.capacity, nanos_of(offering.capacity_override)))
         allocatable = less(capacity, overhead)
         for name, amount in capacity.items():
@@ -164,46 +182,17 @@ class InstanceType(msgspec.Struct, frozen=True):
         return allocatable
 
 
-def instance_type_of(entry: InstanceTypeEntry) -> InstanceType:
-    """Return what Karpenter makes of an entry (upstream newInstanceType)."""
-    cpu, memory = (canonical(entry.resources[name]) if name in entry.resources else "" for name in (CPU, MEMORY))
-    size = _AWS_NAME.fullmatch(entry.name)
-    family, *rest = re.split(r"[.-]", entry.name, maxsplit=1)
-    labels = {
-        INSTANCE_TYPE: (entry.name,),
-        ARCH: (entry.architecture,),
-        OS: entry.operating_systems,
-        ZONE: _union(entry.offerings, ZONE),
-        CAPACITY_TYPE: _union(entry.offerings, CAPACITY_TYPE),
-        f"{_KWOK}/instance-size": (size[1] if size else cpu,),
-        f"{_KWOK}/instance-family": (family if rest else entry.name[:1],),
-        f"{_KWOK}/instance-cpu": (cpu,),
-        f"{_KWOK}/instance-memory": (memory,),
-        **{key: (value,) for key, value in entry.labels.items()},
-    }
-    overhead = _KWOK_OVERHEAD if entry.overhead is None else entry.overhead
-    return InstanceType(
-        name=entry.name,
-        requirements=tuple(NodeSelectorRequirement(key=key, operator="In", values=labels[key]) for key in labels),
-        offerings=entry.offerings,
-        capacity=nanos_of({PODS: "110", **entry.resources}),
-        overhead=overhead.total,
-        dynamic_resources=entry.dynamic_resources,
-    )
+class EnlargedType(InstanceType, frozen=True, dict=True, gc=True):
+    """An instance type to whose machines an overlay gives further resources."""
 
 
-def well_known_of(entries: Iterable[InstanceTypeEntry]) -> frozenset[str]:
+def well_known_of(entries: Iterable[InstanceType]) -> frozenset[str]:
     """Return the labels that new nodes may have although no pool names them."""
     named: set[str] = set()
     for entry in entries:
         named.update(entry.labels)
         named.update(wanted.key for offering in entry.offerings for wanted in offering.requirements)
     return WELL_KNOWN | KWOK_LABELS | RESERVATION_IDS | named
-
-
-def _union(offerings: Iterable[Offering], key: str) -> tuple[str, ...]:
-    lists = (next((one.values for one in offering.requirements if one.key == key), ()) for offering in offerings)
-    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 _BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
@@ -218,7 +207,7 @@ class _Changes(msgspec.Struct):
 
     prices: dict[int, str] = {}  #: offering -> the price of the heaviest overlay
     price_weights: dict[int, int] = {}  #: offering -> the weight of the lightest overlay with a price
-    capacity: Amounts = {}
+    capacity: ResourceList = {}
     lightest: frozenset[str] = frozenset()  #: resources of the lightest overlay with capacity
     lightest_weight: int = 0
 
@@ -309,7 +298,7 @@ def _note(
             known.prices.setdefault(number, price)
             known.price_weights[number] = weight
     if entry.spec.capacity:
-        for name, amount in nanos_of(entry.spec.capacity).items():
+        for name, amount in entry.spec.capacity.items():
             known.capacity.setdefault(name, amount)
         known.lightest = frozenset(entry.spec.capacity)
         known.lightest_weight = weight
@@ -324,12 +313,10 @@ def _changed(instance_type: InstanceType, changes: _Changes | None) -> InstanceT
         else offering
         for number, offering in enumerate(instance_type.offerings)
     )
-    return replace(
-        instance_type,
-        offerings=offerings,
-        capacity=instance_type.capacity | changes.capacity,
-        is_capacity_overlaid=bool(changes.capacity),
-    )
+    changed = replace(instance_type, offerings=offerings)
+    if not changes.capacity:
+        return changed
+    return EnlargedType(**{**asdict(changed), "resources": changed.resources | changes.capacity})
 
 
 def adjusted(price: float, change: str) -> float:

@@ -135,6 +135,10 @@ class Options(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     unsupported_provisioners: frozenset[str] = frozenset()
 
     @property
+    def ignores_preferences(self) -> bool:
+        return self.preference_policy == "Ignore"
+
+    @property
     def relaxes_min_values(self) -> bool:
         return self.min_values_policy == "BestEffort"
 

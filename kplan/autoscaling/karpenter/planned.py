@@ -38,7 +38,7 @@ from kplan.autoscaling.karpenter.amounts import (
 from kplan.autoscaling.karpenter.claims import NewClaim
 from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
-from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
+from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceType, Offering
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
@@ -131,14 +131,15 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         return tuple(self.template.columns.types[index].name for index in self.types)
 
 
-def planned_of(scheduler: Scheduler, errors: dict[str, Refused], *, relaxes_min_values: bool) -> list[Planned]:
+def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> list[Planned]:
     """Return the new nodes of a pass; truncating their types may take the place from pods, which `errors` get then."""
     planned, devices = [], scheduler.shared.devices
+    relaxes = scheduler.shared.facts.options.relaxes_min_values
     for claim in scheduler.claims:
         template, columns = claim.template, claim.template.columns
         requirements = _final(claim, columns.vocabulary)
         types = columns.by_price(claim.ordered_types, requirements)[:MOST_TYPES]
-        if not relaxes_min_values and columns.needed_for_min_values(types, requirements)[1]:
+        if not relaxes and columns.needed_for_min_values(types, requirements)[1]:
             for entrant in claim.pods:
                 errors[entrant.key] = (PoolRefusal(template.name, Plain.MIN_VALUES),)
             continue
@@ -330,7 +331,7 @@ def _launch(node: Planned) -> dict[str, Any]:
 def _annotations(node: Planned) -> dict[str, str]:
     types = [node.template.columns.types[index] for index in node.types]
     has_price = any(offering.is_price_overlaid for entry in types for offering in entry.offerings)
-    has_capacity = any(entry.is_capacity_overlaid for entry in types)
+    has_capacity = any(isinstance(entry, EnlargedType) for entry in types)
     annotations = {
         "nodeclaim-min-values-relaxed": "" if node.is_static else "true" if node.is_relaxed else "false",
         "requested-dra-drivers": ",".join(node.drivers),

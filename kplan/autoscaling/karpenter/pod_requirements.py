@@ -119,17 +119,8 @@ def _stably_sorted(terms: Sequence[WeightedPodAffinityTerm]) -> tuple[WeightedPo
 class Entrant:
     """A pod of a pass; it asks for less while it is tried."""
 
-    def __init__(
-        self,
-        pod: Pod,
-        facts: PodFacts,
-        alternatives: tuple[Requirements, ...],
-        vocabulary: Vocabulary,
-        *,
-        ignores_preferences: bool,
-    ) -> None:
-        self._vocabulary = vocabulary
-        self._ignores_preferences = ignores_preferences
+    def __init__(self, pod: Pod, facts: PodFacts, alternatives: tuple[Requirements, ...]) -> None:
+        self._facts = facts
         self.pod = pod
         self.key = pod.metadata.key
         self.uid = pod.metadata.identity
@@ -144,11 +135,12 @@ class Entrant:
         self.require(self.first_requirements)
 
     def require(self, constraints: PodRequirements) -> None:
+        known, options = self._facts.known, self._facts.options
         self.constraints = constraints
-        self.strict = constraints.requirements(self._vocabulary, strict=True)  #: what its node must be
-        has_preference = bool(constraints.preferred) and not self._ignores_preferences
+        self.strict = constraints.requirements(known, strict=True)  #: what its node must be
+        has_preference = constraints.preferred and not options.ignores_preferences
         #: the same with the heaviest preference
-        self.requirements = constraints.requirements(self._vocabulary, strict=False) if has_preference else self.strict
+        self.requirements = constraints.requirements(known, strict=False) if has_preference else self.strict
 
 
 def queue_order(entrant: Entrant) -> tuple[int, int, int, str]:

@@ -24,7 +24,7 @@ from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.karpenter.amounts import ONE, Amounts
-from kplan.autoscaling.karpenter.options import NEWEST, Options, Release
+from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
@@ -246,10 +246,10 @@ Volumes = Mapping[str, frozenset[str]]  #: driver -> claims, NAMESPACE/NAME
 
 
 class PodFacts:
-    """What the objects of a cluster say of its pods: amounts, and claims with their volumes and classes."""
+    """What the objects of a cluster say of its pods, to a release with some settings: amounts, claims and volumes."""
 
-    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, options: Options, release: Release = NEWEST) -> None:
-        self._vocabulary, self._options, self._release = vocabulary, options, release
+    def __init__(self, snapshot: Snapshot, known: Vocabulary, options: Options, release: Release) -> None:
+        self.snapshot, self.known, self.options, self.release = snapshot, known, options, release
         self._requests: dict[int, tuple[Pod, Amounts]] = {}
         self._claims = {claim.metadata.key: claim for claim in snapshot.persistent_volume_claims}
         self._volumes = {volume.metadata.name: volume for volume in snapshot.persistent_volumes}
@@ -259,7 +259,7 @@ class PodFacts:
         """Return the exact requests of a pod, itself as one pod included."""
         known = self._requests.get(id(pod))
         if known is None:
-            is_resized = self._release.counts_resizes and not has_no_status_resources(pod)
+            is_resized = self.release.counts_resizes and not has_no_status_resources(pod)
             requests = stored_totals(pod)[0] if is_resized else requests_of(pod.spec)
             amounts = {name: quantity.nanos for name, quantity in requests.items()}
             amounts[PODS] = ONE
@@ -267,7 +267,7 @@ class PodFacts:
         return known[1]
 
     def uses_claims(self, pod: Pod) -> bool:
-        if self._release.claims_of_pods and pod.spec.resource_claims:
+        if self.release.claims_of_pods and pod.spec.resource_claims:
             return True
         return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
@@ -297,7 +297,7 @@ class PodFacts:
             yield f"persistentvolumeclaim bound to non-existent persistentvolume {named}"
         yield from self._problems_of_bound(claim) if volume else self._problems_of_unbound(claim)
         driver = self._driver(claim)
-        if driver and driver in self._options.unsupported_provisioners:
+        if driver and driver in self.options.unsupported_provisioners:
             named = f"(PersistentVolumeClaim={key}, Provisioner={driver}, StorageClass={name})"
             yield f"failed to validate pvc, provisioner is not supported {named}"
 
@@ -328,7 +328,7 @@ class PodFacts:
         else:
             wanted = (key.key for term in storage_class.allowed_topologies for key in term.match_label_expressions)
             for key in wanted:
-                if key in self._options.unsupported_topology_keys:
+                if key in self.options.unsupported_topology_keys:
                     why = "failed to validate pvc, storage class uses unsupported topology key"
                     yield f"{why} ({named}, TopologyKey={key})"
 
@@ -344,12 +344,12 @@ class PodFacts:
                 return None
             pairs = [(one, other) for one in joined for other in own]
             # Those that exclude each other count only where all others do, too.
-            pairs = [pair for pair in pairs if self._vocabulary.overlap(*pair)] or pairs
-            joined = [self._vocabulary.join(*pair) for pair in pairs] or joined or own
+            pairs = [pair for pair in pairs if self.known.overlap(*pair)] or pairs
+            joined = [self.known.join(*pair) for pair in pairs] or joined or own
         return tuple(joined)
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> list[Requirements] | None:
-        known, class_name = self._vocabulary, claim.spec.storage_class_name
+        known, class_name = self.known, claim.spec.storage_class_name
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             return None if volume is None else self._of_volume(volume)
@@ -368,8 +368,7 @@ class PodFacts:
         is_local = volume.spec.local is not None or volume.spec.host_path is not None
         terms = filter(None, (term.match_expressions for term in affinity.required.node_selector_terms))
         return [
-            self._vocabulary.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME))
-            for term in terms
+            self.known.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME)) for term in terms
         ]
 
     def volumes(self, pod: Pod) -> Volumes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
 
 import msgspec
 
@@ -16,7 +15,7 @@ from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import nanos_of
 from kplan.autoscaling.karpenter.amounts import NODEPOOL, text_of
-from kplan.autoscaling.karpenter.claims import Basis, basis_of
+from kplan.autoscaling.karpenter.claims import Basis
 from kplan.autoscaling.karpenter.cluster import (
     SIMULATED,
     StateNode,
@@ -31,9 +30,7 @@ from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
 from kplan.autoscaling.karpenter.instance_types import (
     InstanceType,
-    InstanceTypeEntry,
     Overlaid,
-    instance_type_of,
     overlay,
     well_known_of,
 )
@@ -42,7 +39,7 @@ from kplan.autoscaling.karpenter.planned import Planned, planned_of
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
-from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler, daemons_of
+from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.snapshot.model import Snapshot
 
@@ -62,22 +59,21 @@ class Prepared:
     """A cluster as Karpenter knows it, at one moment (microseconds since 1970)."""
 
     def __init__(
-        self, snapshot: Snapshot, entries: Sequence[InstanceTypeEntry], options: Options, now: int, release: Release
+        self, snapshot: Snapshot, entries: Sequence[InstanceType], options: Options, now: int, release: Release
     ) -> None:
-        self._entries, self.release, self.options, self.now = entries, release, options, now
+        self._types, self.release, self.options, self.now = tuple(entries), release, options, now
         snapshot, self.foreign = own_part(snapshot, options)  #: pool -> why it is passed over
         self.snapshot = snapshot
         groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
         self.known = Vocabulary(well_known_of(entries), filter(None, groups))
         self.facts = PodFacts(snapshot, self.known, options, release)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
-        self._types = tuple(instance_type_of(entry) for entry in entries)
         self._columns: list[tuple[tuple[InstanceType, ...], Columns]] = []
-        self.state = cluster_state(snapshot, self.facts, options)
+        self.state = cluster_state(self.facts)
 
     def of(self, snapshot: Snapshot) -> Prepared:
         """Return another cluster, with the same catalogue and settings and at the same moment."""
-        return Prepared(snapshot, self._entries, self.options, self.now, self.release)
+        return Prepared(snapshot, self._types, self.options, self.now, self.release)
 
     @cached_property
     def overlaid(self) -> Overlaid:
@@ -91,9 +87,8 @@ class Prepared:
     def _provided(self) -> dict[str, tuple[InstanceType, ...]]:
         """Pool -> the instance types that its node class has."""
         class_of = {name: pool.spec.template.spec.node_class_ref.name for name, pool in self.pools.items()}
-        of_classes = [entry.node_classes for entry in self._entries]  # none for all
         types_of = {
-            own: tuple(compress(self._types, (not names or own in names for names in of_classes)))
+            own: tuple(one for one in self._types if not one.node_classes or own in one.node_classes)
             for own in set(class_of.values())
         }
         return {name: types_of[own] for name, own in class_of.items()}
@@ -163,12 +158,12 @@ class Prepared:
     @cached_property
     def surroundings(self) -> Surroundings:
         pods = sorted(self.snapshot.pods, key=lambda pod: pod.metadata.key)
+        taints = (taint for pool in self.usable_pools for taint in pool.spec.template.spec.taints)
         return Surroundings(
-            vocabulary=self.known,
+            self.facts,
             domains=domain_groups(self.usable_pools, self.overlaid.types, self.known),
             placed=PlacedPods(pods, self.snapshot.node_by_name, self.state),
-            namespaces=self.snapshot.namespaces,
-            ignores_preferences=self.options.preference_policy == "Ignore",
+            tolerates_preferences=any(taint.effect == PREFER_NO_SCHEDULE for taint in taints),
         )
 
     @cached_property
@@ -235,23 +230,15 @@ class Prepared:
 
     @cached_property
     def _daemons(self) -> DaemonPlan:
-        daemons = daemons_of(
-            sorted(self.snapshot.daemon_sets, key=lambda entry: entry.metadata.key),
-            self.snapshot.pods,
-            self.facts,
-            self.known,
-            ignores_claims=self.options.ignore_dra_requests,
-            named=self.release.daemons_by_type,
-        )
-        return DaemonPlan(daemons, self.templates, by_type=self.release.daemons_by_type)
+        return DaemonPlan(self.facts, self.templates)
 
     @cached_property
     def _devices(self) -> DeviceCatalogue:
-        return DeviceCatalogue(self.snapshot, {entry.name: entry.dynamic_resources for entry in self._entries})
+        return DeviceCatalogue(self.snapshot, {entry.name: entry.dynamic_resources for entry in self._types})
 
     @cached_property
     def _bases(self) -> dict[str, Basis]:
-        return {state.name: basis_of(state, self._daemons.on(state), self.known) for state in self.state.nodes}
+        return {state.name: self._daemons.basis(state) for state in self.state.nodes}
 
     def simulate(
         self, pods: Iterable[Pod], states: Sequence[StateNode], *, is_strict: bool, spared: frozenset[str] = frozenset()
@@ -263,41 +250,28 @@ class Prepared:
         """
         if not self.usable_pools:
             return None
-        options, around, pods = self.options, self.surroundings, list(pods)
+        options, pods = self.options, list(pods)
+        alternatives = ((pod, self.facts.alternatives(pod)) for pod in pods)
         # Those whose volumes cannot be looked up are left out.
-        entrants = [
-            Entrant(pod, self.facts, alternatives, self.known, ignores_preferences=around.ignores_preferences)
-            for pod in pods
-            if (alternatives := self.facts.alternatives(pod)) is not None
-        ]
+        entrants = [Entrant(pod, self.facts, volumes) for pod, volumes in alternatives if volumes is not None]
         devices = None
         if self.release.allocates_devices and not options.ignore_dra_requests:
             published = {state.name for state in states if state.node is not None and state.is_initialized}
             moving = {pod.metadata.uid for pod in pods if pod.spec.node_name}
             devices = Devices(self._devices, self.known, published, moving)
         leaving = {state.name for state in self.state.deleting}
-        nodes = [self._bases[state.name] for state in states]
         scheduler = Scheduler(
-            around,
-            self.templates,
-            nodes,
+            self.surroundings,
+            self._daemons,
+            [self._bases[state.name] for state in states],
             entrants,
-            limits={pool.metadata.name: nanos_of(pool.spec.limits) for pool in self.usable_pools if pool.spec.limits},
-            daemons=self._daemons,
-            options=options,
-            release=self.release,
             is_strict=is_strict,
-            tolerates_preferences=any(
-                taint.effect == PREFER_NO_SCHEDULE
-                for pool in self.usable_pools
-                for taint in pool.spec.template.spec.taints
-            ),
             devices=devices,
             spared=spared,
             exempt={pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving},
         )
         errors = scheduler.solve(entrants)
-        planned = planned_of(scheduler, errors, relaxes_min_values=options.relaxes_min_values)
+        planned = planned_of(scheduler, errors)
         used = [node for node in scheduler.existing.nodes if node.pods]
         return Simulated(
             nodes=planned,

@@ -18,15 +18,14 @@ from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, Tolerat
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
-from kplan.api.workloads import DaemonSet
-from kplan.autoscaling.karpenter.amounts import NODES, ONE, Amounts, total_of
+from kplan.api.quantity import nanos_of
+from kplan.autoscaling.karpenter.amounts import NODES, ONE, Amounts, less, total_of
 from kplan.autoscaling.karpenter.claims import Basis, DaemonGroup, ExistingNodes, Fit, NewClaim, Pass, Reservations
 from kplan.autoscaling.karpenter.cluster import StateNode, Template
 from kplan.autoscaling.karpenter.devices import Devices
-from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.pod_requirements import Entrant, queue_order, tolerating_preferences
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, untolerated
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import Requirements, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.preemption.go_sort import go_sorted
@@ -36,21 +35,20 @@ from kplan.rules.resources import PODS
 class Daemon:
     """A pod of a daemon set, with the alternatives that are still considered."""
 
-    def __init__(self, pod: Pod, facts: PodFacts, vocabulary: Vocabulary) -> None:
+    def __init__(self, pod: Pod, facts: PodFacts) -> None:
         self.key = pod.metadata.key  #: NAMESPACE/NAME; the same for all without names
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
         self.tolerations: tuple[Toleration, ...] = pod.spec.tolerations
         required = required_node_affinity(pod.spec.affinity)
         self._terms: tuple[NodeSelectorTerm, ...] = () if required is None else required.node_selector_terms
-        self._vocabulary = vocabulary
-        self._selector = vocabulary.of_labels(pod.spec.node_selector)
+        self._known = facts.known
+        self._selector = self._known.of_labels(pod.spec.node_selector)
 
     def _strict(self) -> Requirements:
-        known = self._vocabulary
         if not self._terms:
             return self._selector
-        return known.join(self._selector, known.of_expressions(self._terms[0].match_expressions))
+        return self._known.join(self._selector, self._known.of_expressions(self._terms[0].match_expressions))
 
     def runs_on_new(self, template: Template, index: int | None = None) -> bool:
         """Tell whether new nodes of a pool, of an instance type, get it; drops alternatives on the way."""
@@ -59,7 +57,7 @@ class Daemon:
             return False
         while True:
             wanted = self._strict()
-            suits_pool = not self._vocabulary.misfits(template.requirements, wanted, allows_well_known=True)
+            suits_pool = not self._known.misfits(template.requirements, wanted, allows_well_known=True)
             if suits_pool and (index is None or template.columns.matching(wanted) >> index & 1):
                 return True
             if len(self._terms) <= 1:
@@ -67,23 +65,14 @@ class Daemon:
             self._terms = self._terms[1:]
 
     def runs_on(self, state: StateNode) -> bool:
-        labels = self._vocabulary.of_labels(state.labels)
-        misfits = self._vocabulary.misfits(labels, self._strict(), allows_well_known=False)
+        misfits = self._known.misfits(self._known.of_labels(state.labels), self._strict(), allows_well_known=False)
         return not misfits and not untolerated(self.tolerations, state.taints)
 
 
-def daemons_of(
-    daemon_sets: Sequence[DaemonSet],
-    pods: Iterable[Pod],
-    facts: PodFacts,
-    vocabulary: Vocabulary,
-    *,
-    ignores_claims: bool,
-    named: bool,
-) -> list[Daemon]:
-    """Return a pod for every daemon set: its newest one, or else one as its template says, `named` or without name."""
+def _daemons_of(facts: PodFacts) -> list[Daemon]:
+    """Return a pod for every daemon set: its newest one, or else one as its template says."""
     newest: dict[str, Pod] = {}
-    for pod in pods:
+    for pod in facts.snapshot.pods:
         owner = controller_of(pod.metadata)
         if owner is None or owner.kind != "DaemonSet":
             continue
@@ -91,7 +80,7 @@ def daemons_of(
         if known is None or (pod.metadata.creation_timestamp or "") > (known.metadata.creation_timestamp or ""):
             newest[owner.uid] = pod
     daemons = []
-    for daemon_set in daemon_sets:
+    for daemon_set in sorted(facts.snapshot.daemon_sets, key=lambda entry: entry.metadata.key):
         template = daemon_set.spec.template
         live = newest.get(daemon_set.metadata.uid) if daemon_set.metadata.uid else None
         spec = with_limits_as_requests(template.spec) if live is None else live.spec
@@ -102,10 +91,10 @@ def daemons_of(
             node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=required)
             spec = replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
         own = daemon_set.metadata
-        alike = Pod(metadata=PodMeta(name=own.name, namespace=own.namespace), spec=spec) if named else Pod(spec=spec)
-        pod = alike if live is None else replace(live, spec=spec)
-        if not (ignores_claims and facts.uses_claims(pod)):
-            daemons.append(Daemon(pod, facts, vocabulary))
+        named = PodMeta(name=own.name, namespace=own.namespace) if facts.release.daemons_by_type else PodMeta()
+        pod = Pod(metadata=named, spec=spec) if live is None else replace(live, spec=spec)
+        if not (facts.options.ignore_dra_requests and facts.uses_claims(pod)):
+            daemons.append(Daemon(pod, facts))
     return daemons
 
 
@@ -124,10 +113,11 @@ def with_limits_as_requests(spec: PodSpec) -> PodSpec:
 class DaemonPlan:
     """The daemons of new nodes of each pool, and of present nodes."""
 
-    def __init__(self, daemons: Sequence[Daemon], templates: Sequence[Template], *, by_type: bool) -> None:
-        self._daemons = daemons
+    def __init__(self, facts: PodFacts, templates: Sequence[Template]) -> None:
+        self._known, self.templates = facts.known, templates
+        daemons = self._daemons = _daemons_of(facts)
         self.groups: list[list[DaemonGroup]]  #: of new nodes, by the number of the template
-        if by_type:
+        if facts.release.daemons_by_type:
             self.groups = [self._by_type(template) for template in templates]
             return
         requests = [_requests([one for one in daemons if one.runs_on_new(template)]) for template in templates]
@@ -150,8 +140,12 @@ class DaemonPlan:
             for key in sorted(types)
         ]
 
-    def on(self, state: StateNode) -> Amounts:
-        return _requests([daemon for daemon in self._daemons if daemon.runs_on(state)])
+    def basis(self, state: StateNode) -> Basis:
+        """Return what a node offers once it has all its daemons."""
+        wanted = _requests([daemon for daemon in self._daemons if daemon.runs_on(state)])
+        present, known = state.usage.daemon_requests, self._known
+        missing = {name: max(0, amount - present.get(name, 0)) for name, amount in wanted.items()}
+        return Basis(state, known.hostless(known.of_labels(state.labels)), less(state.available, missing))
 
 
 def _requests(daemons: Sequence[Daemon]) -> Amounts:
@@ -172,40 +166,28 @@ class Scheduler:
     def __init__(
         self,
         around: Surroundings,
-        templates: Sequence[Template],
+        daemons: DaemonPlan,
         nodes: Sequence[Basis],
         entrants: Sequence[Entrant],
         *,
-        limits: Mapping[str, Amounts],
-        daemons: DaemonPlan,
-        options: Options,
-        release: Release,
         is_strict: bool,
-        tolerates_preferences: bool,
-        devices: Devices | None = None,
-        spared: frozenset[str] = frozenset(),
-        exempt: Collection[str] = (),
+        devices: Devices | None,
+        spared: frozenset[str],
+        exempt: Collection[str],
     ) -> None:
-        self._templates = templates
-        self._options, self._tolerates_preferences = options, tolerates_preferences
+        self._daemons, self._templates, self._options = daemons, daemons.templates, around.facts.options
+        self._tolerates_preferences = around.tolerates_preferences
         self._topology = Topology(around, [basis.state for basis in nodes], entrants)
-        self.shared = Pass(
-            vocabulary=around.vocabulary,
-            topology=self._topology,
-            reservations=Reservations(template.columns for template in templates),
-            options=options,
-            release=release,
-            is_strict=is_strict,
-            devices=devices,
-        )
-        self._daemons = daemons
-        self._remaining = {pool: dict(amounts) for pool, amounts in limits.items()}  #: pool -> what its limits leave
+        reservations = Reservations(template.columns for template in daemons.templates)
+        self.shared = Pass(around.facts, self._topology, reservations, is_strict, devices)
+        #: pool -> what its limits leave
+        self._remaining = {template.name: nanos_of(template.pool.spec.limits) for template in daemons.templates}
         for basis in nodes:
             self._topology.register_host(basis.state.hostname)
             left = self._remaining.get(basis.state.pool, {})
             for name in left:
                 left[name] -= basis.state.capacity.get(name, 0)
-        self.existing = ExistingNodes(nodes, around.vocabulary)
+        self.existing = ExistingNodes(nodes, self.shared)
         self.claims: list[NewClaim] = []  #: the new nodes
         self._made = 0
         #: pool -> whether its last new node has fewer values of a label than it asks for
@@ -252,9 +234,9 @@ class Scheduler:
             node = self.existing.nodes[index]
             if node.state.name in self._spared and entrant.uid not in self._exempt:
                 continue
-            room = node.can_take(entrant, groups, self.shared)
+            room = node.can_take(entrant, groups)
             if room is not None:
-                self.existing.take(index, entrant, room, self.shared)
+                self.existing.take(index, entrant, room)
                 return None
         # New nodes with the fewest pods come first; Go's sort is not stable.
         counts = [len(claim.pods) for claim in self.claims]
@@ -280,8 +262,7 @@ class Scheduler:
         groups = self._topology.concerning(entrant)
         refused: list[PoolRefusal] = []
         for index, template in enumerate(self._templates):
-            types = template.types
-            remaining = self._remaining.get(template.name)
+            types, remaining = template.types, self._remaining[template.name]
             if remaining:
                 if remaining.get(NODES) == 0:
                     refused.append(PoolRefusal(template.name, Plain.NODE_LIMIT))
@@ -302,10 +283,9 @@ class Scheduler:
                 )
                 claim.take(entrant, fit)
                 self.claims.append(claim)
-                if remaining:
-                    used = template.columns.most_capacity(bits_of(claim.types))
-                    for name in remaining:
-                        remaining[name] -= used.get(name, 0)
+                used = template.columns.most_capacity(bits_of(claim.types)) if remaining else {}
+                for name in remaining:
+                    remaining[name] -= used.get(name, 0)
                 return None
             refused.append(PoolRefusal(template.name, fit))
             if refused[-1].is_deferred:

@@ -17,12 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
-from kplan.api.core import Namespace, Node, Pod
+from kplan.api.core import Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.autoscaling.karpenter.cluster import ClusterState, DomainGroup, StateNode
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
-from kplan.autoscaling.karpenter.pods import is_terminal, is_terminating, untolerated
+from kplan.autoscaling.karpenter.pods import PodFacts, is_terminal, is_terminating, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 
 HONOR = "Honor"
@@ -225,11 +225,10 @@ class Unsatisfiable(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """What topology constraints look at, and no pass changes."""
 
-    vocabulary: Vocabulary
+    facts: PodFacts
     domains: Mapping[str, DomainGroup]  #: label -> the domains that new nodes can have
     placed: PlacedPods
-    namespaces: Sequence[Namespace]
-    ignores_preferences: bool
+    tolerates_preferences: bool  #: pods tolerate taints of effect PreferNoSchedule at last, as pools have some
 
 
 class Topology:
@@ -237,7 +236,7 @@ class Topology:
 
     def __init__(self, around: Surroundings, states: Sequence[StateNode], entrants: Sequence[Entrant]) -> None:
         self._around = around
-        self._known = around.vocabulary
+        self._known, self._ignores_preferences = around.facts.known, around.facts.options.ignores_preferences
         self._states = states
         self._excluded = {entrant.uid for entrant in entrants}
         self._groups: Groups = {}
@@ -297,7 +296,7 @@ class Topology:
         terms = [()] if wanted.required is None else [term.match_expressions for term in wanted.required]
         alternatives = tuple(known.join(labels, known.of_expressions(expressions)) for expressions in terms)
         for constraint in wanted.spreads:
-            if self._around.ignores_preferences and constraint.when_unsatisfiable != "DoNotSchedule":
+            if self._ignores_preferences and constraint.when_unsatisfiable != "DoNotSchedule":
                 continue
             counted = NodeFilter(
                 alternatives,
@@ -332,7 +331,7 @@ class Topology:
             (Type.ANTI_AFFINITY, constraints.anti_affinity, constraints.preferred_anti_affinity),
         ):
             terms = list(required)
-            if not self._around.ignores_preferences:
+            if not self._ignores_preferences:
                 terms += [term.pod_affinity_term for term in preferred]
             for term in terms:
                 yield self._of_term(kind, entrant.namespace, term, constraints.tolerations)
@@ -343,7 +342,9 @@ class Topology:
         namespaces = frozenset(term.namespaces)
         if term.namespace_selector is not None:
             selects = valid_selector(term.namespace_selector).matches
-            namespaces |= {one.metadata.name for one in self._around.namespaces if selects(one.metadata.labels)}
+            namespaces |= {
+                one.metadata.name for one in self._around.facts.snapshot.namespaces if selects(one.metadata.labels)
+            }
         elif not namespaces:
             namespaces = frozenset({namespace})
         counts = self._no_pods(term.topology_key, tolerations)

@@ -9,7 +9,7 @@ import pytest
 
 import kplan
 from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, Converted, convert_ec2, plain_entries, read_catalogue
-from kplan.autoscaling.karpenter.instance_types import InstanceTypeEntry, instance_type_of
+from kplan.autoscaling.karpenter.instance_types import InstanceType
 
 TYPE: dict[str, Any] = {
     "name": "m.large",
@@ -80,11 +80,11 @@ def converted(*names: str) -> Converted:
     return convert_ec2([HERE / f"{name}.json" for name in names])
 
 
-def entry(catalogue: Converted, name: str) -> InstanceTypeEntry:
+def entry(catalogue: Converted, name: str) -> InstanceType:
     return next(one for one in catalogue.entries if one.name == name)
 
 
-def prices(one: InstanceTypeEntry) -> dict[tuple[str, ...], float]:
+def prices(one: InstanceType) -> dict[tuple[str, ...], float]:
     return {
         tuple(value for wanted in offering.requirements for value in wanted.values): offering.price
         for offering in one.offerings
@@ -93,7 +93,7 @@ def prices(one: InstanceTypeEntry) -> dict[tuple[str, ...], float]:
 
 def test_a_machine_keeps_what_hypervisor_and_kubelet_leave() -> None:
     large = entry(converted("instance-types"), "m7i.large")
-    allocatable = instance_type_of(large).allocatable
+    allocatable = large.allocatable
 
     # 8192 MiB less 7.5 %, less 11 MiB for each of 29 pods, 255 MiB and the threshold of 100 MiB.
     assert large.resources["memory"] == "7577Mi"

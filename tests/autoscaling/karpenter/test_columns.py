@@ -9,7 +9,7 @@ from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, fits
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import instance_type_of, well_known_of
+from kplan.autoscaling.karpenter.instance_types import well_known_of
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
 
 KEYS = {
@@ -46,7 +46,7 @@ def catalogues() -> st.SearchStrategy[list[dict[str, Any]]]:
 def columns_of(catalogue: list[dict[str, Any]]) -> tuple[Columns, Vocabulary]:
     entries = read_catalogue(catalogue)
     known = Vocabulary(well_known_of(entries))
-    return Columns([instance_type_of(one) for one in entries], known), known
+    return Columns(entries, known), known
 
 
 def wishes() -> st.SearchStrategy[list[tuple[str, str, tuple[str, ...]]]]:
