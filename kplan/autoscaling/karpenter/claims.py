@@ -229,7 +229,7 @@ class NewClaim:
         shared, columns = self._shared, self.template.columns
         if not shared.facts.options.is_on("ReservedCapacity") or not columns.has_reserved:
             return ()
-        compatible = [columns.offerings[number].reservation for number in columns.reservable(types, node)]
+        compatible = columns.reservations(types, node)
         own = shared.reservations.reservable(self.hostname, compatible)
         if shared.is_strict and compatible and not own:
             return Plain.NOT_RESERVABLE

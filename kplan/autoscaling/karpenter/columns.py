@@ -70,7 +70,7 @@ class Columns:
             if not any(one.capacity_override or one.overhead_override is not None for one in entry.offerings):
                 continue
             variants: dict[frozenset[tuple[str, int]], int] = {}
-            for number in self.offerings_of(index):
+            for number in bits_of(self._of_type[index] & self._available):
                 amounts = frozenset(entry.allocatable_at(self.offerings[number]).items())
                 variants[amounts] = variants.get(amounts, 0) | 1 << number
             yield index, [(dict(amounts), offerings) for amounts, offerings in variants.items()]
@@ -141,20 +141,20 @@ class Columns:
 
     def offerings_of(
         self, index: int, requirements: Requirements | None = None, *, available: bool = True
-    ) -> list[int]:
-        """Return the numbers of a type's offerings: of all, or of those that requirements allow."""
+    ) -> list[Offering]:
+        """Return a type's offerings: all, or those that requirements allow."""
         mask = self._of_type[index]
         if available:
             mask &= self._available
         if requirements is not None:
             mask &= self.compatible_offerings(requirements)
-        return list(bits_of(mask))
+        return [self.offerings[number] for number in bits_of(mask)]
 
     def node_price(self, labels: Mapping[str, str]) -> float | None:
         """Return the lowest price of an offering, available or not, that the labels of a node allow; None for none."""
-        index = self.numbers.get(labels.get(INSTANCE_TYPE))
-        numbers = () if index is None else self.offerings_of(index, self.vocabulary.of_labels(labels), available=False)
-        return min((self.offerings[number].price for number in numbers), default=None)
+        index, wanted = self.numbers.get(labels.get(INSTANCE_TYPE)), self.vocabulary.of_labels(labels)
+        offerings = () if index is None else self.offerings_of(index, wanted, available=False)
+        return min((one.price for one in offerings), default=None)
 
     def listed_price(self, labels: Mapping[str, str]) -> float:
         """Return the price of the first offering of a node's zone and capacity type; 0 for none."""
@@ -163,15 +163,10 @@ class Columns:
         offerings = () if index is None else self.types[index].offerings
         return next((one.price for one in offerings if (one.zone, one.capacity_type) == place), 0.0)
 
-    def reservable(self, types: int, requirements: Requirements) -> list[int]:
-        """Return the available reserved offerings of some types that requirements allow."""
-        allowed = self.compatible_offerings(requirements)
-        return [
-            offering
-            for index in bits_of(types)
-            for offering in self.offerings_of(index)
-            if self.offerings[offering].capacity_type == RESERVED and allowed >> offering & 1
-        ]
+    def reservations(self, types: int, requirements: Requirements) -> list[str]:
+        """Return what the available reserved offerings of some types draw on that requirements allow."""
+        offerings = (one for index in bits_of(types) for one in self.offerings_of(index, requirements))
+        return [one.reservation for one in offerings if one.capacity_type == RESERVED]
 
     def by_price(self, types: Sequence[int], requirements: Requirements) -> list[int]:
         """Return types by their cheapest available offering that requirements allow; those without come last.
@@ -181,7 +176,7 @@ class Columns:
         known = self._prices.get(requirements.number)
         if known is None:
             known = self._prices[requirements.number] = [
-                min((self.offerings[one].price for one in self.offerings_of(number, requirements)), default=math.inf)
+                min((one.price for one in self.offerings_of(number, requirements)), default=math.inf)
                 for number in range(len(self.types))
             ]
         return go_sorted(types, (known[index] for index in types))

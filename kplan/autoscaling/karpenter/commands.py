@@ -57,7 +57,7 @@ class Command(msgspec.Struct, frozen=True):
                 columns, first = node.template.columns, node.types[0]
                 wanted = node.requirements if self.saves_by_requirements else None
                 offerings = columns.offerings_of(first, wanted, available=self.saves_by_requirements)
-                price -= min((columns.offerings[number].price for number in offerings), default=0.0)
+                price -= min((one.price for one in offerings), default=0.0)
         return price
 
     def text_for(self, candidate: Candidate) -> str:
@@ -186,7 +186,7 @@ def cheaper_types(node: Planned, price: float) -> tuple[list[int], dict[str, int
 
 def _worst_price(columns: Columns, index: int, requirements: Requirements) -> float:
     """Return what a type costs in the dearest zone, of the capacity type that would be used."""
-    offerings = [columns.offerings[number] for number in columns.offerings_of(index, requirements)]
+    offerings = columns.offerings_of(index, requirements)
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
         prices = [offering.price for offering in offerings if offering.capacity_type == capacity_type]
         if prices:

@@ -75,8 +75,8 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         known = columns.vocabulary
         names = known.requirement(INSTANCE_TYPE, "In", self.type_names, None if before is None else before.min_values)
         requirements = known.join(self.requirements, known.of([names]))
-        numbers = (number for index in self.types for number in columns.offerings_of(index, requirements))
-        capacity_types = {columns.offerings[number].capacity_type for number in numbers}
+        offerings = (one for index in self.types for one in columns.offerings_of(index, requirements))
+        capacity_types = {one.capacity_type for one in offerings}
         added = [known.requirement(CAPACITY_TYPE, "In", capacity_types)] if capacity_types else []
         return known.join(requirements, known.of(added))
 
@@ -95,9 +95,9 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         """Where it is cheapest: each type, zone and capacity type that has the lowest price."""
         columns = self.template.columns
         choices = [
-            (columns.types[index], columns.offerings[number])
+            (columns.types[index], offering)
             for index in self.types
-            for number in columns.offerings_of(index, self.claim_requirements)
+            for offering in columns.offerings_of(index, self.claim_requirements)
         ]
         lowest = min((offering.price for _, offering in choices), default=0.0)
         return [choice for choice in choices if choice[1].price == lowest]
@@ -112,8 +112,7 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         columns = self.template.machines
         best: tuple[InstanceType, tuple[Offering, ...]] | None = None
         for index in sorted(self.types, key=lambda number: columns.types[number].name):
-            numbers = columns.offerings_of(index, self.claim_requirements)
-            offerings = [columns.offerings[number] for number in numbers]
+            offerings = columns.offerings_of(index, self.claim_requirements)
             lowest = min((offering.price for offering in offerings), default=0.0)
             if best is None or lowest < best[1][0].price:
                 cheapest = tuple(offering for offering in offerings if offering.price == lowest)
