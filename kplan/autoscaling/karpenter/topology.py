@@ -208,7 +208,33 @@ class PlacedPods:
                     yield placed
 
 
-Groups = dict[Hashable, TopologyGroup]
+class Family:
+    """Constraints of pods, each shared by all that say the same: who owns them, and whom they select."""
+
+    def __init__(self) -> None:
+        self.groups: dict[Hashable, TopologyGroup] = {}
+        self.owned: dict[str, list[TopologyGroup]] = {}  #: UID of a pod -> its own
+        self._selecting: dict[Hashable, list[TopologyGroup]] = {}
+
+    def own(self, uid: str, group: TopologyGroup) -> TopologyGroup:
+        """Let a pod own a constraint; return that which is known of those that say the same."""
+        known = self.groups.setdefault(group.identity, group)
+        if known is group:
+            self._selecting.clear()
+        owned = self.owned.setdefault(uid, [])
+        if known not in owned:
+            owned.append(known)
+        return known
+
+    def selecting(self, entrant: Entrant) -> list[TopologyGroup]:
+        """Return those that select a pod."""
+        if not self.groups:
+            return []
+        key = (entrant.namespace, frozenset(entrant.labels.items()))
+        if key not in self._selecting:
+            own = self.groups.values()
+            self._selecting[key] = [group for group in own if group.selects(entrant.namespace, entrant.labels)]
+        return self._selecting[key]
 
 
 class Unsatisfiable(msgspec.Struct, frozen=True):
@@ -239,12 +265,7 @@ class Topology:
         self._known, self._ignores_preferences = around.facts.known, around.facts.options.ignores_preferences
         self._states = states
         self._excluded = {entrant.uid for entrant in entrants}
-        self._groups: Groups = {}
-        self._inverse: Groups = {}
-        self._owned: dict[str, list[TopologyGroup]] = {}
-        self._inverse_owned: dict[str, list[TopologyGroup]] = {}
-        self._selecting: dict[Hashable, list[TopologyGroup]] = {}
-        self._inverse_selecting: dict[Hashable, list[TopologyGroup]] = {}
+        self._binding, self._keeping_away = Family(), Family()  # on pods themselves, and on those that they select
         self._next: dict[Hashable, list[str]] = {}
         for pod, terms, labels in around.placed.keeping_away:
             uid = pod.metadata.identity
@@ -255,20 +276,14 @@ class Topology:
 
     def update(self, entrant: Entrant) -> None:
         """Let a pod own the constraints that it has now, and no others."""
-        self._owned.pop(entrant.uid, None)
+        self._binding.owned.pop(entrant.uid, None)
         own = entrant.constraints
         if not any((own.spreads, own.affinity, own.preferred_affinity, own.anti_affinity, own.preferred_anti_affinity)):
             return
         self._keep_away(entrant.uid, entrant.namespace, own.anti_affinity, own.tolerations, {})
-        owned: list[TopologyGroup] = []
         for group in (*self._spreads(entrant), *self._affinities(entrant)):
-            known = self._groups.setdefault(group.identity, group)
-            if known is group:
+            if self._binding.own(entrant.uid, group) is group:
                 self._count(group)
-                self._selecting.clear()
-            if known not in owned:
-                owned.append(known)
-        self._owned[entrant.uid] = owned
 
     def _keep_away(
         self,
@@ -279,16 +294,10 @@ class Topology:
         labels: Mapping[str, str],
     ) -> None:
         for term in terms:
-            new = self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations)
-            group = self._inverse.setdefault(new.identity, new)
-            if group is new:
-                self._inverse_selecting.clear()
+            group = self._keeping_away.own(uid, self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations))
             if term.topology_key in labels:
                 group.record([labels[term.topology_key]])
                 self._next.clear()
-            owned = self._inverse_owned.setdefault(uid, [])
-            if group not in owned:
-                owned.append(group)
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         wanted, known = entrant.constraints, self._known
@@ -370,15 +379,14 @@ class Topology:
 
     def register_host(self, hostname: str) -> None:
         """Let all constraints on host names know a node."""
-        for groups in (self._groups, self._inverse):
-            for group in groups.values():
-                if group.key == HOSTNAME:
-                    group.register(hostname)
+        for group in (*self._binding.groups.values(), *self._keeping_away.groups.values()):
+            if group.key == HOSTNAME:
+                group.register(hostname)
 
     def record(self, entrant: Entrant, taints: tuple[Taint, ...], node: Requirements, hostname: str) -> None:
         """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
         changed = False
-        for group in self._selected_by(self._groups, self._selecting, entrant):
+        for group in self._binding.selecting(entrant):
             if not group.filter.matches(taints, node, hostname, self._known):
                 continue
             wanted = node.items.get(group.key)
@@ -388,7 +396,7 @@ class Topology:
             if is_settled or group.kind is Type.ANTI_AFFINITY:
                 group.record(self._named(node, group.key, hostname))
                 changed = True
-        for group in self._inverse_owned.get(entrant.uid, ()):
+        for group in self._keeping_away.owned.get(entrant.uid, ()):
             group.record(self._named(node, group.key, hostname))
             changed = True
         if changed:
@@ -401,20 +409,9 @@ class Topology:
         requirement = node.items.get(key)
         return [] if requirement is None else self._known.texts(key, requirement.values)
 
-    def _selected_by(
-        self, groups: Groups, cache: dict[Hashable, list[TopologyGroup]], entrant: Entrant
-    ) -> list[TopologyGroup]:
-        if not groups:
-            return []
-        key = (entrant.namespace, frozenset(entrant.labels.items()))
-        if key not in cache:
-            cache[key] = [group for group in groups.values() if group.selects(entrant.namespace, entrant.labels)]
-        return cache[key]
-
     def concerning(self, entrant: Entrant) -> list[TopologyGroup]:
         """Return the constraints on a pod: its own, and those of pods that keep it away."""
-        inverse = self._selected_by(self._inverse, self._inverse_selecting, entrant)
-        return [*self._owned.get(entrant.uid, ()), *inverse]
+        return [*self._binding.owned.get(entrant.uid, ()), *self._keeping_away.selecting(entrant)]
 
     def narrowed(
         self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements, hostname: str
