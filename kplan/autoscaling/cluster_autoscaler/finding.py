@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
@@ -34,32 +35,25 @@ CONFIG_MAP = "cluster-autoscaler-status"
 _MOST_SIZE = 2**31
 
 
-class GroupStatus(msgspec.Struct, frozen=True):
-    """A group as the autoscaler's status has it."""
+class ListedGroup(NodeGroup, kw_only=True):
+    """A group as the autoscaler's status or its flags have it, under the cloud's own name, without its nodes."""
 
-    name: str  #: the cloud's own
-    least: int
-    most: int
-    target: int
-    n_registered: int
-    n_missing: int = 0  #: nodes that will come, as far as the status tells
-    is_backed_off: bool = False
-    scales_up_since: int | None = None  #: microseconds since 1970, while a scale-up is in progress
+    n_nodes: int  #: how many it has
 
 
-def statuses_of(snapshot: Snapshot, warnings: list[InputWarning]) -> list[GroupStatus]:
+def statuses_of(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[ListedGroup]:
     """Return the groups of the status; what is wrong with it is added to `warnings`."""
     for config_map in snapshot.config_maps:
         if config_map.metadata.name == CONFIG_MAP:
             try:
-                return list(_listed_in(config_map.data.status))
+                return list(_listed_in(config_map.data.status, options))
             except (ValueError, TypeError) as error:
                 message = f"the status of the cluster-autoscaler cannot be read: {error}"[:500]
                 warnings.append(InputWarning("AutoscalerStatus", f"ConfigMap/{config_map.metadata.key}", message))
     return []
 
 
-def _listed_in(text: str) -> Iterator[GroupStatus]:
+def _listed_in(text: str, options: Options) -> Iterator[ListedGroup]:
     content = yaml_of(text, CONFIG_MAP)
     groups = content.get("nodeGroups") if isinstance(content, Mapping) else None
     if not isinstance(groups, list):
@@ -69,19 +63,20 @@ def _listed_in(text: str) -> Iterator[GroupStatus]:
             continue
         health, scale_up = _part(group, "health"), _part(group, "scaleUp")
         registered, target = _part(_part(health, "nodeCounts"), "registered"), _number(health, "cloudProviderTarget")
-        since = None
+        since, n_coming = None, target - _number(registered, "ready") - _number(_part(registered, "unready"), "total")
         if scale_up.get("status") == "InProgress":
             with suppress(ValueError):
                 since = to_micros(str(scale_up.get("lastTransitionTime")))
-        yield GroupStatus(
+        yield ListedGroup(
             name=str(group["name"])[:500],
             least=_number(health, "minSize"),
             most=_number(health, "maxSize"),
             target=target,
-            n_registered=_number(registered, "total"),
-            n_missing=max(target - _number(registered, "ready") - _number(_part(registered, "unready"), "total"), 0),
+            options=options,
+            requested=0 if since is None else max(n_coming, 0),
+            requested_at=since,
             is_backed_off=scale_up.get("status") == "Backoff",
-            scales_up_since=since,
+            n_nodes=_number(registered, "total"),
         )
 
 
@@ -147,21 +142,21 @@ def cloud_of(node: Node) -> str:
     return scheme if scheme in _CLOUDS else ""
 
 
-def matched(pools: Sequence[Pool], statuses: Sequence[GroupStatus]) -> dict[int, GroupStatus]:
-    """Return which group of the status each pool is, by the pool's index.
+def matched(pools: Sequence[Pool], groups: Sequence[ListedGroup]) -> dict[int, ListedGroup]:
+    """Return which of some groups each pool is, by the pool's index.
 
-    The status has the cloud's names, such as ``…/zones/europe-west1-b/instanceGroups/gke-prod-general-1a2b-grp`` or
+    These have the cloud's names, such as ``…/zones/europe-west1-b/instanceGroups/gke-prod-general-1a2b-grp`` or
     ``eks-general-0ac3…``, which hold that of the pool. Where several fit, the number of nodes decides.
     """
-    result: dict[int, GroupStatus] = {}
-    left = list(statuses)
+    result: dict[int, ListedGroup] = {}
+    left = list(groups)
     by_length = sorted(range(len(pools)), key=lambda index: -len(pools[index].name))
     for index in by_length:
         pool = pools[index]
-        fitting = [status for status in left if status.name == pool.name]
-        fitting = fitting or [status for status in left if _names(status.name, pool)]
+        fitting = [group for group in left if group.name == pool.name]
+        fitting = fitting or [group for group in left if _names(group.name, pool)]
         if len(fitting) > 1:
-            fitting = [status for status in fitting if status.n_registered == len(pool.nodes)] or fitting
+            fitting = [group for group in fitting if group.n_nodes == len(pool.nodes)] or fitting
         if len(fitting) == 1:
             result[index] = fitting[0]
             left.remove(fitting[0])
@@ -399,7 +394,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     if "cloud-provider" not in flags:
         flags["cloud-provider"] = next((cloud for node in snapshot.nodes if (cloud := cloud_of(node))), "")
     options, warnings = options_of(flags)
-    statuses = statuses_of(snapshot, warnings)
+    statuses = statuses_of(snapshot, options, warnings)
     machines = machine_groups(snapshot, options, warnings)
     in_machines = {name for group in machines for name in group.nodes}
     pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
@@ -430,7 +425,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
 class _Finder:
     """Puts together what several objects tell of a group."""
 
-    def __init__(self, options: Options, statuses: Sequence[GroupStatus], command_line: CommandLine | None) -> None:
+    def __init__(self, options: Options, statuses: Sequence[ListedGroup], command_line: CommandLine | None) -> None:
         self._options = options
         self._left = list(statuses)
         self._sizes = {} if command_line is None else sizes_by_flag(command_line.flags.get("nodes", ()))
@@ -439,50 +434,40 @@ class _Finder:
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
         by_name, names = {status.name: status for status in self._left}, {group.name for group in groups}
         self._left = [status for status in self._left if status.name not in names]
-        return [_with_status(group, by_name[group.name]) if group.name in by_name else group for group in groups]
+        return [
+            replace(by_name[group.name], nodes=group.nodes, template=group.template) if group.name in by_name else group
+            for group in groups
+        ]
 
     def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
-        status_of = matched(pools, self._left)
-        groups = []
+        group_of = matched(pools, self._left)
+        groups: list[NodeGroup] = []
         for index, pool in enumerate(pools):
-            status = status_of.get(index)
-            if status is not None:
-                self._left.remove(status)
-            elif (status := matched([pool], self._by_flag(len(pool.nodes))).get(0)) is not None:
-                del self._sizes[status.name]
+            group = group_of.get(index)
+            if group is not None:
+                self._left.remove(group)
+            elif (group := matched([pool], self._by_flag(len(pool.nodes))).get(0)) is not None:
+                del self._sizes[group.name]
             else:
                 message = f"its sizes are unknown: taken as 0 to {UNKNOWN_MOST:,}; {_GIVE}"
                 self.warnings.append(InputWarning("NodeGroupSize", f"NodeGroup/{pool.label}", message))
-                status = GroupStatus(pool.label, 0, UNKNOWN_MOST, len(pool.nodes), len(pool.nodes))
-            groups.append(self._group(status, pool.nodes))
+                group = self._group(pool.label, 0, UNKNOWN_MOST, len(pool.nodes))
+            groups.append(replace(group, nodes=tuple(pool.nodes)))
         return groups
 
-    def _by_flag(self, n_nodes: int) -> list[GroupStatus]:
-        """Return the groups of ``--nodes`` with so many nodes, as a status would have them."""
-        return [GroupStatus(name, least, most, n_nodes, n_nodes) for name, (least, most) in self._sizes.items()]
+    def _by_flag(self, n_nodes: int) -> list[ListedGroup]:
+        """Return the groups of ``--nodes``, with so many nodes."""
+        return [self._group(name, least, most, n_nodes) for name, (least, most) in self._sizes.items()]
 
-    def _group(self, status: GroupStatus, nodes: Iterable[str] = ()) -> NodeGroup:
-        group = NodeGroup(name=status.name, least=0, most=0, target=0, nodes=tuple(nodes), options=self._options)
-        return _with_status(group, status)
+    def _group(self, name: str, least: int, most: int, n_nodes: int) -> ListedGroup:
+        return ListedGroup(name=name, least=least, most=most, target=n_nodes, options=self._options, n_nodes=n_nodes)
 
     def without_nodes(self) -> list[NodeGroup]:
         """Return the groups that have no node now; without a template nobody knows what they would add."""
-        known = {status.name for status in self._left}
-        left = [*self._left, *(status for status in self._by_flag(0) if status.name not in known)]
+        known = {group.name for group in self._left}
+        left: list[NodeGroup] = [*self._left, *(group for group in self._by_flag(0) if group.name not in known)]
         message = "it has no node to see what it adds, so it counts as not ready: give it a template, and its nodes"
         self.warnings += [
-            InputWarning("NodeGroupTemplate", f"NodeGroup/{status.name}", f"{message}; {_GIVE}") for status in left
+            InputWarning("NodeGroupTemplate", f"NodeGroup/{group.name}", f"{message}; {_GIVE}") for group in left
         ]
-        return [self._group(status) for status in left]
-
-
-def _with_status(group: NodeGroup, status: GroupStatus) -> NodeGroup:
-    return msgspec.structs.replace(
-        group,
-        least=status.least,
-        most=status.most,
-        target=status.target,
-        requested=0 if status.scales_up_since is None else status.n_missing,
-        requested_at=status.scales_up_since,
-        is_backed_off=status.is_backed_off,
-    )
+        return left

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 import kplan
-from kplan.autoscaling.cluster_autoscaler.finding import GroupStatus, Pool, matched
+from kplan.autoscaling.cluster_autoscaler.finding import ListedGroup, Pool, matched
+from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests import objects
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, Object, node, pod, replica_set
@@ -236,5 +237,7 @@ def test_a_drain_brings_a_new_node_on_which_daemons_run(cluster: Any, name: str,
 
 def test_of_groups_that_fit_a_pool_by_name_the_number_of_nodes_decides() -> None:
     pools = [Pool("web", "", "gce", ["n1", "n2"]), Pool("web", "", "gce", ["n3"])]
-    statuses = [GroupStatus("web", 0, 9, 1, n_registered=n_nodes) for n_nodes in (1, 2)]
+    statuses = [
+        ListedGroup(name="web", least=0, most=9, target=1, options=Options(), n_nodes=n_nodes) for n_nodes in (1, 2)
+    ]
     assert matched(pools, statuses) == {0: statuses[1], 1: statuses[0]}
