@@ -11,10 +11,9 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node
 from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.quantity import count, grouped
-from kplan.autoscaling.cluster_autoscaler.estimator import Estimate
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint, marked
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
@@ -111,13 +110,9 @@ def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]
 
 def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator[NewNode]:
     for templates, outcome in ((loop.templates, outcome) for loop in results for outcome in loop.scale_ups):
-        tied: tuple[str, ...] = ()
-        placement: list[tuple[str, list[Pod]]] = []
-        if outcome.choice is not None:
-            best = outcome.choice.best.group.name
-            tied = tuple(name for name in outcome.choice.tied if name != best)
-            placement = outcome.estimates.get(best, Estimate(0, [], [])).placement
-        waiting = iter(placement)
+        choice = outcome.choice
+        tied = () if choice is None else tuple(name for name in choice.tied if name != choice.best.group.name)
+        waiting = iter(() if choice is None else choice.best.placement)
         for group, number in ((growth.group, growth.wanted - growth.current) for growth in outcome.growths):
             for _ in range(number):
                 _, pods = next(waiting, ("", []))

@@ -17,7 +17,7 @@ import msgspec
 
 from kplan.api.core import Node, Pod
 from kplan.api.quantity import count, milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate
+from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
 from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
@@ -84,6 +84,7 @@ class Option(msgspec.Struct):
     similar: tuple[NodeGroup, ...]
     n_nodes: int
     pods: list[Pod]
+    placement: list[tuple[str, list[Pod]]]  #: node by node; an existing node counts as a new one
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -248,7 +249,6 @@ class ScaleUp(msgspec.Struct):
     error: str = ""
     growths: list[Growth] = []
     options: list[Option] = []
-    estimates: dict[str, Estimate] = {}
     choice: Choice | None = None
     triggered: list[Pod] = []
     awaiting: list[Pod] = []
@@ -361,10 +361,9 @@ class Orchestrator:
             limit = 0 if min(limits) < 0 else min(filter(None, limits), default=None)
             template, fast = self._templates[group.name], self._options.fastpath_binpacking_enabled
             result = estimate(self._scratch, group.name, template, fitting[group.name], limit, fast=fast)
-            outcome.estimates[group.name] = result
             n_nodes = group.most if group.is_atomic and result.n_nodes > 0 else result.n_nodes
             if result.pods and n_nodes:
-                outcome.options.append(Option(group, similar, n_nodes, result.pods))
+                outcome.options.append(Option(group, similar, n_nodes, result.pods, result.placement))
         self._fitting = fitting
 
     def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
