@@ -23,8 +23,9 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
 from kplan.api.quantity import grouped
-from kplan.capacity.counting import Fit, Template, fill, fill_from, is_local
+from kplan.capacity.counting import Fit, fill, fill_from, is_local
 from kplan.capacity.shape_list import PricedShape
+from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest

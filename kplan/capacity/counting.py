@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kplan.admission.limits import QuotaLedger, Rejection
 from kplan.api.core import Pod, PodCondition
-from kplan.api.scheduling import PodGroup
+from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
@@ -38,31 +38,6 @@ from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE
 from kplan.rules.pod_info import PodInfo
-
-
-class Template(msgspec.Struct, frozen=True):
-    """A pod to place again and again, or a list of pods to place in turn."""
-
-    name: str  #: for reports
-    replicas: tuple[PodInfo, ...]  #: the pods; one that stands for all replicas unless `are_distinct`
-    share: int = 1  #: how many are placed in a row before it is the next template's turn
-    refused: str = ""  #: why the API server refuses such a pod; empty when it accepts it
-    are_distinct: bool = False  #: the replicas differ from each other, and there are no more than `replicas` holds
-    origin: Origin | None = None  #: the manifest that they come from
-    group: PodGroup | None = None  #: the group whose pods `replicas` are, several times where they are distinct
-    group_size: int = 0  #: how many pods such a group has
-    first: int = 0  #: so many groups of it were placed before
-    n_more: int = 0  #: pods of the group that are not created, because no cluster has room for so many
-
-    @property
-    def most(self) -> int:
-        """How many replicas, or groups, there are at most where they are distinct."""
-        return len(self.replicas) // (self.group_size or 1)
-
-    def replica(self, index: int) -> PodInfo | None:
-        if not self.are_distinct:
-            return self.replicas[0]
-        return self.replicas[index] if index < len(self.replicas) else None
 
 
 class StoppedGroup(msgspec.Struct, frozen=True):
@@ -97,42 +72,9 @@ class Fit(msgspec.Struct):
     def total(self) -> int:
         return sum(self.counts)
 
-
-FIRST_COPY = "-copy-0"
-"""Ends the name of the first group that is counted, where the cluster has pods of the manifest's own."""
-
-
-def copy_of(template: Template, number: int) -> tuple[PodGroup, list[PodInfo]] | None:
-    """Return a group like that of a template, with its pods; None when there are no more that have their own claims.
-
-    The first is the group of the manifest itself. The pods of further ones have the same labels, as those of one
-    workload have.
-    """
-    group, size = template.group, template.group_size
-    assert group is not None  # noqa: S101 - the template is that of a group
-    number += template.first
-    start = number * size if template.are_distinct else 0
-    pods = template.replicas[start : start + size]
-    if len(pods) < size:
-        return None
-    if number == 0:
-        return group, list(pods)
-    name = f"{group.metadata.name.removesuffix(FIRST_COPY)}-copy-{number}"
-    metadata = replace(group.metadata, name=name, uid=f"{group.metadata.namespace}/{name}")
-    members = [in_group(info.pod, name) for info in pods]
-    ending = "" if template.are_distinct else f"-copy-{number}"
-    return replace(group, metadata=metadata), [PodInfo(_named(pod, pod.metadata.name + ending)) for pod in members]
-
-
-def in_group(pod: Pod, name: str) -> Pod:
-    """Return a pod of a group as one of a group of that name."""
-    group = pod.spec.scheduling_group
-    assert group is not None  # noqa: S101 - all pods of a template with a group name it
-    return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
-
-
-def _named(pod: Pod, name: str) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.namespace}/{name}"))
+    def resumed(self) -> Fit:
+        """Return the same replicas, to which more are to come."""
+        return Fit(self.placed.copy(), [*self.counts], [*self.evicted], n_before=self.n_before, domains=[*self.domains])
 
 
 def place_group(session: Session, template: Template, index: int, refused: str, fit: Fit, *, preempt: bool) -> bool:
@@ -140,7 +82,7 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
 
     `refused` is why the API server refuses one of its pods; empty if it accepts all.
     """
-    copied = copy_of(template, fit.counts[index])
+    copied = template.copy(fit.counts[index])
     if copied is None:
         fit.exhausted_template = index
         return False
@@ -222,6 +164,7 @@ def fill_from(
     sequential_limit: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
+    since: Fit | None = None,
 ) -> tuple[Session, Fit]:
     """Place replicas in a fork until one does not fit, many at a time where that gives the same answer.
 
@@ -232,26 +175,18 @@ def fill_from(
     is_alone = not preempt and len(templates) == 1 and template.group is None
     if is_alone and not (template.are_distinct or template.refused or _quotas(session, templates)):
         info = template.replicas[0]
-        fit = _fit_of(session, info, fill_at_once(session, info, limit), limit)
-        if fit is None:
-            session = start.fork()
-            fit = _fit_of(session, info, place_replicas(session, info, stop_at), stop_at)
-        if fit is not None:
+        placed: Mapping[int, int] | Sequence[int] | None = fill_at_once(session, info, limit)
+        if placed is None:
+            session, limit = start.fork(), stop_at
+            placed = place_replicas(session, info, limit)
+        if placed is not None:
+            fit, rows = (since or Fit(counts=[0])).resumed(), Counter[int](placed)
+            fit.placed.update({(0, row): n for row, n in rows.items()})
+            fit.counts[0] += rows.total()
+            if limit is None or rows.total() < limit:
+                fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
             return session, fit
-    return session, fill(session, templates, limit=stop_at, preempt=preempt, progress=progress)
-
-
-def _fit_of(
-    session: Session, info: PodInfo, placed: Mapping[int, int] | Sequence[int] | None, limit: int | None
-) -> Fit | None:
-    """Return what came of replicas that went to nodes many at a time; None where they did not."""
-    if placed is None:
-        return None
-    counts = Counter[int](placed)
-    fit = Fit(Counter({(0, row): n for row, n in counts.items()}), [counts.total()])
-    if limit is None or fit.total < limit:
-        fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
-    return fit
+    return session, fill(session, templates, limit=stop_at, preempt=preempt, progress=progress, since=since)
 
 
 def fill(
@@ -261,13 +196,14 @@ def fill(
     limit: int | None = None,
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
+    since: Fit | None = None,
 ) -> Fit:
     """Place replicas one by one until one does not fit, or as many as `limit` are placed; changes the session.
 
     With `preempt` they evict pods of lower priority, which nothing recreates. `progress` is called now and then with
-    the number of replicas placed so far.
+    the number of replicas placed so far. Those that the session has already are `since`.
     """
-    fit = Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))
+    fit = (since or Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))).resumed()
     quotas = _quotas(session, templates)
     for n_placed, index in enumerate(_turns(templates)):
         if limit is not None and n_placed >= limit:
@@ -429,33 +365,14 @@ def fill_growing(
         if not adds:
             break
         join_nodes(session, adds)
-        rest = [_without(template, n) for template, n in zip(templates, fit.counts, strict=True)]
-        session, more = fill_from(session, rest, limit=left, progress=progress)
-        if not more.total and more.stopped_group is None:
+        session, more = fill_from(session, templates, limit=left, progress=progress, since=fit)
+        if more.total == fit.total and more.stopped_group is None:
             break
-        more.placed += fit.placed
-        more.counts = [before + n for before, n in zip(fit.counts, more.counts, strict=True)]
-        more.domains = [*fit.domains, *more.domains]
         fit = more
     if len(growth.adds) >= MOST_NODES:
         message = f"more nodes may come; the count ends after {len(growth.adds):,} of them"
         growth.warnings[InputWarning("AutoscalerStopped", growth.autoscaler.name, message)] = None
     return session, fit
-
-
-def _without(template: Template, n: int) -> Template:
-    """Return a template without its first replicas, where these differ from the others, or its first groups."""
-    if template.group is not None:
-        return replace(template, first=template.first + n)
-    return replace(template, replicas=template.replicas[n:]) if template.are_distinct else template
-
-
-def _replica(template: Template, number: int) -> Pod | None:
-    info = template.replica(number)
-    if info is None:
-        return None
-    own = info.pod.metadata
-    return _named(info.pod, own.name if template.are_distinct else f"{own.name.removesuffix('-0')}-{number}")
 
 
 def _running(base: Base, session: Session, templates: Sequence[Template], fit: Fit) -> Iterator[Pod]:
@@ -464,10 +381,9 @@ def _running(base: Base, session: Session, templates: Sequence[Template], fit: F
     numbers: Counter[int] = Counter()
     for (index, row), n in sorted(fit.placed.items()):
         for _ in range(0 if templates[index].group is not None else n):
-            pod = _replica(templates[index], numbers[index])
-            numbers[index] += 1
-            if pod is not None:
+            for pod in templates[index].pods(numbers[index]):
                 yield _on(names[row], pod)
+            numbers[index] += 1
     for row in range(len(base.session.cluster.pods.infos), len(cluster.pods.infos)):
         place, info = cluster.node_of[row], cluster.pods.infos[row]
         if place != NOWHERE and group_of(info) is not None:
@@ -489,7 +405,7 @@ def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int 
     while n_pods < most_pods and (left is None or n_units < left):
         for index, template in enumerate(templates):
             for _ in range(template.share):
-                pods = _unit(template, numbers[index])
+                pods = template.pods(numbers[index])
                 if not pods:
                     return
                 numbers[index] += 1
@@ -497,12 +413,3 @@ def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int 
                 n_pods += len(pods)
                 for pod in pods:
                     yield replace(pod, status=replace(pod.status, conditions=(condition,)))
-
-
-def _unit(template: Template, number: int) -> list[Pod]:
-    """Return the pods of a replica, or of a group; empty where there are no more."""
-    if template.group is None:
-        pod = _replica(template, number)
-        return [] if pod is None else [pod]
-    copied = copy_of(template, number - template.first)
-    return [] if copied is None else [info.pod for info in copied[1]]

@@ -16,9 +16,9 @@ from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import Deployment
-from kplan.capacity.counting import Template, fill_from
+from kplan.capacity.counting import fill_from
 from kplan.capacity.measure import requests_of
-from kplan.capacity.templates import next_replicas, own_workloads, templates_of
+from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown, last_placement

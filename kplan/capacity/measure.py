@@ -16,9 +16,9 @@ from msgspec import UNSET, UnsetType, structs
 from kplan.api.labels import ZONE
 from kplan.api.quantity import count, grouped
 from kplan.capacity.additions import additions, offers
-from kplan.capacity.counting import Fit, Template, fill_from, fill_growing, stopped_plan
+from kplan.capacity.counting import Fit, fill_from, fill_growing, stopped_plan
 from kplan.capacity.shape_list import PricedShape, read_shapes
-from kplan.capacity.templates import most_replicas, next_replicas, number_of_templates, templates_of
+from kplan.capacity.templates import Template, most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_node

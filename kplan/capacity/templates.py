@@ -21,8 +21,8 @@ from kplan.api.labels import InvalidSelector, parse_selector
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count, grouped, value
+from kplan.api.scheduling import PodGroup
 from kplan.api.workloads import StatefulSet
-from kplan.capacity.counting import FIRST_COPY, Template, in_group
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.course.simulation.controllers.observed import Create
@@ -44,6 +44,76 @@ from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_
 MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims
 
 _NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
+
+
+class Template(msgspec.Struct, frozen=True):
+    """A pod to place again and again, or a list of pods to place in turn."""
+
+    name: str  #: for reports
+    replicas: tuple[PodInfo, ...]  #: the pods; one that stands for all replicas unless `are_distinct`
+    share: int = 1  #: how many are placed in a row before it is the next template's turn
+    refused: str = ""  #: why the API server refuses such a pod; empty when it accepts it
+    are_distinct: bool = False  #: the replicas differ from each other, and there are no more than `replicas` holds
+    origin: Origin | None = None  #: the manifest that they come from
+    group: PodGroup | None = None  #: the group whose pods `replicas` are, several times where they are distinct
+    group_size: int = 0  #: how many pods such a group has
+    n_more: int = 0  #: pods of the group that are not created, because no cluster has room for so many
+
+    @property
+    def most(self) -> int:
+        """How many replicas, or groups, there are at most where they are distinct."""
+        return len(self.replicas) // (self.group_size or 1)
+
+    def replica(self, index: int) -> PodInfo | None:
+        if not self.are_distinct:
+            return self.replicas[0]
+        return self.replicas[index] if index < len(self.replicas) else None
+
+    def copy(self, number: int) -> tuple[PodGroup, list[PodInfo]] | None:
+        """Return a group like that of the template, with its pods; None when no more have their own claims.
+
+        The first is the group of the manifest itself. The pods of further ones have the same labels, as those of one
+        workload have.
+        """
+        group, size = self.group, self.group_size
+        assert group is not None  # noqa: S101 - the template is that of a group
+        start = number * size if self.are_distinct else 0
+        pods = self.replicas[start : start + size]
+        if len(pods) < size:
+            return None
+        if number == 0:
+            return group, list(pods)
+        name = f"{group.metadata.name.removesuffix(FIRST_COPY)}-copy-{number}"
+        metadata = replace(group.metadata, name=name, uid=f"{group.metadata.namespace}/{name}")
+        members = [_in_group(info.pod, name) for info in pods]
+        ending = "" if self.are_distinct else f"-copy-{number}"
+        return replace(group, metadata=metadata), [PodInfo(_named(pod, pod.metadata.name + ending)) for pod in members]
+
+    def pods(self, number: int) -> list[Pod]:
+        """Return the pods of a replica, or of a group, as they are named; empty where there are no more."""
+        if self.group is not None:
+            copied = self.copy(number)
+            return [] if copied is None else [info.pod for info in copied[1]]
+        info = self.replica(number)
+        if info is None:
+            return []
+        name = info.pod.metadata.name
+        return [_named(info.pod, name if self.are_distinct else f"{name.removesuffix('-0')}-{number}")]
+
+
+FIRST_COPY = "-copy-0"
+"""Ends the name of the first group that is counted, where the cluster has pods of the manifest's own."""
+
+
+def _in_group(pod: Pod, name: str) -> Pod:
+    """Return a pod of a group as one of a group of that name."""
+    group = pod.spec.scheduling_group
+    assert group is not None  # noqa: S101 - all pods of a template with a group name it
+    return replace(pod, spec=replace(pod.spec, scheduling_group=replace(group, pod_group_name=name)))
+
+
+def _named(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.metadata.namespace}/{name}"))
 
 
 class CountedTemplates(msgspec.Struct, frozen=True):
@@ -134,7 +204,7 @@ def _of_group(
     if any(_unit_of(pod) == (namespace, name) for pod in snapshot.pods):
         # The group has pods already, so even the first one that is counted is another group like it.
         group = replace(group, metadata=replace(group.metadata, name=name + FIRST_COPY, uid=""))
-        first = [in_group(pod, name + FIRST_COPY) for pod in first]
+        first = [_in_group(pod, name + FIRST_COPY) for pod in first]
     infos = list(map(PodInfo, first))
     claims: list[msgspec.Struct] = []
     has_own = any(_has_own_claims(pod.pod, snapshot) for pod in pods)

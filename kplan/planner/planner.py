@@ -28,8 +28,8 @@ from kplan.reading import arguments
 from kplan.reading.arguments import checked_by, listed
 
 if TYPE_CHECKING:
-    from kplan.capacity.counting import Template
     from kplan.capacity.measure import Capacity
+    from kplan.capacity.templates import Template
     from kplan.course.asking import AskAll, Asks
     from kplan.course.odds.report import Odds
     from kplan.course.report import ChangePlan
@@ -508,8 +508,8 @@ class Planner(Base):
         - `namespace`: for objects that name none
         - `progress`: called now and then with the number of replicas so far
         """
-        from kplan.capacity.counting import Template
         from kplan.capacity.measure import measure, single_replicas, with_templates
+        from kplan.capacity.templates import Template
 
         base: Base = self
         several = listed(templates)

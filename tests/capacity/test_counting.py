@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import kplan
 from kplan.api.labels import HOSTNAME, ZONE
 from kplan.capacity.additions import least_number
-from kplan.capacity.counting import Template, fill, fill_from
+from kplan.capacity.counting import fill, fill_from
 from kplan.capacity.measure import without_nodes_and_pods
+from kplan.capacity.templates import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from tests.objects import deployment, node, planner_of, pod
