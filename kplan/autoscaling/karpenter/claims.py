@@ -7,11 +7,13 @@ Upstream: provisioning/scheduling/nodeclaim.go, reservationmanager.go, existingn
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from kplan.api.affinity import Taint
 from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
 from kplan.autoscaling.karpenter.columns import Columns
@@ -77,22 +79,87 @@ class Pass(msgspec.Struct, frozen=True):
     devices: Devices | None = None  #: None where pods get none
 
 
-class NewClaim:
+class Host(ABC):
+    """A node during a pass, there or to be made, and what its labels can be."""
+
+    def __init__(
+        self, hostname: str, requirements: Requirements, taints: tuple[Taint, ...], shared: Pass, *, is_there: bool
+    ) -> None:
+        self.hostname, self.requirements, self.taints = hostname, requirements, taints
+        self.pods: list[Entrant] = []
+        self.ports: Mapping[str, tuple[HostPort, ...]] = {}  #: pod -> its host ports
+        self._shared, self._known, self._is_there = shared, shared.facts.known, is_there
+
+    @property
+    @abstractmethod
+    def _place(self) -> Place:
+        """The node as devices are looked for."""
+
+    def _outcomes(self, entrant: Entrant, groups: Sequence[TopologyGroup]) -> Iterator[Fit | Refusal]:
+        """Yield for each alternative of a pod's volumes what the node becomes, its type aside, or why it does not."""
+        base = self._joined(self.requirements, entrant.requirements)
+        for volumes in entrant.alternatives or (self._known.nothing,):
+            node = base if isinstance(base, Incompatible) else self._joined(base, volumes, of_volumes=True)
+            yield node if isinstance(node, Incompatible) else self._narrowed(entrant, groups, node)
+
+    def _joined(
+        self, node: Requirements, wanted: Requirements, *, of_volumes: bool = False
+    ) -> Requirements | Incompatible:
+        known, own = self._known, self._known.hostless(wanted)
+        misfits = known.misfits(node, own, allows_well_known=not self._is_there)
+        misfits = misfits or known.host_misfits(self.hostname, wanted)
+        return Incompatible(misfits, of_volumes) if misfits else known.join(node, own)
+
+    def _narrowed(self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements) -> Fit | Refusal:
+        """Tell what the node has to be for a pod's devices and topology constraints."""
+        known, devices = self._known, self._shared.devices
+        allocation: Allocation | None = None
+        if devices is not None and entrant.has_claims:
+            outcome = devices.allocate(self._place, entrant.pod)
+            if not isinstance(outcome, Allocation):
+                return outcome
+            allocation = outcome
+            if not self._is_there:
+                wanted = known.hostless(allocation.requirements)
+                if misfits := known.misfits(node, wanted, allows_well_known=True):
+                    return Incompatible(misfits)
+                node = known.join(node, wanted)
+        if groups:
+            narrowed = self._shared.topology.narrowed(entrant, groups, node, self.hostname)
+            if isinstance(narrowed, Unsatisfiable):
+                return narrowed
+            if misfits := known.misfits(node, narrowed, allows_well_known=not self._is_there):
+                return Incompatible(misfits)
+            node = known.join(node, narrowed)
+        return Fit(node, allocation=allocation)
+
+    @abstractmethod
+    def _types(self, fit: Fit) -> Collection[str]:
+        """Return the instance types that the node may be of."""
+
+    def _hold(self, entrant: Entrant, fit: Fit) -> None:
+        self.pods.append(entrant)
+        self.requirements = fit.requirements
+        if entrant.ports:
+            self.ports = {**self.ports, entrant.key: entrant.ports}
+        self._shared.topology.record(entrant, self.taints, fit.requirements, self.hostname)
+        if fit.allocation is not None and self._shared.devices is not None:
+            self._shared.devices.commit(fit.allocation, self._types(fit))
+
+
+class NewClaim(Host):
     """A node that is to be made."""
 
     def __init__(
         self, template: Template, hostname: str, types: int, *, daemons: Sequence[DaemonGroup], shared: Pass
     ) -> None:
-        self.template, self.hostname = template, hostname
+        super().__init__(hostname, template.requirements, template.taints, shared, is_there=False)
+        self.template = template
         self.types = types  #: the instance types that can hold its pods, as a set
-        self.requirements = template.requirements
-        self.pods: list[Entrant] = []
         self.reservations: tuple[str, ...] = ()
         self._daemons = daemons
         self._requests: Amounts = {}
-        self._ports: dict[str, tuple[HostPort, ...]] = {}
         self._most: Amounts = {}
-        self._shared = shared
 
     def is_too_full(self, wanted: Amounts) -> bool:
         """Tell quickly whether a pod is too large for whatever is left of any instance type."""
@@ -103,50 +170,30 @@ class NewClaim:
         self, entrant: Entrant, groups: Sequence[TopologyGroup], *, relaxes_min_values: bool = False
     ) -> Fit | Refusal:
         """Tell what the node becomes with the pod, or why it does not take it."""
-        taints = untolerated(entrant.constraints.tolerations, self.template.taints)
+        taints = untolerated(entrant.constraints.tolerations, self.taints)
         if taints:
             return Untolerated(taints)
         daemons = self._daemons  # of the types on which the pod's host ports are free
         if entrant.ports:
-            clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self._ports}) for group in daemons]
+            clashes = [conflict(entrant.key, entrant.ports, {**group.ports, **self.ports}) for group in daemons]
             daemons = [group for group, clash in zip(daemons, clashes, strict=True) if clash is None]
             clash = next(filter(None, clashes), None)
             if clash is not None and not self._shared.facts.release.daemons_by_type:
                 return clash
-        known = self._shared.facts.known
-        wanted = known.hostless(entrant.requirements)
-        misfits = known.misfits(self.requirements, wanted, allows_well_known=True) or known.host_misfits(
-            self.hostname, entrant.requirements
-        )
-        if misfits:
-            return Incompatible(misfits)
-        base = known.join(self.requirements, wanted)
         refusal: Fit | Refusal = Plain.LIMITS
-        for volumes in entrant.alternatives or (known.nothing,):
-            refusal = self._with_volumes(entrant, groups, base, volumes, daemons, relaxes_min_values=relaxes_min_values)
-            if isinstance(refusal, Fit):
-                return refusal
+        for outcome in self._outcomes(entrant, groups):
+            refusal = outcome
+            if isinstance(outcome, Fit):
+                refusal = self._typed(entrant, outcome, daemons, relaxes_min_values=relaxes_min_values)
+                if isinstance(refusal, Fit):
+                    break
         return refusal
 
-    def _with_volumes(
-        self,
-        entrant: Entrant,
-        groups: Sequence[TopologyGroup],
-        base: Requirements,
-        volumes: Requirements,
-        daemons: Sequence[DaemonGroup],
-        *,
-        relaxes_min_values: bool,
+    def _typed(
+        self, entrant: Entrant, fit: Fit, daemons: Sequence[DaemonGroup], *, relaxes_min_values: bool
     ) -> Fit | Refusal:
-        known = self._shared.facts.known
-        own = known.hostless(volumes)
-        misfits = known.misfits(base, own, allows_well_known=True) or known.host_misfits(self.hostname, volumes)
-        if misfits:
-            return Incompatible(misfits, of_volumes=True)
-        narrowed = self._narrowed(entrant, groups, known.join(base, own))
-        if not isinstance(narrowed, Fit):
-            return narrowed
-        node, allocation = narrowed.requirements, narrowed.allocation
+        """Tell of which types the node can be."""
+        node, allocation = fit.requirements, fit.allocation
         columns = self.template.columns
         types = 0
         for group, total in self._totals(daemons, entrant):
@@ -156,9 +203,8 @@ class NewClaim:
         if node.has_min_values:
             _, lacking = columns.needed_for_min_values(list(bits_of(types)), node)
             if lacking and relaxes_min_values:
-                node = known.replace(
-                    node, *(node.items[key]._replace(min_values=count) for key, count in lacking.items())
-                )
+                lowered = (node.items[key]._replace(min_values=count) for key, count in lacking.items())
+                node = self._known.replace(node, *lowered)
                 lacking = {}
         if lacking or not types:
             return self._no_type(node, daemons, entrant, lacking)
@@ -167,34 +213,14 @@ class NewClaim:
         reserved = self._reserve(types, node) if types else Plain.UNSUITED_DEVICES
         return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved, allocation)
 
-    def _narrowed(self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements) -> Fit | Refusal:
-        """Tell what the node has to be for a pod's devices and topology constraints, whatever its instance type."""
-        known = self._shared.facts.known
-        allocation = self._allocated(entrant)
-        if allocation is not None:
-            if not isinstance(allocation, Allocation):
-                return allocation
-            wanted = known.hostless(allocation.requirements)
-            if misfits := known.misfits(node, wanted, allows_well_known=True):
-                return Incompatible(misfits)
-            node = known.join(node, wanted)
-        if groups:
-            narrowed = self._shared.topology.narrowed(entrant, groups, node, self.hostname)
-            if isinstance(narrowed, Unsatisfiable):
-                return narrowed
-            if misfits := known.misfits(node, narrowed, allows_well_known=True):
-                return Incompatible(misfits)
-            node = known.join(node, narrowed)
-        return Fit(node, allocation=allocation)
-
-    def _allocated(self, entrant: Entrant) -> Allocation | Refusal | None:
-        """Return the devices of a pod; None where it needs none, or gets none."""
-        devices = self._shared.devices
-        if devices is None or not entrant.has_claims:
-            return None
+    @property
+    def _place(self) -> Place:
         types = self.ordered_types if self.pods else bits_of(self.types)
         names = [self.template.columns.types[index].name for index in types]
-        return devices.allocate(Place(self.hostname, "", self.requirements, names, has_published=False), entrant.pod)
+        return Place(self.hostname, "", self.requirements, names, has_published=False)
+
+    def _types(self, fit: Fit) -> Collection[str]:
+        return {self.template.columns.types[index].name for index in bits_of(fit.types)}
 
     def _totals(self, daemons: Sequence[DaemonGroup], entrant: Entrant) -> Iterable[tuple[DaemonGroup, Amounts]]:
         """Yield what pods and daemons request together with a further pod, by group of types."""
@@ -238,23 +264,15 @@ class NewClaim:
         return own
 
     def take(self, entrant: Entrant, fit: Fit) -> None:
-        shared = self._shared
-        self.pods.append(entrant)
+        shared, columns = self._shared, self.template.columns
         add(self._requests, entrant.requests)
-        self.requirements = fit.requirements
         self.types = fit.types
-        self._most = most_of(
-            less(self.template.columns.most(fit.types & group.types), group.requests) for group in self._left()
-        )
+        self._most = most_of(less(columns.most(fit.types & group.types), group.requests) for group in self._left())
         shared.topology.register_host(self.hostname)
-        shared.topology.record(entrant, self.template.taints, fit.requirements, self.hostname)
-        self._ports[entrant.key] = entrant.ports
+        self._hold(entrant, fit)
         if fit.reservations or self.reservations:
             shared.reservations.hold(self.hostname, fit.reservations)
             self.reservations = fit.reservations
-        if fit.allocation is not None and shared.devices is not None:
-            types = self.template.columns.types
-            shared.devices.commit(fit.allocation, {types[index].name for index in bits_of(fit.types)})
 
     def _left(self) -> list[DaemonGroup]:
         return [group for group in self._daemons if group.types & self.types]
@@ -282,20 +300,16 @@ class Basis(msgspec.Struct, frozen=True):
     room: Amounts  #: what pods and missing daemons leave
 
 
-class ExistingNode:
+class ExistingNode(Host):
     """A node of the cluster during a pass."""
 
     def __init__(self, basis: Basis, shared: Pass) -> None:
-        self._shared = shared
-        self.state, self.requirements = basis.state, basis.requirements
-        self.hostname, self.taints = basis.state.hostname, basis.state.taints
-        self.pods: list[Entrant] = []
-        # Copied by the first pod that the node takes.
-        self.room, self.ports, self.volumes = basis.room, basis.state.usage.ports, basis.state.usage.volumes
+        state = self.state = basis.state
+        super().__init__(state.hostname, basis.requirements, state.taints, shared, is_there=True)
+        self.ports, self.volumes, self.room = state.usage.ports, state.usage.volumes, basis.room
 
     def can_take(self, entrant: Entrant, groups: Sequence[TopologyGroup]) -> Fit | None:
         """Tell what the node becomes with the pod; None where it does not take it."""
-        shared, known = self._shared, self._shared.facts.known
         if not fits(entrant.requests, self.room) or untolerated(entrant.constraints.tolerations, self.taints):
             return None
         if conflict(entrant.key, entrant.ports, self.ports):
@@ -305,51 +319,20 @@ class ExistingNode:
             used = joined(self.volumes, entrant.volumes) if entrant.volumes else self.volumes
             if any(driver in limits and len(claims) > limits[driver] for driver, claims in used.items()):
                 return None
-        base = self._with(self.requirements, entrant.requirements)
-        for volumes in () if base is None else entrant.alternatives or (known.nothing,):
-            node = self._with(base, volumes)
-            narrowed = (
-                node if node is None or not groups else shared.topology.narrowed(entrant, groups, node, self.hostname)
-            )
-            if node is None or narrowed is None or isinstance(narrowed, Unsatisfiable):
-                continue
-            if known.misfits(node, narrowed, allows_well_known=False):
-                continue
-            allocation = self._allocated(entrant)
-            if allocation is None or isinstance(allocation, Allocation):
-                return Fit(known.join(node, narrowed), allocation=allocation)
-        return None
+        return next((outcome for outcome in self._outcomes(entrant, groups) if isinstance(outcome, Fit)), None)
 
-    def _allocated(self, entrant: Entrant) -> Allocation | Refusal | None:
-        """Return the devices of a pod; None where it needs none, or gets none."""
-        devices = self._shared.devices
-        if devices is None or not entrant.has_claims:
-            return None
-        state, types = self.state, [self.state.labels.get(INSTANCE_TYPE, "")]
-        node = "" if state.node is None else state.node.metadata.name
-        place = Place(state.name, node, self.requirements, types, has_published=state.is_initialized)
-        return devices.allocate(place, entrant.pod)
+    @property
+    def _place(self) -> Place:
+        state, own = self.state, "" if self.state.node is None else self.state.node.metadata.name
+        types = [state.labels.get(INSTANCE_TYPE, "")]
+        return Place(state.name, own, self.requirements, types, has_published=state.is_initialized)
 
-    def _with(self, node: Requirements | None, wanted: Requirements) -> Requirements | None:
-        """Return the requirements of the node with those of a pod or volume; None where it cannot meet them."""
-        known = self._shared.facts.known
-        own = known.hostless(wanted)
-        if node is None or known.host_misfits(self.hostname, wanted):
-            return None
-        return None if known.misfits(node, own, allows_well_known=False) else known.join(node, own)
+    def _types(self, fit: Fit) -> Collection[str]:
+        return () if fit.allocation is None else fit.allocation.types
 
     def take(self, entrant: Entrant, fit: Fit) -> None:
-        node, shared = fit.requirements, self._shared
-        if fit.allocation is not None and shared.devices is not None:
-            shared.devices.commit(fit.allocation, fit.allocation.types)
-        if not self.pods:
-            self.room, self.ports = dict(self.room), dict(self.ports)
-        self.pods.append(entrant)
-        for name, amount in entrant.requests.items():
-            self.room[name] = self.room.get(name, 0) - amount
-        self.requirements = node
-        shared.topology.record(entrant, self.taints, node, self.hostname)
-        self.ports[entrant.key] = entrant.ports
+        self.room = less({**dict.fromkeys(entrant.requests, 0), **self.room}, entrant.requests)
+        self._hold(entrant, fit)
         if entrant.volumes:
             self.volumes = joined(self.volumes, entrant.volumes)
 
