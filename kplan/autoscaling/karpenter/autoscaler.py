@@ -128,10 +128,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return Prepared(cluster.snapshot, self.entries, self.options, cluster.now, self.release)
 
     def _provisioned(self, prepared: Prepared) -> Advice:
-        provisioned = prepared.provisioned
-        errors = {pod: why for pod, why in provisioned.errors.items() if pod not in prepared.buffer_pods}
-        waiting = [pod for pod in provisioned.waiting if pod not in prepared.buffer_pods]
-        namer, texts = Namer([*prepared.snapshot.node_by_name, *self.used_names]), Texts(prepared.known)
+        provisioned, texts = prepared.provisioned, Texts(prepared.known)
+        namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
         scalings = scale_static_pools(prepared).values() if self.options.is_on("StaticCapacity") else ()
         static = [
             static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
@@ -140,34 +138,18 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         ]
         adds = tuple(self._new([*provisioned.nodes, *static], prepared, namer))
         prices = self._prices(prepared)
-        unready = {pool: (why,) for pool, why in prepared.unready_pools.items()}
-
-        def words_of(refused: PoolRefusal) -> Iterable[str]:
-            if refused.refusal in (Plain.LIMITS, Plain.NODE_LIMIT):
-                return (limits_text(prepared, refused.pool, provisioned.nodes),)
-            return texts.words_of(refused)
-
         return Advice(
             adds=adds,
             price_before=rounded(sum(prices.values())) if prices else None,
             price_after=_price_after(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
-            unhelped={
-                pod: {
-                    pool: tuple(text for one in refused if one.pool == pool for text in words_of(one))
-                    for pool in dict.fromkeys(one.pool for one in refused)
-                }
-                | unready
-                for pod, refused in errors.items()
-            }
-            | {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
-            | {pod: unready or {"": ("the cluster has no NodePool that gets nodes for pods",)} for pod in waiting},
+            unhelped=_unhelped(prepared, texts),
             events={
                 pod: FAILED + "; ".join(error_texts(refused, texts))
-                for pod, refused in errors.items()
-                if not any(one.is_deferred for one in refused)
+                for pod, refused in provisioned.errors.items()
+                if pod not in prepared.buffer_pods and not any(one.is_deferred for one in refused)
             }
-            | {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems},
+            | _ignored(prepared),
             warnings=(*self._warnings(prepared), *_unlaunchable(adds)),
         )
 
@@ -215,6 +197,30 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             yield InputWarning("UnknownInstanceType", name, "the catalogue does not have the type of a node")
         if not any(ZONE in state.labels for state in prepared.state.nodes) and prepared.state.nodes:
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
+
+
+def _unhelped(prepared: Prepared, texts: Texts) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return why pools do not help pods; under an empty name what keeps all of them from it."""
+    provisioned, buffers = prepared.provisioned, prepared.buffer_pods
+    unready: dict[str, tuple[str, ...]] = {pool: (why,) for pool, why in prepared.unready_pools.items()}
+    unhelped: dict[str, dict[str, tuple[str, ...]]] = {}
+    for pod, refused in provisioned.errors.items():
+        if pod in buffers:
+            continue
+        words: dict[str, tuple[str, ...]] = {}
+        for one in refused:
+            is_limited = one.refusal in (Plain.LIMITS, Plain.NODE_LIMIT)
+            own = (limits_text(prepared, one.pool, provisioned.nodes),) if is_limited else texts.words_of(one)
+            words[one.pool] = (*words.get(one.pool, ()), *own)
+        unhelped[pod] = words | unready
+    unhelped |= {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
+    no_pool = unready or {"": ("the cluster has no NodePool that gets nodes for pods",)}
+    return unhelped | {pod: no_pool for pod in provisioned.waiting if pod not in buffers}
+
+
+def _ignored(prepared: Prepared) -> dict[str, str]:
+    """Return what Karpenter writes about pods that it does not look at."""
+    return {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
 
 
 def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
@@ -432,9 +438,8 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
         "existing": _keys_by_node(provisioned.existing),
         "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
     }
-    rejected = {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
-    if rejected:
-        answer["ignored"] = rejected
+    if ignored := _ignored(prepared):
+        answer["ignored"] = ignored
     events = {
         template.name: [_LACKING if template.lacks_min_values else _FILTERED]
         for template in prepared.all_templates
