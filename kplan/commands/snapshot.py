@@ -216,7 +216,8 @@ def types(
     They are those of Karpenter's nodes and NodeClaims, with their labels and zones, and what pods cannot use of them.
     Nodes do not show prices: the size of a machine stands in their place. With --ec2 they are those that AWS has.
     """
-    from kplan.autoscaling.karpenter.catalogue import convert_ec2, learned_catalogue, plain_entries
+    from kplan.autoscaling.karpenter.catalogue import learned_catalogue, plain_entries
+    from kplan.autoscaling.karpenter.ec2 import convert_ec2
 
     check_template(output)
     if ec2:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, Converted, convert_ec2, plain_entries, read_catalogue
+from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, plain_entries, read_catalogue
+from kplan.autoscaling.karpenter.ec2 import Converted, convert_ec2
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 
 TYPE: dict[str, Any] = {
