@@ -4,175 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
 
-import msgspec
-
+from kplan.admission.schedules import Unreadable, is_time_zone, read_schedule
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Errors, Object, go_struct, invalid, not_supported, quoted, required
 from kplan.admission.validation.pods import label_match_errors, template_errors
-from kplan.api.time import SECOND, parse_duration
-
-_DESCRIPTORS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-_FIELDS = ((0, 59, list[str]()), (0, 23, list[str]()), (1, 31, list[str]()), (1, 12, _MONTHS), (0, 6, _DAYS))
-"""The bounds of each field of a schedule, and the names of its numbers."""
-
-_MOST_DIGITS = 18  # a longer number is beyond int64, and beyond all that a field may hold
-
-
-class _Unreadable(ValueError):  # noqa: N818 - becomes a field error
-    """A schedule or indexes that do not parse."""
-
-
-_MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
-
-
-class Schedule(msgspec.Struct, frozen=True):
-    """When a cron job runs."""
-
-    #: minutes, hours, days, months, weekdays (0 for Sunday) at which it runs; empty with `every`
-    fields: tuple[frozenset[int], ...] = ()
-    any_day: bool = True  #: the day of the month or that of the week is not limited: both have to match
-    every: int = 0  #: seconds between two runs; 0 for a schedule with fields
-
-    def next_after(self, time: datetime, zone: str = "") -> datetime | None:
-        """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
-        if self.every:
-            return time.replace(microsecond=0) + timedelta(seconds=self.every)
-        import zoneinfo
-
-        local = time.astimezone(zoneinfo.ZoneInfo(zone) if zone and zone in _zones() else UTC)
-        minutes, hours, days, months, weekdays = self.fields
-        today = local.replace(second=0, microsecond=0)
-        for offset in range(_MOST_DAYS):
-            day = today + timedelta(days=offset) if offset else today
-            in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
-            if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
-                continue
-            times = _times_of_day(hours, minutes)
-            later = bisect_left(times, 0 if offset else 60 * local.hour + local.minute + 1)
-            if later < len(times):
-                hour, minute = divmod(times[later], 60)
-                return day.replace(hour=hour, minute=minute).astimezone(UTC)
-        return None
-
-
-@lru_cache(maxsize=1 << 10)
-def _times_of_day(hours: frozenset[int], minutes: frozenset[int]) -> list[int]:
-    """Return when a schedule runs on a day on which it does, in minutes since midnight."""
-    return sorted(60 * hour + minute for hour in hours for minute in minutes)
-
-
-def parse_schedule(schedule: str) -> Schedule | None:
-    """Read a schedule; None for one that does not parse, which an API server refuses."""
-    with suppress(_Unreadable):
-        return _read(schedule)
-    return None
-
-
-def is_time_zone(name: str) -> bool:
-    """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
-    zones = _zones()
-    return not zones or name in zones or name in ("", "UTC", "Local")
-
-
-@cache
-def _zones() -> frozenset[str]:
-    """Return the time zones of this machine's database; empty where it has none."""
-    import zoneinfo
-
-    return frozenset(zoneinfo.available_timezones())
-
-
-def _read(schedule: str) -> Schedule:
-    if not schedule:
-        raise _Unreadable("empty spec string")
-    if schedule.startswith(("TZ=", "CRON_TZ=")):
-        zone, space, rest = schedule.partition(" ")
-        if not space:
-            raise _Unreadable("invalid schedule format: runtime error: slice bounds out of range [:-1]")
-        zone = zone.partition("=")[2]
-        if not is_time_zone(zone):
-            raise _Unreadable(f"provided bad location {zone}: unknown time zone {zone}")
-        schedule = rest.strip()
-    if schedule in _DESCRIPTORS:
-        return _read(_DESCRIPTORS[schedule])
-    if schedule.startswith("@every "):
-        duration = schedule.removeprefix("@every ")
-        if (nanoseconds := parse_duration(duration)) is None:
-            raise _Unreadable(f'failed to parse duration {schedule}: time: invalid duration "{duration}"')
-        return Schedule(every=max(nanoseconds // SECOND, 1))
-    if schedule.startswith("@"):
-        raise _Unreadable(f"unrecognized descriptor: {schedule}")
-    fields = schedule.split()
-    if len(fields) != len(_FIELDS):
-        raise _Unreadable(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
-    parts = [re.split(",+", field.strip(",")) for field in fields]
-    ranges = [[_read_range(part, *bounds) for part in own] for own, bounds in zip(parts, _FIELDS, strict=True)]
-    # A star with a step limits the day.
-    any_day = any(
-        part[0] in "*?" and span.step == 1
-        for place in (2, 4)
-        for part, span in zip(parts[place], ranges[place], strict=True)
-    )
-    return Schedule(tuple(frozenset(number for span in spans for number in span) for spans in ranges), any_day)
-
-
-def _read_range(text: str, low: int, high: int, listed: list[str]) -> range:
-    names = {name: number for number, name in enumerate(listed, low)}
-    parts = text.split("/")
-    bounds = parts[0].split("-")
-    is_single = len(bounds) == 1
-    if bounds[0] in ("*", "?"):
-        start, end = low, high
-    else:
-        start = _number(bounds[0], names)
-        if len(bounds) > 2:
-            raise _Unreadable(f"too many hyphens: {text}")
-        end = start if is_single else _number(bounds[1], names)
-    step = 1
-    if len(parts) == 2:
-        step = _number(parts[1], {})
-        end = high if is_single else end
-    elif len(parts) > 2:
-        raise _Unreadable(f"too many slashes: {text}")
-    if start < low:
-        raise _Unreadable(f"beginning of range ({start}) below minimum ({low}): {text}")
-    if end > high:
-        raise _Unreadable(f"end of range ({end}) above maximum ({high}): {text}")
-    if start > end:
-        raise _Unreadable(f"beginning of range ({start}) beyond end of range ({end}): {text}")
-    if step == 0:
-        raise _Unreadable(f"step of range should be a positive number: {text}")
-    return range(start, end + 1, step)
-
-
-def _number(text: str, names: dict[str, int]) -> int:
-    if text.lower() in names:
-        return names[text.lower()]
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise _Unreadable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    if len(text) > _MOST_DIGITS:
-        raise _Unreadable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": value out of range')
-    number = int(text)
-    if number < 0:
-        raise _Unreadable(f"negative number ({number}) not allowed: {text}")
-    return number
-
 
 _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
 _MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit
@@ -201,7 +38,7 @@ def _rule_errors(rule: Object, completions: int, path: str) -> Errors:
         yield from check.at_most_bytes(_MOST_TEXT)(indexes, at)
         try:
             total = _count(indexes, completions)
-        except _Unreadable as error:
+        except Unreadable as error:
             yield invalid(at, indexes, f"error parsing succeededIndexes: {error}")
     if count is not None:
         at, bound = f"{path}.succeededCount", "must be less than or equal to"
@@ -223,12 +60,12 @@ def _count(text: str, completions: int) -> int:
         bounds = part.split("-")
         if len(bounds) > 2:
             words = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            raise _Unreadable(f'the fragment "{part}" {words}')
+            raise Unreadable(f'the fragment "{part}" {words}')
         numbers = [_index(bound, completions) for bound in bounds]
         if last is not None and last >= numbers[0]:
-            raise _Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")
+            raise Unreadable(f"non-increasing order, previous: {last}, current: {numbers[0]}")
         if len(numbers) == 2 and numbers[0] >= numbers[1]:
-            raise _Unreadable(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
+            raise Unreadable(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
         total += numbers[-1] - numbers[0] + 1
         last = numbers[-1]
     return total
@@ -236,10 +73,10 @@ def _count(text: str, completions: int) -> int:
 
 def _index(text: str, completions: int) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
-        raise _Unreadable(f'cannot convert string to integer for index: "{text}"')
+        raise Unreadable(f'cannot convert string to integer for index: "{text}"')
     number = int(text)
     if number >= completions:
-        raise _Unreadable(f'too large index: "{text}"')
+        raise Unreadable(f'too large index: "{text}"')
     return number
 
 
@@ -400,8 +237,8 @@ job_errors = check.rules(
 
 def _schedule_problems(schedule: str) -> Iterator[str]:
     try:
-        _read(schedule)
-    except _Unreadable as error:
+        read_schedule(schedule)
+    except Unreadable as error:
         yield str(error)
     if "TZ" in schedule:
         yield "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"

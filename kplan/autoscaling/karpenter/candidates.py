@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.validation.jobs import parse_schedule
+from kplan.admission.schedules import parse_schedule
 from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
 from kplan.api.meta import condition_of

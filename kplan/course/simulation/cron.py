@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission import Named
-from kplan.admission.validation.jobs import Schedule, parse_schedule
+from kplan.admission.schedules import Schedule, parse_schedule
 from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.workloads import CronJob, Job

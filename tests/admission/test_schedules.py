@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kplan.admission.validation.jobs import parse_schedule
+from kplan.admission.schedules import parse_schedule
 
 
 @pytest.mark.parametrize(
