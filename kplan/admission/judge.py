@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
@@ -29,7 +29,7 @@ from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTem
 from kplan.api.scheduling import PriorityClass, RuntimeClass
 from kplan.api.storage import CSIDriver, CSIStorageCapacity, StorageClass, VolumeSources
 from kplan.rules.volumes import STORAGE
-from kplan.snapshot.defaults import round_up
+from kplan.snapshot.defaults import pod_level_amounts, round_up
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
@@ -177,8 +177,10 @@ def default_pod(pod: Object) -> Object:
         resources: Object = container.setdefault("resources", {})
         if limits := resources.get("limits"):
             resources["requests"] = {**limits, **resources.get("requests", {})}
-    if "resources" in spec:
-        _default_pod_resources(spec, spec["resources"])
+    if own := spec.get("resources"):
+        totals = (partial(core.plain_totals, spec, side) for side in ("limits", "requests"))
+        limits, requests = pod_level_amounts(own.get("limits", {}), own.get("requests", {}), *totals)
+        own |= {side: amounts for side, amounts in (("limits", limits), ("requests", requests)) if amounts}
     spec.setdefault("enableServiceLinks", True)
     for container in containers if spec.get("hostNetwork") else ():
         for port in container.get("ports", []):
@@ -204,23 +206,6 @@ def settle_data_source(spec: Object) -> Object:
 
 _DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
 """Kinds and groups that ``dataSource`` supports; any other is dropped silently."""
-
-
-def _default_pod_resources(spec: Object, resources: Object) -> None:
-    """Fill in pod-level limits of huge pages, and pod-level requests where there are limits."""
-    limits, requests = dict(resources.get("limits", {})), dict(resources.get("requests", {}))
-    if limits or requests:
-        totals = core.plain_totals(spec, "limits").items()
-        pages = {key: str(total) for key, total in totals if key.startswith(core.HUGE_PAGES) and key not in requests}
-        limits = {**pages, **limits}
-    if limits:
-        totals = core.plain_totals(spec, "requests").items()
-        summed = {name: str(total) for name, total in totals if name in ("cpu", "memory")}
-        limited = {name: limits[name] for name in limits if name in summed or core.is_pod_level_resource(name)}
-        requests = {**limited, **summed, **requests}
-    for side, amounts in (("limits", limits), ("requests", requests)):
-        if amounts:
-            resources[side] = amounts
 
 
 _BACKOFF = 6

@@ -21,11 +21,11 @@ from msgspec.structs import replace
 
 from kplan.api import core, provisioning, storage
 from kplan.api.affinity import PodAffinity, PodAffinityTerm
-from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, container_totals, is_pod_level_resource
+from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, Totals, container_totals, is_pod_level_resource
 from kplan.api.kinds import Kind
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement, QuantityLike, ResourceList
-from kplan.api.pod import ContainerPort, ResourceRequirements
+from kplan.api.pod import ContainerPort
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
 from kplan.api.time import to_micros
@@ -76,7 +76,11 @@ def complete_pod(pod: core.Pod) -> core.Pod:
     init_containers = tuple(_complete_container(container, spec) for container in spec.init_containers)
     spec = replace(spec, containers=containers, init_containers=init_containers)
     if spec.resources is not None:
-        spec = replace(spec, resources=_complete_pod_resources(spec, spec.resources))
+        own = round_up(spec.resources.limits), round_up(spec.resources.requests)
+        limits, requests = pod_level_amounts(
+            *own, partial(container_totals, spec, LIMITS), partial(container_totals, spec, REQUESTS)
+        )
+        spec = replace(spec, resources=replace(spec.resources, limits=limits, requests=requests))
     spec = merge_label_keys(spec, pod.metadata.labels)
     metadata = pod.metadata
     if not metadata.namespace:
@@ -131,20 +135,23 @@ def _round_to_milli(amount: QuantityLike) -> QuantityLike:
     return str(Quantity(exact.milli_value() * _NANOS_PER_MILLI, exact.format))
 
 
-def _complete_pod_resources(spec: core.PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
-    """Fill in pod-level limits and requests (upstream defaultHugePagePodLimits and defaultPodRequests)."""
-    limits = round_up(resources.limits)
-    requests = round_up(resources.requests)
+def pod_level_amounts(
+    limits: ResourceList, requests: ResourceList, limited: Callable[[], Totals], requested: Callable[[], Totals]
+) -> tuple[ResourceList, ResourceList]:
+    """Return a pod's own limits and requests, filled in where there are any.
+
+    Limits of huge pages are those of its containers, and requests are those of its containers or its own limits.
+    `limited`, `requested`: return the totals of the containers. Upstream: defaultHugePagePodLimits, defaultPodRequests.
+    """
     if limits or requests:
-        totals = container_totals(spec, LIMITS).items()
+        totals = limited().items()
         pages = {name: str(total) for name, total in totals if name.startswith(HUGE_PAGES) and name not in requests}
         limits = {**pages, **limits}
     if limits:
-        totals = container_totals(spec, REQUESTS).items()
-        from_containers = {name: str(total) for name, total in totals if name in {"cpu", "memory"}}
+        from_containers = {name: str(total) for name, total in requested().items() if name in {"cpu", "memory"}}
         from_limits = {name: amount for name, amount in limits.items() if is_pod_level_resource(name)}
         requests = {**from_limits, **from_containers, **requests}
-    return replace(resources, limits=limits, requests=requests)
+    return limits, requests
 
 
 def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec:
