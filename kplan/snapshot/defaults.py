@@ -20,11 +20,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import core, provisioning, storage
-from kplan.api.affinity import PodAffinity, PodAffinityTerm
+from kplan.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from kplan.api.core import HUGE_PAGES, LIMITS, REQUESTS, Totals, container_totals, is_pod_level_resource
 from kplan.api.kinds import Kind
 from kplan.api.labels import ANNOTATION_CLASS
-from kplan.api.meta import LabelSelector, LabelSelectorRequirement, QuantityLike, ResourceList
+from kplan.api.meta import LabelSelectorRequirement, QuantityLike, ResourceList
 from kplan.api.pod import ContainerPort
 from kplan.api.quantity import Quantity, parse
 from kplan.api.scheduling import PriorityClass
@@ -32,6 +32,7 @@ from kplan.api.time import to_micros
 
 S = TypeVar("S", bound=msgspec.Struct)
 A = TypeVar("A", bound=PodAffinity)
+T = TypeVar("T", bound=PodAffinityTerm | TopologySpreadConstraint)
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -162,10 +163,7 @@ def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec
             pod_affinity=_merge_affinity(affinity.pod_affinity, labels),
             pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, labels),
         )
-    constraints = tuple(
-        replace(constraint, label_selector=_merge(constraint.label_selector, constraint.match_label_keys, "In", labels))
-        for constraint in spec.topology_spread_constraints
-    )
+    constraints = tuple(_merge_term(constraint, labels) for constraint in spec.topology_spread_constraints)
     return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
 
 
@@ -184,23 +182,18 @@ def _merge_affinity(affinity: A | None, labels: dict[str, str]) -> A | None:
     )
 
 
-def _merge_term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:
-    selector = _merge(term.label_selector, term.match_label_keys, "In", labels)
-    return replace(term, label_selector=_merge(selector, term.mismatch_label_keys, "NotIn", labels))
-
-
-def _merge(
-    selector: LabelSelector | None, keys: Iterable[str], operator: str, labels: dict[str, str]
-) -> LabelSelector | None:
+def _merge_term(term: T, labels: dict[str, str]) -> T:
     """Add an expression for every key that the pod has; an absent selector matches nothing and stays absent."""
-    if selector is None:
-        return None
+    if (selector := term.label_selector) is None:
+        return term
+    mismatched = term.mismatch_label_keys if isinstance(term, PodAffinityTerm) else ()
     expressions = list(selector.match_expressions)
-    for key in keys:
-        expression = LabelSelectorRequirement(key=key, operator=operator, values=(labels.get(key, ""),))
-        if key in labels and expression not in expressions:
-            expressions.append(expression)
-    return replace(selector, match_expressions=tuple(expressions))
+    for operator, keys in (("In", term.match_label_keys), ("NotIn", mismatched)):
+        for key in keys:
+            expression = LabelSelectorRequirement(key=key, operator=operator, values=(labels.get(key, ""),))
+            if key in labels and expression not in expressions:
+                expressions.append(expression)
+    return replace(term, label_selector=replace(selector, match_expressions=tuple(expressions)))
 
 
 def _complete_node(node: core.Node) -> core.Node:
