@@ -7,7 +7,8 @@ groups, and each group that kplan reads takes a further request.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -72,13 +73,34 @@ def read_list(
         query["fieldSelector"] = selector
     pages: list[Future[tuple[Any, ...]]] = []
     notes: list[str] = []
-    token, n_read, restarts = "", 0, 0
+    n_read = 0
+    for page in _pages(reader, path, query, notes):
+        if page is None:
+            pages, n_read = [], 0
+            continue
+        body, head = page
+        pages.append(decoder.submit(decode, body))
+        if head.continue_token and len(pages) > 1:
+            # Decoded while this page was on its way; waiting for it keeps at most two bodies in memory.
+            n_read += len(pages[-2].result())
+            progress(n_read, None if head.remaining is None else n_read + page_size + head.remaining)
+    objects = tuple(item for decoded in pages for item in decoded.result())
+    progress(len(objects), len(objects))
+    if notes:  # what was read before and after the list expired may be the same
+        objects = tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
+    return ListedObjects(objects, tuple(dict.fromkeys(notes)))
+
+
+def _pages(
+    reader: Reader, path: str, query: Mapping[str, str], notes: list[str]
+) -> Iterator[tuple[bytes, ListMeta] | None]:
+    """Yield the pages of a list, each with where it goes on; None where the list is begun anew, and a note then."""
+    token, restarts, n_bytes = "", 0, 0
     tokens: set[str] = set()  # since the list was last begun anew
-    n_pages = n_bytes = 0
-    while True:
-        body, remaining = b"", None
+    for n_pages in itertools.count(1):
+        page: tuple[bytes, ListMeta] | None = None
         try:
-            body = reader.get(path, query | {"continue": token} if token else query).body
+            body = reader.get(path, {**query, "continue": token} if token else query).body
         except ExpiredListError as error:
             tokens.clear()
             if error.continue_token and error.continue_token != token:
@@ -87,26 +109,18 @@ def read_list(
             elif restarts == MAX_RESTARTS:
                 raise
             else:
-                pages, token, n_read, restarts = [], "", 0, restarts + 1
+                token, restarts = "", restarts + 1
                 notes.append("it expired while it was being read and was begun anew")
+                yield None
         else:
-            head = _read_head(body, path)
-            pages.append(decoder.submit(decode, body))
-            token, remaining = head.metadata.continue_token, head.metadata.remaining
-        n_pages, n_bytes = n_pages + 1, n_bytes + len(body)
+            page = body, _read_head(body, path)
+            token, n_bytes = page[1].continue_token, n_bytes + len(body)
         _refuse_endless(path, n_pages, n_bytes, is_repeated=token in tokens)
-        if body and not token:
-            break
+        if page is not None:
+            yield page
+            if not token:
+                return
         tokens |= {token} - {""}
-        if body and len(pages) > 1:
-            # Decoded while this page was on its way; waiting for it keeps at most two bodies in memory.
-            n_read += len(pages[-2].result())
-            progress(n_read, None if remaining is None else n_read + page_size + remaining)
-    objects = tuple(item for page in pages for item in page.result())
-    progress(len(objects), len(objects))
-    if notes:  # what was read before and after the list expired may be the same
-        objects = tuple({(item.metadata.namespace, item.metadata.name): item for item in objects}.values())
-    return ListedObjects(objects, tuple(dict.fromkeys(notes)))
 
 
 def _refuse_endless(path: str, n_pages: int, n_bytes: int, *, is_repeated: bool) -> None:
@@ -118,9 +132,9 @@ def _refuse_endless(path: str, n_pages: int, n_bytes: int, *, is_repeated: bool)
         raise ApiError(f"{path}: the list does not end{what}", status=200, hint=_ENDLESS_HINT)
 
 
-def _read_head(body: bytes, path: str) -> _Head:
+def _read_head(body: bytes, path: str) -> ListMeta:
     try:
-        return msgspec.json.decode(body, type=_Head)
+        return msgspec.json.decode(body, type=_Head).metadata
     except UNREADABLE as error:
         what = "not a list" if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise ApiError(f"{path}: the answer is {what}", status=200, hint=NO_SERVER_HINT) from None
