@@ -38,17 +38,19 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Pod
 from kplan.api.labels import Requirement, Selector, selector_from_map
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo
+
+Clause = tuple[frozenset[str] | None, Selector]  #: (namespaces, selector); None stands for all namespaces
 
 
 class PodMatch(msgspec.Struct, frozen=True):
     """A condition on pods: a pod matches when it matches every clause."""
 
     #: a pod matches a clause when it is in one of the namespaces (None: in any) and the selector matches its labels
-    clauses: tuple[tuple[frozenset[str] | None, Selector], ...]
+    clauses: tuple[Clause, ...]
     skip_terminating: bool = False  #: leave out pods that are being deleted
 
     def selects(self, pod: PodInfo) -> bool:
@@ -74,66 +76,80 @@ _MAX_MATCHED_SINGLY = 8
 
 
 class LabelSets:
-    """Sets of labels by code; sets are only ever added, so copies of a pod table share them."""
+    """Namespaces and labels of pods, by code; new ones are only ever added, so copies of a pod table share them.
+
+    A mask says which of them a clause of a `PodMatch` takes.
+    """
 
     def __init__(self) -> None:
-        self.sets: list[Mapping[str, str]] = []  #: list of labels, by code
-        self._code_of: dict[frozenset[tuple[str, str]], int] = {}
-        self._code_as_written: dict[tuple[tuple[str, str], ...], int] = {}
+        self.sets: list[Mapping[str, str]] = []  #: the labels, by code
+        self._namespaces: list[str] = []  # by code
+        self._code_of: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+        self._code_as_written: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         self._postings: dict[str, dict[str, list[int]]] = {}
-        self._n_posted = 0
+        self._namespace_code_of: dict[str, int] = {}
+        self._namespace_codes: CodeArray = np.zeros(0, np.int32)
         self._masks: Recent[BoolArray] = Recent(MAX_LABEL_MASKS)
 
     def __len__(self) -> int:
         return len(self.sets)
 
-    def code(self, labels: Mapping[str, str]) -> int:
-        written = tuple(labels.items())
-        code = self._code_as_written.get(written)
+    def code(self, namespace: str, labels: Mapping[str, str]) -> int:
+        items = tuple(labels.items())
+        code = self._code_as_written.get((namespace, items))
         if code is None:
-            code = self._code_of.setdefault(frozenset(written), len(self.sets))
-            self._code_as_written[written] = code
+            code = self._code_of.setdefault((namespace, frozenset(items)), len(self.sets))
+            self._code_as_written[namespace, items] = code
             if code == len(self.sets):
                 self.sets.append(labels)
+                self._namespaces.append(namespace)
         return code
 
     def values(self, key: str) -> list[str]:
         return list(self._posted().get(key, {}))
 
-    def mask(self, selector: Selector) -> BoolArray:
-        """Return which sets a selector matches, bool of shape (n_sets,); do not write to it."""
-        column, n_sets = self._masks.find(selector), len(self.sets)
+    def mask(self, namespaces: frozenset[str] | None, selector: Selector) -> BoolArray:
+        """Return which sets a clause takes, bool of shape (n_sets,); do not write to it."""
+        clause = namespaces, selector
+        column, n_sets = self._masks.find(clause), len(self.sets)
         if column is not None and len(column) == n_sets:
             return column
         if column is None or n_sets - len(column) > _MAX_MATCHED_SINGLY:
-            return self._masks.put(selector, self._select(selector))
-        more = np.asarray([selector.matches(labels) for labels in self.sets[len(column) :]], np.bool_)
-        return self._masks.put(selector, np.concatenate((column, more)))
+            return self._masks.put(clause, self._select(namespaces, selector))
+        more = np.asarray([self._takes(clause, code) for code in range(len(column), n_sets)], np.bool_)
+        return self._masks.put(clause, np.concatenate((column, more)))
 
-    def codes(self, selector: Selector) -> list[int]:
-        """Return the sets that a selector matches, in no particular order; without a column where few can match."""
+    def _takes(self, clause: Clause, code: int) -> bool:
+        namespaces, selector = clause
+        return (namespaces is None or self._namespaces[code] in namespaces) and selector.matches(self.sets[code])
+
+    def codes(self, namespaces: frozenset[str] | None, selector: Selector) -> list[int]:
+        """Return the sets that a clause takes, in no particular order; without a column where few can match."""
         if selector.is_nothing:
             return []
         for listed in selector.requirements:
             if listed.operator == "In" and len(listed.values) <= _MAX_LOOKED_UP:
                 break
         else:
-            return np.flatnonzero(self.mask(selector)).tolist()
+            return np.flatnonzero(self.mask(namespaces, selector)).tolist()
         by_value = self._posted().get(listed.key, {})
         codes: list[int] = []
         for value in listed.values:
             codes += by_value.get(value, ())
-        if len(selector.requirements) == 1:
-            return codes
         if len(codes) > _MAX_LOOKED_UP:
-            return np.flatnonzero(self.mask(selector)).tolist()
-        return [code for code in codes if selector.matches(self.sets[code])]
+            return np.flatnonzero(self.mask(namespaces, selector)).tolist()
+        return [code for code in codes if self._takes((namespaces, selector), code)]
 
-    def _select(self, selector: Selector) -> BoolArray:
+    def _select(self, namespaces: frozenset[str] | None, selector: Selector) -> BoolArray:
+        self._posted()
         selected = np.full(len(self.sets), not selector.is_nothing)
         for requirement in () if selector.is_nothing else selector.requirements:
             selected &= self._matches_requirement(requirement)
-        return selected
+        if namespaces is None:
+            return selected
+        is_inside = np.zeros(len(self._namespace_code_of), np.bool_)
+        is_inside[[self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]] = True
+        return selected & is_inside[self._namespace_codes]
 
     def _matches_requirement(self, requirement: Requirement) -> BoolArray:
         """Return which sets match a requirement, bool of shape (n_sets,)."""
@@ -152,10 +168,14 @@ class LabelSets:
 
     def _posted(self) -> dict[str, dict[str, list[int]]]:
         """Return the index, label -> value -> codes, after adding the new sets to it."""
-        for code in range(self._n_posted, len(self.sets)):
-            for key, value in self.sets[code].items():
-                self._postings.setdefault(key, {}).setdefault(value, []).append(code)
-        self._n_posted = len(self.sets)
+        n_posted = len(self._namespace_codes)
+        if n_posted < len(self.sets):
+            for code in range(n_posted, len(self.sets)):
+                for key, value in self.sets[code].items():
+                    self._postings.setdefault(key, {}).setdefault(value, []).append(code)
+            known = self._namespace_code_of
+            more = [known.setdefault(name, len(known)) for name in self._namespaces[n_posted:]]
+            self._namespace_codes = np.append(self._namespace_codes, np.asarray(more, np.int32))
         return self._postings
 
 

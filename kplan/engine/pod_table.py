@@ -8,11 +8,11 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PodSpec
-from kplan.api.labels import Selector
+from kplan.api.labels import EVERYTHING
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
-from kplan.engine.matching import LabelSets, PodMatch
+from kplan.engine.matching import Clause, LabelSets, PodMatch
 from kplan.engine.terms import TermSets
 from kplan.rules.pod_info import NO_START_TIME, PodAffinityTerms, PodInfo
 from kplan.rules.resources import CPU, MEMORY, PodResources
@@ -59,26 +59,16 @@ _READERS: Mapping[str, Callable[[list[PodInfo]], list[int]]] = {
 }
 
 
-SEVERAL = -1  #: in place of the code of a namespace: pods are in more than one
-
-
 class ByLabels(msgspec.Struct, frozen=True):
-    """The first pods of a table, sorted by their set of labels."""
+    """The first pods of a table, sorted by their namespace and set of labels."""
 
     order: RowArray  #: intp array of shape (n_sorted,), pods
     bounds: list[int]  #: set `code` has ``order[bounds[code]:bounds[code + 1]]``; later sets have none of these pods
-    namespaces: list[int]  #: the code of the namespace of the pods of each set, or SEVERAL
 
     @staticmethod
-    def of(codes: CodeArray, n_sets: int, namespace_codes: CodeArray) -> ByLabels:
+    def of(codes: CodeArray, n_sets: int) -> ByLabels:
         order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(n_sets + 1))
-        sorted_namespaces = np.append(namespace_codes[order], SEVERAL)
-        first, last = bounds[:-1], np.maximum(bounds[1:], 1) - 1
-        # A set's pods are in one namespace where none is in another one than the pod before it.
-        n_changes = np.append(0, np.cumsum(sorted_namespaces[1:] != sorted_namespaces[:-1]))
-        is_one = n_changes[first] == n_changes[last]
-        return ByLabels(order, bounds.tolist(), np.where(is_one, sorted_namespaces[first], SEVERAL).tolist())
+        return ByLabels(order, np.searchsorted(codes[order], np.arange(n_sets + 1)).tolist())
 
 
 class PodMask:
@@ -120,7 +110,6 @@ _MAX_UNSORTED = 1024
 _PODS_A_SET = 256  #: selecting the pods of one set of labels costs about as much as comparing the codes of so many pods
 
 _COLUMNS = (
-    "_namespace_codes",
     "_label_codes",
     "_priorities",
     "_terminating",
@@ -138,15 +127,13 @@ class PodTable:
 
     def __init__(self) -> None:
         self.infos: list[PodInfo] = []  #: list of PodInfo, by row
-        self._namespace_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
         self._requests: dict[str, Int64Array] = {}
         self._has_own_starts = False  # no copy of the table shares the column of start times
-        self._namespace_code_of: dict[str, int] = {}
         self._label_sets = LabelSets()
-        self._by_labels = ByLabels(np.zeros(0, np.intp), [0], [])
+        self._by_labels = ByLabels(np.zeros(0, np.intp), [0])
         self._has_terminating = False  # some pod is being deleted, or was when it was added
         self._masks: Recent[PodMask] = Recent(MAX_MASKS)
         self._term_sets = TermSets()
@@ -172,7 +159,6 @@ class PodTable:
         return copied
 
     def _share_codes(self, other: PodTable) -> None:
-        self._namespace_code_of = other._namespace_code_of.copy()
         self._label_sets = other._label_sets
         self._term_sets = other._term_sets.copy()
 
@@ -219,9 +205,8 @@ class PodTable:
         self._grow(end)
         # Fields are read off the objects, as a property takes longer, and all pods of a cluster come through here.
         metadata, specs = [info.pod.metadata for info in infos], [info.pod.spec for info in infos]
-        codes, code_of_labels = self._namespace_code_of, self._label_sets.code
-        self._namespace_codes[first:end] = [codes.setdefault(meta.namespace, len(codes)) for meta in metadata]
-        self._label_codes[first:end] = [code_of_labels(meta.labels) for meta in metadata]
+        code_of = self._label_sets.code
+        self._label_codes[first:end] = [code_of(meta.namespace, meta.labels) for meta in metadata]
         for column, values in (
             (self._priorities, [spec.priority or 0 for spec in specs]),
             (self._terminating, [meta.deletion_timestamp is not None for meta in metadata]),
@@ -238,9 +223,7 @@ class PodTable:
         """Add a pod, or replicas of it, and return the row of the first."""
         first, end, spec = len(self.infos), len(self.infos) + n, info.pod.spec
         self._grow(end)
-        namespace = self._namespace_code_of.setdefault(info.namespace, len(self._namespace_code_of))
-        self._namespace_codes[first:end] = namespace
-        self._label_codes[first:end] = self._label_sets.code(info.labels)
+        self._label_codes[first:end] = self._label_sets.code(info.namespace, info.labels)
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
         self._has_terminating |= info.is_terminating
@@ -325,7 +308,7 @@ class PodTable:
             rows = np.arange(len(self.infos))
         else:
             first, *others = match.clauses
-            rows = self._rows_selected(*first)
+            rows = self._rows_selected(first)
             for clause in others:
                 rows = rows[self._matches_clause(clause, rows)]
         return rows[~self._terminating[rows]] if match.skip_terminating and self._has_terminating else rows
@@ -334,57 +317,27 @@ class PodTable:
         """Sort the pods by their labels, unless hardly any have been added since; copies of the table share that."""
         n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
-            label_codes = self._label_codes[:n_pods]
-            self._by_labels = ByLabels.of(label_codes, len(self._label_sets), self._namespace_codes[:n_pods])
+            self._by_labels = ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
 
-    def _rows_selected(self, namespaces: frozenset[str] | None, selector: Selector) -> RowArray:
-        """Return the pods in one of the namespaces (None: in any) whose labels a selector matches."""
+    def _rows_selected(self, clause: Clause) -> RowArray:
+        """Return the pods that match a clause."""
         self.sort_by_labels()
-        n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
-        codes = self._label_sets.codes(selector)
-        if len(codes) * _PODS_A_SET > n_sorted:
-            matching = self._label_sets.mask(selector)[self._label_codes[:n_pods]].nonzero()[0]
-            return self._only_in(namespaces, matching)
-        rows = self._sorted_with(codes, namespaces)
-        if n_sorted == n_pods:
-            return rows
-        added = np.isin(self._label_codes[n_sorted:n_pods], codes).nonzero()[0] + n_sorted
-        return np.concatenate((rows, self._only_in(namespaces, added)))
-
-    def _sorted_with(self, codes: Iterable[int], namespaces: frozenset[str] | None) -> RowArray:
-        """Return the pods, among those sorted by their labels, with one of some sets of labels in the namespaces."""
-        order, bounds, namespace_of = self._by_labels.order, self._by_labels.bounds, self._by_labels.namespaces
-        wanted = None if namespaces is None else [self._namespace_code_of.get(name) for name in namespaces]
-        parts = []
-        for code in codes:
-            if code >= len(namespace_of):
-                continue
-            part = order[bounds[code] : bounds[code + 1]]
-            if wanted is None or namespace_of[code] in wanted:
-                parts.append(part)
-            elif namespace_of[code] == SEVERAL:
-                parts.append(self._only_in(namespaces, part))
+        n_pods, order, bounds = len(self.infos), self._by_labels.order, self._by_labels.bounds
+        codes = self._label_sets.codes(*clause)
+        if len(codes) * _PODS_A_SET > len(order):
+            return self._matches_clause(clause, slice(n_pods)).nonzero()[0]
+        parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
+        if len(order) < n_pods:
+            parts.append(np.isin(self._label_codes[len(order) : n_pods], codes).nonzero()[0] + len(order))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
-
-    def _only_in(self, namespaces: Iterable[str] | None, rows: RowArray) -> RowArray:
-        """Return those of some pods that are in one of the namespaces; None stands for all namespaces."""
-        return rows if namespaces is None else rows[self.in_namespaces(namespaces, rows)]
 
     def in_namespaces(self, namespaces: Iterable[str], rows: RowArray) -> BoolArray:
         """Return which of some pods are in one of the namespaces, bool of the shape of `rows`."""
-        codes = self._namespace_codes[rows]
-        wanted = [self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]
-        if len(wanted) == 1:
-            is_in_namespace: BoolArray = codes == wanted[0]
-            return is_in_namespace
-        is_wanted = np.zeros(len(self._namespace_code_of) + 1, np.bool_)
-        is_wanted[wanted] = True
-        return is_wanted[codes]
+        return self._matches_clause((frozenset(namespaces), EVERYTHING), rows)
 
-    def _matches_clause(self, clause: tuple[frozenset[str] | None, Selector], rows: RowArray) -> BoolArray:
-        namespaces, selector = clause
-        matches: BoolArray = self._label_sets.mask(selector)[self._label_codes[rows]]
-        return matches if namespaces is None else matches & self.in_namespaces(namespaces, rows)
+    def _matches_clause(self, clause: Clause, rows: RowArray | slice) -> BoolArray:
+        matches: BoolArray = self._label_sets.mask(*clause)[self._label_codes[rows]]
+        return matches
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
         """Return which of some pods match, bool of the shape of `rows`."""
@@ -394,11 +347,7 @@ class PodTable:
         return matches
 
     def matches(self, match: PodMatch, row: int) -> bool:
-        info = self.infos[row]
-        if match.skip_terminating and info.is_terminating:
+        if match.skip_terminating and self.infos[row].is_terminating:
             return False
         code = self._label_codes[row]
-        return all(
-            (namespaces is None or info.namespace in namespaces) and bool(self._label_sets.mask(selector)[code])
-            for namespaces, selector in match.clauses
-        )
+        return all(bool(self._label_sets.mask(*clause)[code]) for clause in match.clauses)

@@ -173,27 +173,28 @@ def requirements(draw):
     return Requirement(draw(st.sampled_from(KEYS)), operator, tuple(sorted(values)))
 
 
+OWN_LABELS = st.lists(st.tuples(st.sampled_from("ab"), LABELS), max_size=8)
 SELECTORS = st.one_of(st.just(NOTHING), st.lists(requirements(), max_size=3).map(selector_of))
 
 
 @examples(150)
-@given(st.lists(LABELS, max_size=8), st.lists(LABELS, max_size=8), SELECTORS, st.integers(0, 3))
-def test_a_selector_takes_the_sets_that_it_matches_one_by_one(first, more, selector, most_one_by_one):
+@given(OWN_LABELS, OWN_LABELS, st.none() | st.frozensets(st.sampled_from("abc")), SELECTORS, st.integers(0, 3))
+def test_a_clause_takes_the_sets_that_it_matches_one_by_one(first, more, namespaces, selector, most_one_by_one):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching_module, "_MAX_MATCHED_SINGLY", most_one_by_one)
         table = LabelSets()
-        for labels in first:
-            table.code(labels)
-        assert table.mask(selector).tolist() == [selector.matches(labels) for labels in table.sets]
-        for labels in more:
-            table.code(labels)
-        assert table.mask(selector).tolist() == [selector.matches(labels) for labels in table.sets]
+        for own in (first, [*first, *more]):
+            distinct = list({(name, frozenset(labels.items())): (name, labels) for name, labels in own}.values())
+            assert [table.code(*each) for each in distinct] == list(range(len(distinct)))
+            wanted = [(namespaces is None or name in namespaces) and selector.matches(of) for name, of in distinct]
+            assert table.mask(namespaces, selector).tolist() == wanted
+            assert sorted(table.codes(namespaces, selector)) == np.flatnonzero(wanted).tolist()
 
 
 @given(st.lists(LABELS, max_size=8))
 def test_equal_labels_have_one_code(listed):
     table = LabelSets()
-    codes = [table.code(dict(labels)) for labels in listed]
+    codes = [table.code("a", dict(labels)) for labels in listed]
     assert [table.sets[code] for code in codes] == listed
     assert len(table) == len({frozenset(labels.items()) for labels in listed})
 
@@ -201,9 +202,9 @@ def test_equal_labels_have_one_code(listed):
 def test_masks_that_are_not_used_are_forgotten(monkeypatch):
     monkeypatch.setattr(matching_module, "MAX_LABEL_MASKS", 1)
     table = LabelSets()
-    table.code({"app": "a"})
+    table.code("a", {"app": "a"})
     one, two = (selector_of([Requirement("app", "In", (value,))]) for value in "ab")
-    kept = table.mask(one)
-    assert table.mask(one) is kept
-    table.mask(two)
-    assert table.mask(one) is not kept
+    kept = table.mask(None, one)
+    assert table.mask(None, one) is kept
+    table.mask(None, two)
+    assert table.mask(None, one) is not kept

@@ -26,13 +26,13 @@ from kplan.engine.details import (
     UnmetAffinity,
 )
 from kplan.engine.mappings import Built, Recent
-from kplan.engine.matching import PodColumn
+from kplan.engine.matching import Clause, PodColumn
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
-from kplan.plugins.inter_pod_affinity.terms import Clause, RequiredTerms, RunningTerms, TermCounts, preferred_terms
+from kplan.plugins.inter_pod_affinity.terms import RequiredTerms, RunningTerms, TermCounts, preferred_terms
 from kplan.rules.pod_info import AffinityTerm, PodInfo
 
 A = TypeVar("A", OwnAntiAffinity, ForeignAntiAffinity)

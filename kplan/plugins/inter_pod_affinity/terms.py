@@ -9,18 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kplan.api.labels import Selector
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster
-from kplan.engine.matching import PodMatch
+from kplan.engine.matching import Clause, PodMatch
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
 from kplan.engine.terms import TermKind, pod_terms
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import AffinityTerm, PodAffinityTerms, PodInfo
-
-Clause = tuple[frozenset[str] | None, Selector]  #: (namespaces, selector) of a PodMatch; None stands for all namespaces
 
 
 def incoming_clause(term: AffinityTerm, listers: Listers) -> Clause:
