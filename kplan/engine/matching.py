@@ -13,6 +13,7 @@ Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and h
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -85,7 +86,7 @@ class LabelSets:
         self.sets: list[Mapping[str, str]] = []  #: the labels, by code
         self._namespaces: list[str] = []  # by code
         self._code_of: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
-        self._code_as_written: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self._codes_as_written: defaultdict[str, dict[tuple[tuple[str, str], ...], int]] = defaultdict(dict)
         self._postings: dict[str, dict[str, list[int]]] = {}
         self._namespace_code_of: dict[str, int] = {}
         self._namespace_codes: CodeArray = np.zeros(0, np.int32)
@@ -95,11 +96,10 @@ class LabelSets:
         return len(self.sets)
 
     def code(self, namespace: str, labels: Mapping[str, str]) -> int:
-        items = tuple(labels.items())
-        code = self._code_as_written.get((namespace, items))
+        items, codes = tuple(labels.items()), self._codes_as_written[namespace]
+        code = codes.get(items)
         if code is None:
-            code = self._code_of.setdefault((namespace, frozenset(items)), len(self.sets))
-            self._code_as_written[namespace, items] = code
+            code = codes[items] = self._code_of.setdefault((namespace, frozenset(items)), len(self.sets))
             if code == len(self.sets):
                 self.sets.append(labels)
                 self._namespaces.append(namespace)
