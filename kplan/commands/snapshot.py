@@ -185,7 +185,7 @@ def rbac(
 
     Of ConfigMaps it opens only the two of the cluster-autoscaler, by name.
     """
-    from kplan.live.resources import cluster_role
+    from kplan.live import cluster_role
 
     write_out(as_data(cluster_role(name), output))
 

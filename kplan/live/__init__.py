@@ -1,16 +1,19 @@
 """Live clusters, read-only: the only package that uses the network; it sends only GET requests to API servers.
 
 :func:`kplan.live.collect.collect_snapshot` turns a cluster into a :class:`~kplan.snapshot.model.Snapshot`. The
-`kubernetes` client is imported when it is called, not before. Here are the options for the access to a cluster, and the
-namespaces to read.
+`kubernetes` client is imported when it is called, not before. Here is what is asked of a cluster: with which options,
+and which kinds, all that scheduling depends on and no others. The collector, the printed ClusterRole and the warnings
+about missing kinds use this table.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
+from kplan.api.kinds import KINDS, Kind
 from kplan.api.time import SECOND, parse_duration
 from kplan.errors import UsageError
 
@@ -53,3 +56,98 @@ def parse_timeout(text: str) -> float | None:
         hint = "write seconds or a number with a unit, for example 30s or 1m30s"
         raise UsageError(f"not a duration: {text!r}", hint=hint)
     return min(seconds, _LONGEST) or None
+
+
+_VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
+_DYNAMIC = ("DynamicResources",)
+_SPREADING = ("PodTopologySpread",)
+
+#: Plural name -> the plugins whose decisions are uncertain when the kind is missing. Kinds that are not here are only
+#: for controllers of pods and for admission.
+_BLINDS: dict[str, tuple[str, ...]] = {
+    "pods": ("NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "DefaultPreemption"),
+    "namespaces": ("InterPodAffinity",),
+    "services": _SPREADING,
+    "replicationcontrollers": _SPREADING,
+    "replicasets": _SPREADING,
+    "statefulsets": _SPREADING,
+    "poddisruptionbudgets": ("DefaultPreemption",),
+    "priorityclasses": ("PrioritySort", "DefaultPreemption"),
+    "podgroups": ("GangScheduling", "DefaultPreemption"),
+    "persistentvolumes": _VOLUME_PLUGINS,
+    "persistentvolumeclaims": _VOLUME_PLUGINS,
+    "storageclasses": ("NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+    "csinodes": ("NodeVolumeLimits", "VolumeBinding"),
+    "csidrivers": ("NodeVolumeLimits", "VolumeBinding"),
+    "csistoragecapacities": ("VolumeBinding",),
+    "volumeattachments": ("NodeVolumeLimits",),
+    "limitranges": ("NodeResourcesFit",),
+    "runtimeclasses": ("NodeAffinity", "NodeResourcesFit", "TaintToleration"),
+    "resourceclaims": _DYNAMIC,
+    "resourceclaimtemplates": _DYNAMIC,
+    "resourceslices": _DYNAMIC,
+    "devicetaintrules": _DYNAMIC,
+    "deviceclasses": ("DynamicResources", "NodeResourcesFit"),
+}
+
+_REQUIRED = frozenset({"nodes", "pods"})  #: kinds without which scheduling cannot be simulated
+
+#: Terminated pods use no resources of their node, and can be most of a cluster's pods.
+_SELECTORS = {"pods": "status.phase!=Succeeded,status.phase!=Failed"}
+
+SYSTEM_NAMESPACE = "kube-system"  #: where the objects are of which only some names are read
+_FIRST = ("pods", "nodes", "replicasets")  #: read first, as the other lists are shorter and run in parallel with these
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind of the snapshot, as the API server serves it."""
+
+    kind: Kind
+    blinds: tuple[str, ...]  #: plugins whose decisions are uncertain when this kind is missing
+    required: bool  #: whether a snapshot needs it
+    selector: str  #: field selector that excludes objects that scheduling does not count
+
+    def path(self, version: str, namespace: str = "") -> str:
+        group, plural = self.kind.group, self.kind.resource
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
+
+
+#: All resources, in the order of the requests.
+RESOURCES: tuple[Resource, ...] = tuple(
+    Resource(
+        kind=kind,
+        blinds=_BLINDS.get(kind.resource, ()),
+        required=kind.resource in _REQUIRED,
+        selector=_SELECTORS.get(kind.resource, ""),
+    )
+    for kind in sorted(KINDS, key=lambda kind: _FIRST.index(kind.resource) if kind.resource in _FIRST else len(_FIRST))
+)
+
+VERBS = ("get", "list")  #: the verbs that GET requests need; a test checks that the transport sends no others
+
+
+def cluster_role(name: str = "kplan") -> dict[str, Any]:
+    """Return a ClusterRole (rbac.authorization.k8s.io/v1) for exactly the kinds that the collector reads.
+
+    Discovery and ``/version`` need no rule: every authenticated user may read them (system:discovery).
+    """
+    groups: dict[str, list[str]] = {}
+    named: list[dict[str, Any]] = []
+    for resource in RESOURCES:
+        kind = resource.kind
+        if kind.names:
+            rule = {"apiGroups": [kind.group], "resources": [kind.resource], "resourceNames": sorted(kind.names)}
+            named.append({**rule, "verbs": ["get"]})
+        else:
+            groups.setdefault(kind.group, []).append(kind.resource)
+    rules = [
+        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
+        for group, plurals in sorted(groups.items())
+    ]
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [*rules, *named],
+    }

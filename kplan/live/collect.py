@@ -15,11 +15,10 @@ from msgspec import UNSET
 
 from kplan.errors import ApiError, ForbiddenError, LiveClusterError
 from kplan.facts import MissingKind
-from kplan.live import LiveOptions, lists
+from kplan.live import RESOURCES, SYSTEM_NAMESPACE, LiveOptions, Resource, lists
 from kplan.live.connections import side_by_side
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import Reader, Transport
-from kplan.live.resources import RESOURCES, SYSTEM_NAMESPACE, Resource
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
 from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapshot

@@ -17,9 +17,9 @@ import msgspec
 
 from kplan.api.decode import DecodeError, convert, decode, decoder
 from kplan.errors import ApiError, ForbiddenError
+from kplan.live import Resource
 from kplan.live.connections import UNREADABLE, side_by_side
 from kplan.live.reader import NO_SERVER_HINT, ExpiredListError, ListMeta, Reader
-from kplan.live.resources import Resource
 from kplan.reading.files import MAX_OBJECT
 from kplan.reading.items import is_too_large, too_large
 

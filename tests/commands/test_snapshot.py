@@ -6,7 +6,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from kplan.commands.snapshot import app
-from kplan.live.resources import cluster_role
+from kplan.live import cluster_role
 from kplan.snapshot import load_snapshot
 from tests.cli.commands import written
 from tests.objects import head

@@ -5,9 +5,8 @@ import pytest
 
 from kplan.errors import ApiError, ForbiddenError
 from kplan.facts import MissingKind
-from kplan.live import reader
+from kplan.live import RESOURCES, reader
 from kplan.live.collect import collect_snapshot
-from kplan.live.resources import RESOURCES
 from kplan.snapshot import load_snapshot
 from kplan.snapshot.own_file import save_snapshot
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 import pytest
 
 from kplan.errors import ApiError
+from kplan.live import RESOURCES
 from kplan.live.lists import discover, read_version
 from kplan.live.reader import Reader, Response
-from kplan.live.resources import RESOURCES
 
 from .server import Answer, Cluster, Fault, Request, replay, status
 

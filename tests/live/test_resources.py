@@ -1,7 +1,6 @@
 from kplan.api.kinds import KINDS
-from kplan.live import LiveOptions
+from kplan.live import RESOURCES, LiveOptions, cluster_role
 from kplan.live.collect import collect
-from kplan.live.resources import RESOURCES, cluster_role
 
 from .server import Cluster
 from .test_discovery import OPTIONAL, Direct
