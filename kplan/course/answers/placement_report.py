@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
 from kplan.documents.base import Condition, Context, Verdict
 from kplan.documents.nodes import NodeChanges
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, Summary, Unlisted
@@ -152,10 +152,10 @@ def placement_report(
     unknown = "of its replicas were not tried: there is room for more replicas than are tried one by one"
     untried = [group for group in unlisted if group.outcome is None]
     not_looked_at = (InputWarning("NotLookedAt", one.workload, f"{one.pods:,} {unknown}") for one in untried)
-    warnings = (*context.warnings, *not_looked_at)
+    context = replace(context, warnings=(*context.warnings, *not_looked_at))
     verdict = judge(
         placements,
-        warnings,
+        context.warnings,
         DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
         new_nodes=() if nodes is None else [node.name for node in nodes.added],
         groups=groups,
@@ -166,11 +166,8 @@ def placement_report(
         if end.outcome is not None and ("gated" if end.outcome is Outcome.GATED else "unschedulable") in verdict.fail_on
     )
     return PlacementReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=abridged(verdict, max_listed, n_failing),
+        **judged(context, abridged(verdict, max_listed, n_failing)),
         summary=summary(placements, groups, further),
-        warnings=warnings,
         placements=placement_documents(placements[:max_listed], nodes_of),
         max_listed=UNSET if max_listed is None else max_listed,
         unlisted=unlisted,

@@ -113,12 +113,12 @@ class Opening(TypedDict):
 
 def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Counted] = ()) -> Opening:
     """Return the first fields of a report, with the verdict on some events and on the warnings."""
-    return Opening(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]),
-        warnings=context.warnings,
-    )
+    return judged(context, Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]))
+
+
+def judged(context: Context, verdict: Verdict) -> Opening:
+    """Return the first fields of a report with a verdict of its own."""
+    return Opening(snapshot=context.snapshot, scheduler=context.scheduler, verdict=verdict, warnings=context.warnings)
 
 
 def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> Iterator[Happened]:

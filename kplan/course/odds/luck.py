@@ -14,7 +14,8 @@ from kplan.cluster.base import Base, PodLike
 from kplan.course.answers.plan import Plan
 from kplan.course.odds.of_pods import of_pods
 from kplan.course.odds.report import odds_of
-from kplan.course.odds.runs import Drawn, Rest
+from kplan.course.odds.runs import Drawn
+from kplan.course.odds.tally import Rest
 from kplan.documents.base import Condition
 from kplan.documents.placement import Luck
 from kplan.documents.plan import Action, PodChange

@@ -8,7 +8,8 @@ from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.runs import QuestionPods, Run, nominates
 from kplan.course.in_order import OrderedCourse
-from kplan.course.odds.runs import BranchRandom, DrawnPod, End, Ending, Prepared, Rest, group_endings
+from kplan.course.odds.runs import BranchRandom, Prepared
+from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of

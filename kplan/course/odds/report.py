@@ -19,7 +19,8 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers import verdict
 from kplan.course.answers.plan import Answer
 from kplan.course.asking import AskAll, Count
-from kplan.course.odds.runs import PENDING, Drawn, DrawnPod, End, Ending, OutcomeOdds, Rest, Tally, draw
+from kplan.course.odds.runs import Drawn, draw
+from kplan.course.odds.tally import DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _Z: Final = 1.959963984540054  #: 95 % of a normal distribution are within this many standard deviations of its mean
 _MOST_EXAMPLES: Final = 10
 _DIGITS: Final = 6
-_WITHOUT_NODE: Final[Mapping[Rest, str]] = {Rest.PENDING: PENDING, Rest.GONE: "gone", Rest.BLOCKED: "blocked"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,22 +80,16 @@ class Odds(Answer):
             or ("pdb-violation" in fail_on and ending.violates)
         )
 
-    def report(self, *, fail_on: Sequence[Condition] | None = None, command: Command | None = None) -> OddsReport:
-        """Return the OddsReport.
-
-        `fail_on`: what makes the verdict a failure when it happens in any run; None for the defaults of the command.
-        `command`: the command that the report names; None for `self.command`.
-        """
-        chosen_command = command or self.command
+    def report(self, *, fail_on: Sequence[Condition] | None = None) -> OddsReport:
+        """Return the OddsReport; `fail_on`: what makes the verdict a failure when it happens in any run."""
+        chosen = verdict.DEFAULT_FAIL_ON[self.command] if fail_on is None else fail_on
+        context = replace(self.context, scheduler=replace(self.context.scheduler, ties="even", seed=self.seed))
         pods = tuple(_pod(self, pod) for pod in self.pods)
         evicted = {key: n for key, n in self.victims.items() if key not in self.counts}
         return OddsReport(
-            snapshot=self.context.snapshot,
-            scheduler=replace(self.context.scheduler, ties="even", seed=self.seed),
-            command=chosen_command,
-            verdict=_verdict(self, verdict.DEFAULT_FAIL_ON[chosen_command] if fail_on is None else fail_on),
+            **verdict.judged(context, _verdict(self, chosen)),
+            command=self.command,
             summary=_summary(self),
-            warnings=self.context.warnings,
             workloads=_workloads(self, pods),
             pods=pods,
             evicted={key: wilson(n, self.runs) for key, n in evicted.items()},
@@ -136,7 +130,7 @@ def odds_of(
 
 def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
     known = ((end, n) for end, n in counts.items() if end.rest is not Rest.GONE or counts_gone)
-    return dict(_ranked((_WITHOUT_NODE.get(end.rest, end.node), n) for end, n in known))
+    return dict(_ranked((end.node if end.rest is Rest.PLACED else end.rest.value, n) for end, n in known))
 
 
 def wilson(hits: int, runs: int) -> Share:

@@ -15,7 +15,7 @@ from kplan.api.quantity import capitalized, clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
 from kplan.course.answers.placement_report import placement_report
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order
 from kplan.course.watching import at_rest
@@ -219,12 +219,9 @@ class Checks(Question, frozen=True):
         states = Counter(check.state for check in outcomes)
         fail_on = ("check",) if showing.fail_on is None else showing.fail_on
         failed = [Counted(check.name, "CheckFailed") for check in outcomes if check.state == "failed"]
-        context = subject.base.context()
+        verdict = Verdict.of(fail_on, failed if "check" in fail_on else ())
         return ChecksReport(
-            snapshot=context.snapshot,
-            scheduler=context.scheduler,
-            verdict=Verdict.of(fail_on, failed if "check" in fail_on else ()),
-            warnings=context.warnings,
+            **judged(subject.base.context(), verdict),
             since=UNSET if earlier is None else earlier.generated_at,
             summary=ChecksSummary(passed=states["passed"], failed=states["failed"], unasked=states["unasked"]),
             checks=tuple(outcomes),

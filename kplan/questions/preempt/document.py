@@ -13,7 +13,7 @@ from kplan.course.answers.placement import Placement
 from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.pod_groups import pending_placement
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
@@ -57,19 +57,17 @@ def preemption_report(
     context, nodes, groups = plan.context, plan.nodes, plan.groups
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = zip(placements, placement_documents(placements, nodes_of), strict=True)
+    verdict = judge(
+        placements,
+        context.warnings,
+        chosen,
+        accepts_preemption=True,
+        new_nodes=() if nodes is None else [node.name for node in nodes.added],
+        groups=groups,
+    )
     return PreemptionReport(
-        snapshot=context.snapshot,
-        scheduler=context.scheduler,
-        verdict=judge(
-            placements,
-            context.warnings,
-            chosen,
-            accepts_preemption=True,
-            new_nodes=() if nodes is None else [node.name for node in nodes.added],
-            groups=groups,
-        ),
+        **judged(context, verdict),
         summary=summary(placements, groups),
-        warnings=context.warnings,
         placements=tuple(_with_costs(placement, document, explain=explain) for placement, document in shown),
         aftermath=None,
         nodes=UNSET if nodes is None else nodes,

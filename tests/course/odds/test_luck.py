@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import kplan
 import kplan.course.odds.luck
-from kplan.course.odds.runs import PENDING
+from kplan.course.odds.tally import Rest
 from kplan.questions import Plan
 from kplan.questions.preempt import Preempt
 from tests.objects import node, planner_of, pod
@@ -82,7 +82,8 @@ def test_where_nothing_is_drawn_no_draw_changes_who_waits(
     keys = [f"default/p{at}" for at in range(len(pods))]
     if asked.plan(keys).is_roomy:
         event("roomy")
-        assert not any(PENDING in counts for counts in asked.odds(keys, runs=30).counts.values())
+        assert not any(Rest.PENDING in counts for counts in asked.odds(keys, runs=30).counts.values())
         assert not any(
-            PENDING in counts for counts in asked.odds(Plan(pods=tuple(keys), only_these=True), runs=30).counts.values()
+            Rest.PENDING in counts
+            for counts in asked.odds(Plan(pods=tuple(keys), only_these=True), runs=30).counts.values()
         )

@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.odds.report import Odds
-from kplan.course.odds.runs import Rest
+from kplan.course.odds.tally import Rest
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan

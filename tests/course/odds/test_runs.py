@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.course.odds.report import wilson
-from kplan.course.odds.runs import PENDING, Branch, BranchRandom
+from kplan.course.odds.runs import Branch, BranchRandom
+from kplan.course.odds.tally import Rest
 from kplan.questions import Plan
 from tests.objects import node, planner_of, pod
 from tests.scenarios import scenarios
@@ -25,7 +26,7 @@ def test_shares_add_up_and_what_is_certain_is_certain() -> None:
     odds = planner_of(*TWO_NODES).odds(PODS, runs=200)
     assert [sum(counts.values()) for counts in odds.counts.values()] == [200, 200, 200]
     assert set(odds.counts["default/first"]) == set(odds.counts["default/second"]) == {"a", "b"}
-    assert odds.counts["default/third"] == {PENDING: 200}
+    assert odds.counts["default/third"] == {Rest.PENDING: 200}
     assert abs(odds.counts["default/first"]["a"] - 100) < 30
     assert not odds.is_certain
     assert (odds.branches, len(odds.outcomes)) == (2, 1)
@@ -57,7 +58,7 @@ def test_one_run_is_the_plain_answer_with_that_seed(area: str) -> None:
         victims = {victim.key for placement in plain.placements for victim in placement.victims}
         for key, node_name in last.items():
             if key not in odds.victims:
-                assert odds.counts[key] == {node_name or PENDING: 1}, scenario["id"]
+                assert odds.counts[key] == {node_name or Rest.PENDING: 1}, scenario["id"]
         assert set(odds.victims) == (victims if settles else set()), scenario["id"]
 
 
@@ -72,7 +73,7 @@ def test_one_run_of_a_queue_is_the_plain_answer_with_that_seed(area: str) -> Non
         changes = {change.pod: change for change in plain.changes}
         for key, counts in odds.counts.items():
             if key not in odds.victims:
-                assert counts == {changes[key].to_node or PENDING: 1}, scenario["id"]
+                assert counts == {changes[key].to_node or Rest.PENDING: 1}, scenario["id"]
         assert set(odds.victims) == {change.pod for change in plain.changes if change.by}, scenario["id"]
 
 
