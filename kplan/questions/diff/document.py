@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -279,42 +279,23 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     first, second = ends_of(before.report), ends_of(after.report)
     then, now = _of_both(first, second), _of_both(second, first)
     pods = tuple(_differences(before, then, after, now))
-    added = tuple(sorted(now.victims.keys() - then.victims.keys()))
+    added = {victim: now.victims[victim] for victim in sorted(now.victims.keys() - then.victims.keys())}
     removed = tuple(sorted(then.victims.keys() - now.victims.keys()))
     counts = Counter(pod.difference for pod in pods)
-    fits, usage = (fits_of(before.report), fits_of(after.report)), (_usage(before), _usage(after))
-    capacity = tuple(
-        d.CapacityDifference(template=name, before=fits[0].get(name), after=fits[1].get(name))
-        for name in dict.fromkeys((*fits[1], *fits[0]))
-        if fits[0].get(name) != fits[1].get(name)
-    )
+    capacity = tuple(_capacity(before.report, after.report))
     facts = fact_differences(before.report, after.report)
-    added_victims = {victim: now.victims[victim] for victim in added}
-    rows = tuple(workload_differences(then, now, pods, added_victims, after.origins))
-    counted: list[Counted] = []
-    if REGRESSION in fail_on:
-        counted += [Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED]
-        counted += _worse(
-            (pod for pod in pods if pod.pod not in now.waiting),
-            (victim for victim in added if victim not in now.waiting),
-            capacity,
-        )
-        worse = [fact for fact in facts if fact.worse and fact.about not in now.waiting]
-        counted += [Counted(fact.about or "all pods", f"{capitalized(fact.fact)}Worse") for fact in worse]
+    rows = tuple(workload_differences(then, now, pods, added, after.origins))
+    counted = [*_worse(now.waiting, rows, pods, added, capacity, facts)] if REGRESSION in fail_on else []
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
-    sides = [
-        d.Side(what=one.what, kind=one.report.kind, snapshot=one.report.snapshot, scheduler=one.report.scheduler)
-        for one in (before, after)
-    ]
     return d.DiffReport(
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
         verdict=Verdict.of(fail_on, counted),
         warnings=tuple(_warnings(before, after)),
-        before=sides[0],
-        after=sides[1],
+        before=_side(before),
+        after=_side(after),
         summary=d.DiffSummary(
             same=n_both - in_both,
             **{difference.name.lower(): counts[difference] for difference in d.OF_PODS},
@@ -322,19 +303,34 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
             victims_removed=len(removed),
         ),
         pods=pods,
-        victims_added=added,
+        victims_added=tuple(added),
         victims_removed=removed,
-        utilisation=tuple(
-            d.UsageDifference(resource=name, before=usage[0][name], after=usage[1][name])
-            for name in sorted(usage[0].keys() & usage[1].keys())
-            if usage[0][name] != usage[1][name]
-        ),
+        utilisation=tuple(_utilisation(_usage(before), _usage(after))),
         capacity=capacity,
         facts=facts,
         workloads=rows,
         costs=tuple(costs_of(before, after)),
         cluster=map_of_both(before, after) or UNSET,
     )
+
+
+def _side(answer: ComparedAnswer) -> d.Side:
+    report = answer.report
+    return d.Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
+
+
+def _capacity(before: Report, after: Report) -> Iterator[d.CapacityDifference]:
+    """Yield the templates of which another number of replicas fits."""
+    then, now = fits_of(before), fits_of(after)
+    for name in now | then:
+        if then.get(name) != now.get(name):
+            yield d.CapacityDifference(template=name, before=then.get(name), after=now.get(name))
+
+
+def _utilisation(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[d.UsageDifference]:
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            yield d.UsageDifference(resource=name, before=before[name], after=after[name])
 
 
 def _warnings(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[InputWarning]:
@@ -362,18 +358,28 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
         raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
 
 
-def _worse(
-    pods: Iterable[d.PodDifference], victims: Iterable[str], capacity: Iterable[d.CapacityDifference]
+def _worse(  # noqa: PLR0917 - all that may be worse
+    waiting: Container[str],
+    rows: Iterable[d.WorkloadDifference],
+    pods: Iterable[d.PodDifference],
+    victims: Iterable[str],
+    capacity: Iterable[d.CapacityDifference],
+    facts: Iterable[d.FactDifference],
 ) -> Iterator[Counted]:
-    for pod in pods:
+    """Yield what is worse in the second answer, but for what befalls pods because of others that wait in any case."""
+    yield from (Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED)
+    for pod in (pod for pod in pods if pod.pod not in waiting):
         if pod.difference is d.Difference.NEWLY_PENDING:
             yield Counted(pod.pod, "NewlyPending")
         elif pod.difference is d.Difference.APPEARED and pod.after is not None and pod.after.node is None:
             yield Counted(pod.pod, pod.after.outcome)
-    yield from (Counted(victim, "NewVictim") for victim in victims)
+    yield from (Counted(victim, "NewVictim") for victim in victims if victim not in waiting)
     for fit in capacity:
         if fit.before is not None and fit.after is not None and fit.after < fit.before:
             yield Counted(fit.template, "LessFits")
+    for fact in facts:
+        if fact.worse and fact.about not in waiting:
+            yield Counted(fact.about or "all pods", f"{capitalized(fact.fact)}Worse")
 
 
 def _of_both(ends: Ends, others: Ends) -> Ends:
