@@ -71,15 +71,11 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     by_hand = "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
-    alternatives, known = [], [set(best.acts)]
-    used = {kind for act in best.acts for kind in kinds_of(act)}
-    for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
-        if others and goal.of and best.acts and not used <= {*others}:
-            other = Search(playing, goal, others, most // _SHARE_OF_ALTERNATIVE, by_hand=by_hand).run()
-            undone = any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
-            if other.acts and other.runs == best.runs and set(other.acts) not in known and not undone:
-                known.append(set(other.acts))
-                alternatives.append(_described(playing, goal, other, others))
+    alternatives = [
+        _described(playing, goal, other, others)
+        for others, other in _other_ways(playing, goal, best, kinds, most // _SHARE_OF_ALTERNATIVE)
+        if not any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
+    ]
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
     growth = by_itself.growth
     chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
@@ -118,6 +114,20 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
         evicts={by: tuple(pods) for by, pods in evicts.items()} or UNSET,
     )
+
+
+def _other_ways(
+    playing: Playing, goal: Goal, best: Solution, kinds: Sequence[Kind], most: int
+) -> Iterator[tuple[Sequence[Kind], Solution]]:
+    """Yield sets of other kinds than the best one that do as much, each with the kinds that were allowed for it."""
+    used = {kind for act in best.acts for kind in kinds_of(act)}
+    known = [set(best.acts)]
+    for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
+        if others and goal.of and best.acts and not used <= {*others}:
+            other = Search(playing, goal, others, most, by_hand="pools" not in kinds).run()
+            if other.acts and other.runs == best.runs and set(other.acts) not in known:
+                known.append(set(other.acts))
+                yield others, other
 
 
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:
