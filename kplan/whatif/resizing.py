@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
-from kplan.api.quantity import milli_value, value
+from kplan.api.quantity import grouped, milli_value, value
 from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.workload_pods import controllers_of_workloads
@@ -124,16 +124,14 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     wanted = dict(own) if recommended.requests is None else recommended.requests
     owners = _owners(snapshot)
     objects: list[Any] = []
-    names: list[str] = []
+    names: set[str] = set()
     for kind in POD_MAKERS.values():
         workloads: Iterable[Any] = snapshot.objects(kind.attribute)
         for obj in workloads:
             key = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
-            requests = wanted.get(owners.get(key, key))
-            if requests is None:
-                continue
-            names += [] if key in owners else [key]
-            objects.append(_with_template(obj, requests))
+            if (requests := wanted.get(owners.get(key, key))) is not None:
+                names |= set() if key in owners else {key}
+                objects.append(_with_template(obj, requests))
     grown: dict[str, list[Pod]] = {}
     before: Counter[str] = Counter()
     then: Counter[str] = Counter()
@@ -142,32 +140,30 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
         if owner is None or pod.status.phase in ENDED:
             continue
         key = object_name(owner.kind, pod.metadata.namespace, owner.name)
-        requests = wanted.get(owners.get(key, key))
-        if requests is None:
+        workload = owners.get(key, key)
+        if workload not in wanted:
             continue
-        changed = _resized_pod(pod, requests)
+        changed = _resized_pod(pod, wanted[workload])
         objects.append(changed)
-        names += [] if owners.get(key, key) in names else [owners.get(key, key)]
-        had, has = PodInfo(pod).requests, PodInfo(changed).requests
-        if not pod.spec.node_name:
-            continue
-        before.update(had)
-        then.update(has)
-        if any(amount > had.get(name, 0) for name, amount in has.items()):
-            grown.setdefault(pod.spec.node_name, []).append(changed)
+        names.add(workload)
+        if pod.spec.node_name:
+            had, has = PodInfo(pod).requests, PodInfo(changed).requests
+            before.update(had)
+            then.update(has)
+            if any(amount > had.get(name, 0) for name, amount in has.items()):
+                grown.setdefault(pod.spec.node_name, []).append(changed)
     if not names:
         hint = "see kubectl get vpa -A" if recommended.requests is None else "is the report about this cluster?"
         raise UsageError("no workload of the cluster has a recommendation", hint=hint)
     after = with_objects(snapshot, objects)
     keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}
     after = dataclasses.replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
-    evicted = [pod for name, pods in sorted(grown.items()) for pod in _without_room(after, name, pods)]
     sums = {
         name: RequestSum(before=quantity_text(name, before[name]), after=quantity_text(name, then[name]))
         for name in _CONTROLLED
         if before[name] != then[name]
     }
-    return Resized(after, sorted(names), evicted, sums)
+    return Resized(after, sorted(names), _without_room(after, grown), sums)
 
 
 def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple[str, Requests]]:
@@ -229,20 +225,20 @@ def _with_requests(spec: PodSpec, requests: Requests) -> PodSpec:
     return replace(spec, containers=tuple(map(changed, spec.containers)))
 
 
-def _without_room(snapshot: Snapshot, name: str, grown: Iterable[Pod]) -> Iterator[Pod]:
-    """Yield pods that leave a node until the others fit, the first by name first."""
-    node = snapshot.node_by_name.get(name)
-    if node is None:
-        return
-    allocatable = node.status.allocatable
-    offered = {CPU: milli_value(allocatable.get(CPU, 0)), MEMORY: value(allocatable.get(MEMORY, 0))}
-    pods = (pod for pod in snapshot.pods if pod.spec.node_name == name and pod.status.phase not in ENDED)
-    there = {pod.metadata.key: PodInfo(pod).requests for pod in pods}
-    for pod in sorted(grown, key=lambda pod: pod.metadata.key):
+def _without_room(snapshot: Snapshot, grown: Mapping[str, Sequence[Pod]]) -> list[Pod]:
+    """Return the pods that leave nodes until the others fit, the first by name first; `grown`: node -> which may."""
+    running = (pod for pod in snapshot.pods if pod.spec.node_name in grown and pod.status.phase not in ENDED)
+    pods_on = grouped((pod.spec.node_name, pod) for pod in running)
+    evicted: list[Pod] = []
+    for name in sorted(grown.keys() & snapshot.node_by_name):
+        allocatable = snapshot.node_by_name[name].status.allocatable
+        offered = {CPU: milli_value(allocatable.get(CPU, 0)), MEMORY: value(allocatable.get(MEMORY, 0))}
         used: Counter[str] = Counter()
-        for amounts in there.values():
-            used.update(amounts)
-        if all(used[resource] <= offered[resource] for resource in _CONTROLLED):
-            return
-        del there[pod.metadata.key]
-        yield pod
+        for pod in pods_on[name]:
+            used.update(PodInfo(pod).requests)
+        for pod in sorted(grown[name], key=lambda pod: pod.metadata.key):
+            if all(used[resource] <= offered[resource] for resource in _CONTROLLED):
+                break
+            used.subtract(PodInfo(pod).requests)
+            evicted.append(pod)
+    return evicted
