@@ -460,9 +460,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
 
     @property
     def words(self) -> str:
-        from kplan.changes.remedy_words import remedy_change
-
-        text = remedy_change(self.remedy)
+        text = r.remedy_change(self.remedy)
         return text if self.object.startswith(_CLAIM) else f"in {self.object}, {text}"
 
     @property

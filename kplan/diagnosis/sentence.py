@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from kplan.api.quantity import clause, grouped, listing, readable
-from kplan.changes.remedy_words import NODE_STATES
+from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.engine import details as d
 from kplan.health.nodes import UnusableResource, is_startup_taint

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
-from kplan.changes.remedy_words import of_members, remedy_words, untried
+from kplan.changes.remedy import of_members, remedy_words, untried
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.changes.remedy import Await, Awaited
-from kplan.changes.remedy_words import remedy_words
+from kplan.changes.remedy import Await, Awaited, remedy_words
 from kplan.course.clock import Clock
 from tests.objects import deployment, head, node, planner_of, running, template
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from kplan.api.quantity import capitalized, clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.changes.limits import RaiseQuota
-from kplan.changes.remedy_words import remedy_words
+from kplan.changes.remedy import remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode
