@@ -63,6 +63,9 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
 }
 
 
+PATCHES: tuple[Kind, ...] = tuple(dict.fromkeys(_KIND_OF_REMEDY.values()))  #: kinds of changes of what pods say
+
+
 def kinds_of(change: c.Change) -> tuple[Kind, ...]:
     """Return the kinds of a change that remedies are made of: of what it changes of pods there may be several."""
     if not isinstance(change, c.Patch):
@@ -166,4 +169,4 @@ def allowed_kinds(only: Collection[str], without: Collection[str]) -> tuple[Kind
 
 
 def _expanded(kinds: Collection[str]) -> frozenset[str]:
-    return frozenset((*kinds, *(_KIND_OF_REMEDY.values() if CHANGES in kinds else ())))
+    return frozenset((*kinds, *(PATCHES if CHANGES in kinds else ())))

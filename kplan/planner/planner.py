@@ -162,7 +162,7 @@ class Planner(Base):
         """
         from kplan.questions.explain import Explain
 
-        return self.ask(Explain(names=tuple(listed(names)), namespace=namespace))
+        return self.ask(Explain(names=tuple(names), namespace=namespace))
 
     @checked
     def remedy(
@@ -177,7 +177,7 @@ class Planner(Base):
         """
         from kplan.questions.remedy import Remedy
 
-        names: Any = {"only": tuple(listed(only)), "without": tuple(listed(without))}  # `ask` reads them
+        names: Any = {"only": tuple(only), "without": tuple(without)}  # `ask` reads them
         return self.ask(Remedy(pods=tuple(listed(pods)), **names))
 
     @checked
@@ -364,7 +364,7 @@ class Planner(Base):
         from kplan.questions.drain import Drain, how_of
 
         how = how_of(lost=lost, one_by_one=one_by_one, rolling=rolling, replace=replace)
-        question = Drain(nodes=tuple(listed(nodes)), how=how, options=options or DrainOptions())
+        question = Drain(nodes=tuple(nodes), how=how, options=options or DrainOptions())
         base, task = question.task(self)
         return plan_of(base, structs.replace(task, waits=False))
 
@@ -388,7 +388,7 @@ class Planner(Base):
         from kplan.questions.drain import Drain, how_of
         from kplan.questions.in_turn import InTurn
 
-        names = () if nodes is None else tuple(listed(nodes))
+        names = () if nodes is None else tuple(nodes)
         if nodes is not None and not names:
             raise UsageError("no node to drain", hint="name one, or leave the nodes out for all")
         how = how_of(lost=lost, one_by_one=one_by_one)
@@ -441,7 +441,7 @@ class Planner(Base):
             recommendations=recommendations,
             settle=settle,
         )
-        return changed_on_paper(self, [*written, *map(read_change, listed(changes))])
+        return changed_on_paper(self, [*written, *map(read_change, changes)])
 
     @checked
     def odds(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from kplan.catalogue import QUESTIONS
 from kplan.course.asking import PLAIN, Showing
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from kplan.course.subject import Subject
     from kplan.course.task import Task
     from kplan.documents.base import Head
-    from kplan.documents.placement import Origin
+    from kplan.documents.placement import Origin, PlacementReport
     from kplan.documents.plan import PlanReport
 
 
 __all__ = ["PLAIN", "AboutPods", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
+
+R = TypeVar("R", "PlacementReport", "PlanReport")
 
 PodName = str | dict[str, Any]  #: NAMESPACE/NAME of a pending pod, or a pod object
 
@@ -108,6 +111,15 @@ def question_type(kind: str) -> type[Question]:
     module, _, name = QUESTIONS[kind].partition(":")
     struct: type[Question] = getattr(import_module(module), name)
     return struct
+
+
+def with_right_sizing(report: R, subject: Subject) -> R:
+    """Return a report about pods of the cluster with the nodes that new requests free; that of manifests as it is."""
+    if subject.manifests is not None or not subject.has_new_requests:
+        return report
+    from kplan.capacity.headroom import right_sizing
+
+    return replace(report, right_sizing=right_sizing(subject.base))
 
 
 def change_of(

@@ -6,12 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import AboutPods, RolloutMode
+from kplan.questions.base import AboutPods, RolloutMode, change_of, with_right_sizing
 from kplan.reading.arguments import Option
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ class Place(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlacementReport | PlanReport:
         """Return the PlacementReport, or the PlanReport about workloads of the cluster."""
         from kplan.course.in_order import place_in_order
-        from kplan.questions.base import change_of
 
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
@@ -72,11 +70,7 @@ class Place(AboutPods, frozen=True):
             max_listed=showing.max_listed,
             with_map=showing.with_map,
         )
-        if subject.manifests is not None or not subject.has_new_requests:
-            return document
-        from kplan.capacity.headroom import right_sizing
-
-        return replace(document, right_sizing=right_sizing(subject.base))
+        return with_right_sizing(document, subject)
 
     def _check(self, subject: Subject) -> None:
         if self.timeline is not None and (subject.names_pods or subject.manifests is None):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from msgspec.structs import replace
-
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError
-from kplan.questions.base import AboutPods, PodName, Question, RolloutMode
+from kplan.questions.base import AboutPods, PodName, Question, RolloutMode, change_of, with_right_sizing
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positive
 
 if TYPE_CHECKING:
@@ -47,15 +45,9 @@ class Plan(AboutPods, frozen=True):
             raise ParameterError("{timeline} and {only_these} do not go together", hint="leave one of them out")
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PlanReport:
-        from kplan.questions.base import change_of
-
         self.check()
         document = change_of(*subject.task(self._task(subject)), showing, subject.origins)
-        if subject.manifests is not None or not subject.has_new_requests:
-            return document
-        from kplan.capacity.headroom import right_sizing
-
-        return replace(document, right_sizing=right_sizing(subject.base))
+        return with_right_sizing(document, subject)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         from kplan.course.odds.of_changes import of_change

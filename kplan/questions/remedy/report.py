@@ -12,7 +12,7 @@ from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
-from kplan.changes.sets import Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves
+from kplan.changes.sets import PATCHES, Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves
 from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
@@ -37,7 +37,6 @@ from kplan.remedies.diagnosis import Diagnosis, diagnose
 MOST_ALTERNATIVES = 4
 _MOST_REASONS = 20
 
-_PATCHES: tuple[Kind, ...] = ("requests", "selectors", "tolerations", "rules", "names", "priority")
 _APART: tuple[tuple[Kind, ...], ...] = (
     ("wait",),
     ("uncordon",),
@@ -45,7 +44,7 @@ _APART: tuple[tuple[Kind, ...], ...] = (
     ("budgets", "moves"),
     ("pools",),
     ("nodes",),
-    _PATCHES,
+    PATCHES,
     ("scale",),
 )
 """Kinds of actions of which sets are put beside the least one."""
