@@ -95,7 +95,7 @@ class Growth(msgspec.Struct):
             self.warnings[InputWarning("GroupSeenApart", name, message)] = None
 
     def note(self, advice: Advice) -> None:
-        if self.price_before is None:
+        if self.price_before is None and not self.adds:
             self.price_before = advice.price_before
         self.advice = advice
         self.warnings |= dict.fromkeys(advice.warnings)
