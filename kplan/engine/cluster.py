@@ -314,15 +314,13 @@ class Cluster:
         self._node_pods.changing(row)[:] = pods
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
-        info = self.pods.infos[pod]
+        info, least_free = self.pods.infos[pod], self._least_free
         for key, amount in _amounts(info):
             if amount:
                 requested = self.requested(key)
                 requested[row] += sign * amount
-                if key in self._least_free:
-                    # Where a pod left, its node may have been the fullest: the least stays true.
-                    free = self._has(key).item(row) - requested.item(row)
-                    self._least_free[key] = min(free, self._least_free[key])
+                if sign > 0 and key in least_free:  # where a pod leaves, the least stays true
+                    least_free[key] = min(self._has(key).item(row) - requested.item(row), least_free[key])
         if info.host_ports:
             ports = self.used_ports.setdefault(row, set())
             if sign > 0:

@@ -54,6 +54,7 @@ class AllocatedFloats:
         self._amounts: FloatArray = (allocated if self._factor == 1 else free * -self._factor).astype(np.float64)
         self._with_pod: FloatArray = np.empty_like(self._amounts)
         self._rows = list(zip(self._amounts, self._with_pod, strict=True))
+        self._by_resource = list(zip(self._columns, self._allocatable, self._amounts, strict=True))
         self._position = len(self._cluster.log)
 
     def _follow(self) -> None:
@@ -62,15 +63,14 @@ class AllocatedFloats:
         if len(log) - self._position > _MAX_FOLLOWED:
             self._convert()
             return
-        factor, least_free = self._factor, self._least_free
-        for change in log[self._position :]:
-            row = change.row
-            for k, column in enumerate(self._columns):
+        factor, most, least_free = self._factor, self._most, self._least_free
+        for row in {change.row for change in log[self._position :]}:
+            for k, (column, allocatable, amounts) in enumerate(self._by_resource):
                 allocated = column.item(row)
-                free = self._allocatable.item(k, row) - allocated
-                if not 0 <= allocated <= self._most:
+                free = allocatable.item(row) - allocated
+                if not 0 <= allocated <= most:
                     self._is_exact = False
-                self._amounts[k, row] = allocated if factor == 1 else -factor * free
+                amounts[row] = allocated if factor == 1 else -factor * free
                 # Where a pod left, the node may have been the fullest: the amount stays true.
                 least_free[k] = min(least_free[k], free)
         self._position = len(log)

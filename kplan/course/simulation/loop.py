@@ -160,20 +160,21 @@ class Simulation(Motion):
         """
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
-        scheduler.failures.forget()
+        leaving, failures = scheduler.leaving, scheduler.failures
+        failures.forget()
         while not self.circle and not self.hit_limit:
             if len(steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
                 break
-            if queue.has_active if scheduler.leaving else queue:
+            if queue.has_active if leaving else queue:
                 row = queue.pop()
                 if self._begins_round_too_many(row):
                     break
                 yield from self._take_turn(row)
                 continue
-            scheduler.failures.forget()  # what happens now may matter to them
-            if scheduler.leaving:
-                scheduler.let_victims_go(*scheduler.leaving.pop(0))
+            failures.forget()  # what happens now may matter to them
+            if leaving:
+                scheduler.let_victims_go(*leaving.pop(0))
             elif (turn := self.groups.next_turn()) is not None:
                 yield from self.groups.run(*turn)
             elif self.dirty or self.dirty_deployments:

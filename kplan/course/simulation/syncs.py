@@ -104,11 +104,11 @@ class Controllers:
         return makers[self.draws.randrange(len(makers))]
 
     def _sync(self, owner: Owner) -> None:
+        motion = self._motion
         self._claim_pods(owner)
-        slots = self._motion.not_replaced.get(owner.ref.key)
+        actions = self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(motion.now, self.draws)
+        slots = motion.not_replaced.get(owner.ref.key) if actions else None
         not_replaced = None if slots is None else Counter(slots)
-        now = self._motion.now
-        actions = self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(now, self.draws)
         for action in actions:
             if isinstance(action, Create):
                 if not_replaced is not None and not_replaced[action.index, action.node]:
