@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.stored import WholeTemplate
@@ -18,7 +19,6 @@ from kplan.course.simulation.motion import Motion, Removal
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import with_status
-from kplan.course.simulation.timers import MANY, FailedSyncs
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
@@ -44,6 +44,72 @@ class Kubelet(Protocol):
         """Have a terminating pod stop."""
 
 
+FIRST_RETRY = 0.005  #: seconds between a sync that failed and the next try; doubled with each failure
+LAST_RETRY = 1000.0  #: seconds between two tries at most
+MANY = 20  #: failed syncs after which a controller waits longest for the next
+
+
+class FailedSyncs(msgspec.Struct, frozen=True):
+    """Failed syncs of a controller. Upstream: DefaultControllerRateLimiter of client-go's workqueue."""
+
+    n: int  #: how many in a row
+    last: float  #: when the last was
+
+    def next_retry(self, now: float) -> float:
+        at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, MANY)
+        while at <= now:
+            at += min(delay, LAST_RETRY)
+            delay = min(delay * 2, LAST_RETRY)
+        return at
+
+
+class OverQuota:
+    """The workloads whose last pod exceeds a quota: their controllers try again when room may have come free."""
+
+    def __init__(self, motion: Motion) -> None:
+        self._motion = motion
+        self._failed: dict[str, FailedSyncs] = {}  # key of a workload -> its failed syncs
+        self._knows_short = False  # those of the snapshot that lack pods are among them
+
+    def note(self, owner: Owner, *, is_refused: bool) -> None:
+        """Note whether the API server refuses a pod of a workload."""
+        key, motion = owner.ref.key, self._motion
+        if not is_refused or not motion.maker.counts_quota(owner.ref.namespace):
+            self._failed.pop(key, None)
+        else:
+            before = self._failed.get(key, FailedSyncs(0, motion.now))
+            self._failed[key] = FailedSyncs(before.n + 1, motion.now)
+
+    def note_short(self, namespace: str) -> None:
+        """Note, before a pod leaves a namespace with quotas for the first time, which workloads lack pods already.
+
+        How often their syncs have failed is not known.
+        """
+        motion = self._motion
+        if self._knows_short or not motion.maker.counts_quota(namespace):
+            return
+        self._knows_short = True
+        for owner in [*motion.workloads.all()]:
+            key = owner.ref.key
+            if (
+                not isinstance(owner, Owner)
+                or key in self._failed
+                or key in motion.dirty  # it lacks pods only now, and looks at them anyway
+                or not motion.maker.counts_quota(owner.ref.namespace)
+            ):
+                continue
+            if any(isinstance(action, Create) for action in owner.actions(motion.now)):
+                self._failed[key] = FailedSyncs(MANY, motion.now)
+
+    def retry(self, namespace: str) -> None:
+        """Have the controllers of a namespace try again, each when its wait is over, as a pod is gone."""
+        motion = self._motion
+        for key, failures in self._failed.items():
+            owner = motion.workloads.owner(key)
+            if owner is not None and owner.ref.namespace == namespace:
+                motion.timers.post(failures.next_retry(motion.now), partial(motion.enqueue, owner), f"retry of {key}")
+
+
 class LifeCycle:
     """What happens to pods, one event at a time, whoever causes the event."""
 
@@ -54,9 +120,7 @@ class LifeCycle:
 
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
-        #: key of a workload whose pod exceeds a quota -> its failed syncs
-        self._over_quota: dict[str, FailedSyncs] = {}
-        self._knows_short = False  # workloads of the snapshot that lack pods are among those over quota
+        self._over_quota = OverQuota(motion)
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
@@ -71,7 +135,7 @@ class LifeCycle:
             # Only stateful sets choose names that another pod may have already.
             motion.maker.release(info)
             refusal = f'pods "{info.name}" already exists'
-        self._note_quota(owner, is_refused=bool(refusal))
+        self._over_quota.note(owner, is_refused=bool(refusal))
         if refusal and refusal != owner.refusal:
             motion.log.add(StepEvent.REFUSED, owner.workload.key, refusal, pod=info.key)
         owner.refusal = refusal
@@ -121,29 +185,6 @@ class LifeCycle:
         if not claims:
             return wanted.because
         return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
-
-    def _note_quota(self, owner: Owner, *, is_refused: bool) -> None:
-        """Note whose pod may exceed a quota: its controller tries again when room may have come free."""
-        if not is_refused or not self._motion.maker.counts_quota(owner.ref.namespace):
-            self._over_quota.pop(owner.ref.key, None)
-        else:
-            before = self._over_quota.get(owner.ref.key, FailedSyncs(0, self._motion.now))
-            self._over_quota[owner.ref.key] = FailedSyncs(before.n + 1, self._motion.now)
-
-    def _note_short(self) -> None:
-        """Note which workloads lack pods where quotas count: how often their syncs have failed is not known."""
-        self._knows_short = True
-        for owner in [*self._motion.workloads.all()]:
-            key = owner.ref.key
-            if (
-                not isinstance(owner, Owner)
-                or key in self._over_quota
-                or key in self._motion.dirty  # it lacks pods only now, and looks at them anyway
-                or not self._motion.maker.counts_quota(owner.ref.namespace)
-            ):
-                continue
-            if any(isinstance(action, Create) for action in owner.actions(self._motion.now)):
-                self._over_quota[key] = FailedSyncs(MANY, self._motion.now)
 
     def _pair(self, owner: Owner, pod: ObservedPod) -> None:
         lost = self._motion.lost.get(owner.workload.key, [])
@@ -251,8 +292,7 @@ class LifeCycle:
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
         """Remove a pod that its owner does not count any more."""
         motion = self._motion
-        if not self._knows_short and motion.maker.counts_quota(pod.namespace):
-            self._note_short()
+        self._over_quota.note_short(pod.namespace)
         info = motion.infos[pod.row]
         motion.owner_of.pop(pod.row)
         if not pod.is_terminating:  # else it counts as gone since it was told to go
@@ -275,10 +315,7 @@ class LifeCycle:
             motion.notice(PodDeleted(info), info.priority)
         motion.held.pop(pod.row, None)
         motion.marked.pop(pod.row, None)
-        for key, failures in self._over_quota.items() if self._over_quota else ():
-            refused = motion.workloads.owner(key)
-            if refused is not None and refused.ref.namespace == pod.namespace:
-                motion.timers.post(failures.next_retry(motion.now), partial(motion.enqueue, refused), f"retry of {key}")
+        self._over_quota.retry(pod.namespace)
 
     def _let_go_of_claims(self, info: PodInfo) -> None:
         """Remove claims that are being deleted, and that waited for the end of this pod alone.

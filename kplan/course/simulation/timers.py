@@ -1,4 +1,4 @@
-"""What is to happen later in a simulation: functions to call, each at a time; and when a failed sync is repeated."""
+"""What is to happen later in a simulation: functions to call, each at a time."""
 
 from __future__ import annotations
 
@@ -90,22 +90,3 @@ class Timers:
             del self._named[timer.key]
         if timer.is_awaited:
             del self._awaited[timer.number]
-
-
-FIRST_RETRY = 0.005  #: seconds between a sync that failed and the next try; doubled with each failure
-LAST_RETRY = 1000.0  #: seconds between two tries at most
-MANY = 20  #: failed syncs after which a controller waits longest for the next
-
-
-class FailedSyncs(msgspec.Struct, frozen=True):
-    """Failed syncs of a controller. Upstream: DefaultControllerRateLimiter of client-go's workqueue."""
-
-    n: int  #: how many in a row
-    last: float  #: when the last was
-
-    def next_retry(self, now: float) -> float:
-        at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, MANY)
-        while at <= now:
-            at += min(delay, LAST_RETRY)
-            delay = min(delay * 2, LAST_RETRY)
-        return at

@@ -3,8 +3,11 @@
 import copy
 from typing import Any
 
+import pytest
+
 from kplan.course.carried_out import CarriedOut
 from kplan.course.report import change_report
+from kplan.course.simulation.life_cycle import FailedSyncs
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from tests.objects import Object, deployment, head, node, planner_of, pod, quota, running, stateful_set
 
@@ -155,3 +158,10 @@ def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> No
 
     workloads = [pod.workload for pod in change.after if pod.new]
     assert workloads == ["Deployment/default/short"]
+
+
+@pytest.mark.parametrize(
+    ("n", "now", "expected"), [(1, 0.0, 0.005), (2, 0.0, 0.01), (3, 0.02, 0.06), (40, 0.0, 1000.0)]
+)
+def test_each_failure_doubles_the_wait_of_a_controller(n: int, now: float, expected: float) -> None:
+    assert FailedSyncs(n, 0.0).next_retry(now) == pytest.approx(expected)

@@ -3,11 +3,10 @@
 from functools import partial
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.course.simulation.timers import FailedSyncs, Timers
+from kplan.course.simulation.timers import Timers
 
 
 def _run(timers: Timers, end: float = 100.0) -> list[float]:
@@ -41,10 +40,3 @@ def _drawn_order(seed: int) -> str:
 def test_what_is_due_at_once_comes_in_any_order_where_chance_decides() -> None:
     orders = {_drawn_order(seed) for seed in range(20)}
     assert len(orders) > 3
-
-
-@pytest.mark.parametrize(
-    ("n", "now", "expected"), [(1, 0.0, 0.005), (2, 0.0, 0.01), (3, 0.02, 0.06), (40, 0.0, 1000.0)]
-)
-def test_each_failure_doubles_the_wait_of_a_controller(n: int, now: float, expected: float) -> None:
-    assert FailedSyncs(n, 0.0).next_retry(now) == pytest.approx(expected)
