@@ -236,8 +236,8 @@ class _Shrinking:
         return None
 
     def _drain(self, name: str) -> StayingNode | None:
-        simulation = self._simulation
-        waiting, n_steps, n_violations = self._waiting(), len(simulation.log.steps), len(simulation.violations)
+        simulation, violations = self._simulation, self._simulation.scheduler.violations
+        waiting, n_steps, n_violations = self._waiting(), len(simulation.log.steps), len(violations)
         drain = self._carry_out(name)
         # Pods that never end on a dead node are gone with it.
         obstacles = [obstacle for obstacle in drain.obstacles if not obstacle.never_ends]
@@ -250,7 +250,7 @@ class _Shrinking:
                 because = simulation.messages.get(pod.row, "")
                 return StayingNode(name=name, why="no-place", pod=pod.key, because=because)
         moved = next((step for step in simulation.log.steps[n_steps:] if step.event is StepEvent.NOMINATED), None)
-        if moved is not None or len(simulation.violations) > n_violations or simulation.circle:
+        if moved is not None or len(violations) > n_violations or simulation.circle:
             pod_key = "" if moved is None else moved.pod
             return StayingNode(name=name, why="moves-others", pod=pod_key, because=simulation.circle)
         return None

@@ -468,9 +468,9 @@ def _is_as_anywhere(change: CarriedOut, still: Simulation) -> bool:
     """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
     session = change.simulation.session
     # Controllers that delete pods choose them by their nodes.
-    has_choice = any(removal.by_owner for removal in change.simulation.removals)
+    has_choice = any(removal.by_owner for removal in change.simulation.life.removals)
     has_choice = has_choice or any(step.event not in _WHEREVER for step in change.steps)
     # Pods of a new replica set may be spread by default, which depends on what it selects.
     has_new_set = len(session.listers.replica_sets) != len(still.session.listers.replica_sets)
-    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.newcomers)
+    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.life.newcomers)
     return not (has_choice or has_new_set or names_node)

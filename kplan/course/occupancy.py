@@ -237,7 +237,7 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     name = workload.removeprefix("Pod/")
     row = simulation.session.pod_ids.get(name)
     is_there = row in simulation.pods and not simulation.pods[row].is_terminating
-    return int(is_there or any(removal.pod.key == name for removal in simulation.removals))
+    return int(is_there or any(removal.pod.key == name for removal in simulation.life.removals))
 
 
 def _duration(duration: Duration) -> d.PodDuration:

@@ -48,7 +48,7 @@ class QueueCourse:
     """One course of the queue; iteration carries it out, and yields live decisions (see `run_in_order`)."""
 
     def __init__(self, simulation: Simulation, queue: WorkedOff, question: QuestionPods) -> None:
-        simulation.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
+        simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
         if queue.has_all_pending:
             simulation.node_lifecycle.go_on()
         self.simulation = simulation
@@ -85,7 +85,7 @@ class QueueCourse:
 
     def latest(self, row: int) -> int:
         """Return the pod that has come in the place of a pod so far; itself where none has."""
-        replaced_by = self.simulation.replaced_by
+        replaced_by = self.simulation.life.replaced_by
         while row in replaced_by:
             row = replaced_by[row]
         return row

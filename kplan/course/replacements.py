@@ -73,7 +73,7 @@ class Replacements:
         # (a pod that cannot be evicted is still there)
         self.all = [one for one in self._paired_all() if one.added is not None or one.pod not in change.blocked]
         if change.simulation.circle:
-            unreplaced = {pod.key for lost in change.simulation.lost.values() for pod in lost}
+            unreplaced = {pod.key for lost in change.simulation.life.lost.values() for pod in lost}
             for index, one in enumerate(self.all):
                 self.all[index] = structs.replace(one, is_circling=one.added is None and one.pod in unreplaced)
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
@@ -165,10 +165,10 @@ class Replacements:
             elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
                 added.setdefault(step.workload, []).append(self._was_pending[step.pod])
         there = self._simulation.pods
-        for pod in [there[row] for row in self._simulation.newcomers if row in there]:
+        for pod in [there[row] for row in self._simulation.life.newcomers if row in there]:
             if not pod.is_terminating and not comes_with_node(self._simulation, pod):
                 added.setdefault(self._simulation.workload_of(pod), []).append(pod)
-        for workload, pod in self._simulation.finished:
+        for workload, pod in self._simulation.kubelets.finished:
             if pod.is_new or pod.key in self._waited:
                 added.setdefault(workload, []).append(pod)
         for workload in dict.fromkeys(step.workload for step in self._change.steps if step.pod):
@@ -213,7 +213,7 @@ class Replacements:
             gated=pending["Gated"],
             errors=pending["Error"],
             victims=len(victims),
-            pdb_violations=len(self._simulation.violations),
+            pdb_violations=len(self._simulation.scheduler.violations),
             placed=actions[Action.PLACED],
             moved=actions[Action.MOVED],
             evicted=actions[Action.EVICTED],
@@ -233,7 +233,7 @@ class Replacements:
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
             yield Happened("preemption", Counted(name, "Preemption", node=node), is_old)
-        for name, victim in self._simulation.violations:
+        for name, victim in self._simulation.scheduler.violations:
             is_old = self.is_old(name) and victim not in self._own_victims
             yield Happened("pdb-violation", Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:

@@ -100,7 +100,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
     return Ending(
         ends,
         evicted=frozenset(step.pod for step in change.steps if step.by is not None),
-        violates=bool(change.simulation.violations),
+        violates=bool(change.simulation.scheduler.violations),
         messages=messages,
         happened=happened,
         incomplete={

@@ -251,7 +251,7 @@ def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
         PodAtRest(
             namespace=pod.namespace,
             name=pod.name,
-            workload=simulation.former_workload.get(row) or simulation.workload_of(pod),
+            workload=simulation.life.former_workload.get(row) or simulation.workload_of(pod),
             new=pod.is_new,
             node=pod.node or None,
             message=simulation.messages.get(row, ""),

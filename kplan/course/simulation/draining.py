@@ -119,7 +119,7 @@ class Drain:
         cluster, pods = self._simulation.session.cluster, self._simulation.pods
         names = dict.fromkeys(nodes)
         rows = [row for node in names for row in cluster.pods_on[cluster.nodes.row_of[node]]]
-        rows += [row for row in self._simulation.stopped if row in pods and pods[row].node in names]
+        rows += [row for row in self._simulation.kubelets.stopped if row in pods and pods[row].node in names]
         evictable = [
             pod
             for pod in map(pods.__getitem__, rows)
@@ -475,7 +475,7 @@ def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool
     left: Counter[tuple[str, str, str]] = Counter()
     for pod in Drain(simulation).leaving([name for name in nodes if name in simulation.lost_nodes]):
         if pod.is_terminating:
-            left["LostNodeStays", pod.node, _TERMINATING] += pod.row not in simulation.stopped
+            left["LostNodeStays", pod.node, _TERMINATING] += pod.row not in simulation.kubelets.stopped
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [

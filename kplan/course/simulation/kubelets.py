@@ -7,7 +7,7 @@ name and, for some controllers, its place until it is gone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -48,7 +48,15 @@ class Kubelets:
 
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
+        #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
+        self.failing: Mapping[tuple[str, str], str] = {}
+        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
+        #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
+        self.finished: list[tuple[str, ObservedPod]] = []
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
+        self._held: dict[int, list[Act]] = {}  # row -> what the kubelet of a pod's node does when it is back
+        #: row of a pod that shows as not ready because its node does not answer -> since when
+        self._marked: dict[int, float] = {}
 
     def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on; without durations, those that go are gone.
@@ -103,7 +111,7 @@ class Kubelets:
         times, row = self.durations_of(pod, owner), pod.row
         since = seconds(info.pod.status.start_time) or pod.created
         if self._is_lost(row) and (ready := _marked(info)) is not None:
-            self._motion.marked[row] = seconds(ready.last_transition_time) or self._motion.now
+            self._marked[row] = seconds(ready.last_transition_time) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
             self._after(times.start.seconds, row, self.become_ready)
         elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
@@ -129,14 +137,14 @@ class Kubelets:
         motion = self._motion
         back = frozenset(nodes) & motion.lost_nodes
         motion.lost_nodes -= back
-        for row in [row for row in motion.held if row in motion.pods and motion.pods[row].node in back]:
-            for act in motion.held.pop(row):
+        for row in [row for row in self._held if row in motion.pods and motion.pods[row].node in back]:
+            for act in self._held.pop(row):
                 act()
 
     def show_ready(self, rows: Iterable[int]) -> None:
         """Show pods as ready again that run, and that only their nodes' silence has made show as not ready."""
         for row in rows:
-            if self._motion.marked.pop(row, None) is not None:
+            if self._marked.pop(row, None) is not None:
                 self.become_ready(row)
 
     def _is_lost(self, row: int) -> bool:
@@ -152,7 +160,7 @@ class Kubelets:
 
     def _hold(self, row: int, act: Act) -> None:
         """Have the kubelet of a pod's node do something when it is back."""
-        self._motion.held.setdefault(row, []).append(act)
+        self._held.setdefault(row, []).append(act)
 
     def _at(self, at: float, row: int, act: OfPod) -> None:
         """Have the kubelet of a pod's node do something at a time."""
@@ -187,7 +195,7 @@ class Kubelets:
         """Show everybody that a pod is not ready, as its node does not answer, or is not there yet."""
         pod = self._motion.pods[row]
         if pod.is_ready and not pod.is_terminating:
-            self._motion.marked[row] = self._motion.now
+            self._marked[row] = self._motion.now
             self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
@@ -209,7 +217,7 @@ class Kubelets:
 
     def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
-        return "" if owner is None else self._motion.failing.get(owner.template_key(pod), "")
+        return "" if owner is None else self.failing.get(owner.template_key(pod), "")
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
@@ -265,7 +273,7 @@ class Kubelets:
 
     def clear_finished(self, node: str, because: str) -> None:
         """Remove the pods of a node that have done their work: nothing holds them up, and nothing takes their place."""
-        for workload, pod in self._motion.finished:
+        for workload, pod in self.finished:
             if pod.node == node and pod.row not in self._cleared:
                 self._cleared.add(pod.row)
                 self._motion.log.add(StepEvent.GONE, workload, because, pod=pod.key, node=node)
@@ -277,7 +285,7 @@ class Kubelets:
             return
         owner = self._motion.owner(row)
         self._motion.log.add_pod(StepEvent.SUCCEEDED, pod)
-        self._motion.finished.append((self._motion.workload_of(pod), pod))
+        self.finished.append((self._motion.workload_of(pod), pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):
@@ -297,7 +305,7 @@ class Kubelets:
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else motion.now
-            since = motion.marked.get(row, since)
+            since = self._marked.get(row, since)
             failure = owner.failure_of(pod)
             owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True, failure=failure)
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
@@ -353,7 +361,7 @@ class Kubelets:
             at = ended.at if self._is_lost(row) else math.floor(self._motion.now)
             owner.uncounted[row] = replace(ended, at=at, is_terminating=False)
         stopped = self._motion.pods[row] = replace(pod, phase="Failed")
-        self._motion.stopped.add(row)
+        self.stopped.add(row)
         if self._motion.cluster.node_of[row] != NOWHERE:
             self._motion.session.evict(row)
         self._motion.notice(PodDeleted(self._motion.infos[row]))
@@ -361,6 +369,10 @@ class Kubelets:
             owner.terminating[row] = stopped
             self._motion.notify(owner)
         self._motion.log.note_change()
+
+    def forget(self, row: int) -> None:
+        self._held.pop(row, None)
+        self._marked.pop(row, None)
 
     def _is_held(self, row: int) -> bool:
         return bool(self._motion.infos[row].pod.metadata.held_by)

@@ -15,7 +15,7 @@ from kplan.api.kinds import type_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
-from kplan.course.simulation.motion import Motion, Removal
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import with_status
@@ -27,6 +27,18 @@ from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
 
 LATER = 2**64  #: pods that the simulation creates come after all pods of the snapshot
+
+
+class Removal(msgspec.Struct, frozen=True, gc=False):
+    """A pod that was told to go."""
+
+    pod: ObservedPod  #: as it was then
+    by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
+    because: str
+    by_owner: bool  #: its own controller removes it
+
+
+Slot = tuple[int | None, str]  #: ordinal or completion index of a pod, and the node that a daemon pod is meant for
 
 
 class Kubelet(Protocol):
@@ -42,6 +54,9 @@ class Kubelet(Protocol):
 
     def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
         """Have a terminating pod stop."""
+
+    def forget(self, row: int) -> None:
+        """Forget what was to happen to a pod that is gone."""
 
 
 FIRST_RETRY = 0.005  #: seconds between a sync that failed and the next try; doubled with each failure
@@ -121,6 +136,18 @@ class LifeCycle:
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
         self._over_quota = OverQuota(motion)
+        self.newcomers: list[int] = []  #: rows of the pods that the question created, also those that have ended
+        self.removals: list[Removal] = []  #: the pods that were told to go, in order
+        #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
+        self.already_leaving: list[str] = []
+        self.lost: dict[str, list[ObservedPod]] = {}  #: key of a workload -> pods that are gone and not replaced yet
+        #: pod that others told to go -> pod that its controller created in its place
+        self.replaced_by: dict[int, int] = {}
+        self.replaces_preempted = True  #: whether controllers create pods in place of preempted ones
+        #: key of a workload -> ordinals and nodes of the pods that it does not replace
+        self.not_replaced: dict[str, list[Slot]] = {}
+        #: pod -> key of the workload that it belonged to before another one took it over
+        self.former_workload: dict[int, str] = {}
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
@@ -160,7 +187,7 @@ class LifeCycle:
         row = motion.session.add_pod(info)
         pod = ObservedPod.created_as(info, row, motion.now, wanted, 0 if owner is None else LATER + row)
         motion.pods[row] = pod
-        motion.newcomers.append(row)
+        self.newcomers.append(row)
         if owner is not None:
             motion.owner_of[row] = owner.ref.key
             self._pair(owner, pod)
@@ -187,10 +214,10 @@ class LifeCycle:
         return f"{wanted.because}, with new claim{'s' * (len(claims) > 1)} {', '.join(claims)}"
 
     def _pair(self, owner: Owner, pod: ObservedPod) -> None:
-        lost = self._motion.lost.get(owner.workload.key, [])
+        lost = self.lost.get(owner.workload.key, [])
         for position, gone in enumerate(lost):
             if (gone.index, gone.target) == (pod.index, pod.target):
-                self._motion.replaced_by[gone.row] = pod.row
+                self.replaced_by[gone.row] = pod.row
                 del lost[position]
                 return
 
@@ -213,7 +240,7 @@ class LifeCycle:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
         self._motion.circles.note(pod, None, -1)
         self._motion.disruptions.leave(pod)
-        self._motion.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
+        self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
         self._motion.pods[pod.row], self._motion.owner_of[pod.row] = observed, owner.ref.key
         owner.join(observed)
         self._motion.disruptions.join(observed, self._motion.infos[pod.row], owner)
@@ -236,7 +263,7 @@ class LifeCycle:
     def announce(self, row: int) -> None:
         """Have a pod that the session holds already count as created by the question."""
         pod = self._motion.pods[row] = replace(self._motion.pods[row], is_new=True)
-        self._motion.newcomers.append(row)
+        self.newcomers.append(row)
         owner = self._motion.owner(row)
         self._motion.disruptions.settle(pod)
         if owner is not None:
@@ -259,7 +286,7 @@ class LifeCycle:
         failure. `grace`: seconds in which it has to stop; None for its own grace period.
         """
         owner = self._motion.owner(pod.row)
-        self._motion.removals.append(Removal(pod, by, because, by_owner))
+        self.removals.append(Removal(pod, by, because, by_owner))
         self._motion.log.add_pod(event, pod, because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
@@ -269,14 +296,14 @@ class LifeCycle:
             if leaving is not None:
                 owner.keep(leaving)
             if not by_owner:
-                self._motion.lost.setdefault(owner.workload.key, []).append(pod)
+                self.lost.setdefault(owner.workload.key, []).append(pod)
                 doubt = owner.failed(pod)
                 if doubt:
                     self._motion.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
                 if isinstance(owner, ForeignState):
                     owner.lose(pod, is_node_there=not pod.node or pod.node in self._motion.cluster.nodes.row_of)
-            if by is not None and not self._motion.replaces_preempted:
-                self._motion.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
+            if by is not None and not self.replaces_preempted:
+                self.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
             self._motion.notify(owner)
         if leaving is None:
             self.vanish(pod, owner)
@@ -286,7 +313,7 @@ class LifeCycle:
     def let_go(self, rows: Iterable[int]) -> None:
         """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
         for row in tuple(rows):
-            self._motion.already_leaving.append(self._motion.pods[row].key)
+            self.already_leaving.append(self._motion.pods[row].key)
             self.vanish(self._motion.pods[row], self._motion.owner(row))
 
     def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
@@ -313,8 +340,7 @@ class LifeCycle:
             motion.notice(PodDeleted(info))
         elif had_place:
             motion.notice(PodDeleted(info), info.priority)
-        motion.held.pop(pod.row, None)
-        motion.marked.pop(pod.row, None)
+        self.kubelet.forget(pod.row)
         self._over_quota.retry(pod.namespace)
 
     def _let_go_of_claims(self, info: PodInfo) -> None:

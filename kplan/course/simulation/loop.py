@@ -88,8 +88,8 @@ class Simulation(Motion):
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
         forked.starts_at = self.starts_at
-        forked.already_leaving, forked.lost_nodes = self.already_leaving.copy(), self.lost_nodes
-        forked.stopped, forked.failing = self.stopped.copy(), self.failing
+        forked.life.already_leaving, forked.lost_nodes = self.life.already_leaving.copy(), self.lost_nodes
+        forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
         forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
         forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
@@ -279,7 +279,7 @@ def start(
     renewed = renewals(snapshot)
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     simulation.take_in(members, tries_pending=tries_pending)
-    simulation.failing = _failing(members, infos, simulation.now)
+    simulation.kubelets.failing = _failing(members, infos, simulation.now)
     silent = silent_nodes(snapshot, renewed, simulation.now)
     bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
     missing = bound - session.cluster.nodes.row_of.keys()

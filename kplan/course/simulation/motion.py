@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -64,18 +63,6 @@ _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)  #: steps in which nothing ha
 _UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})  #: steps that Kubernetes does not notice
 
 
-class Removal(msgspec.Struct, frozen=True, gc=False):
-    """A pod that was told to go."""
-
-    pod: ObservedPod  #: as it was then
-    by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
-    because: str
-    by_owner: bool  #: its own controller removes it
-
-
-Slot = tuple[int | None, str]  #: ordinal or completion index of a pod, and the node that a daemon pod is meant for
-
-
 class Motion:
     """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it."""
 
@@ -92,37 +79,17 @@ class Motion:
         # Pods, by row.
         self.pods: dict[int, ObservedPod] = {}  #: every pod that has not ended
         self.owner_of: Overlay[int, str] = Overlay()
-        self.newcomers: list[int] = []  #: those that count as created by the question, also those that have ended
         self.unplaced: list[int] = []  #: those without a node when the simulation began, in the order of `pods`
         self.messages: dict[int, str] = {}  #: pending pod -> kube-scheduler's last message about it
         #: pending pod -> how its last scheduling attempt ended; absent before the first attempt
         self.outcomes: dict[int, Outcome] = {}
         #: namespace -> pods without a controller, in the order in which they came to be
         self.orphans: dict[str, list[int]] = {}
-        #: pod -> key of the workload that it belonged to before another one took it over
-        self.former_workload: dict[int, str] = {}
-        #: pod that others told to go -> pod that its controller created in its place
-        self.replaced_by: dict[int, int] = {}
-        #: pod that shows as not ready because its node does not answer -> since when
-        self.marked: dict[int, float] = {}
-        self.held: dict[int, list[Act]] = {}  #: pod -> what the kubelet of its node does when it is back
-        self.stopped: set[int] = set()  #: pods whose containers have ended, and whose objects stay
-        #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
-        self.already_leaving: list[str] = []
         self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
-        #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
-        self.finished: list[tuple[str, ObservedPod]] = []
-        self.removals: list[Removal] = []  #: the pods that were told to go, in order
-        self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
 
         # Workloads, by key.
         self.dirty: dict[str, Owner] = {}
         self.dirty_deployments: dict[str, DeploymentState] = {}
-        self.lost: dict[str, list[ObservedPod]] = {}  #: pods that are gone and not replaced yet
-        self.not_replaced: dict[str, list[Slot]] = {}  #: ordinals and nodes of the pods that an owner does not replace
-        self.replaces_preempted = True  #: whether controllers create pods in place of preempted ones
-        #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
-        self.failing: Mapping[tuple[str, str], str] = {}
 
         # Nodes.
         #: those whose kubelets start, end and stop no pods: they do not answer, or their container runtimes hang

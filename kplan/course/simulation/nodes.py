@@ -171,7 +171,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     node = info.pod.spec.node_name
     observed = ObservedPod.created_as(info, row, simulation.now, Create("", node=node), order=row)
     simulation.pods[row] = observed
-    simulation.newcomers.append(row)
+    simulation.life.newcomers.append(row)
     simulation.disruptions.join(observed, info, None)
     simulation.life.bind(row, simulation.session.cluster.nodes.row_of[node])
 

@@ -94,6 +94,7 @@ class Scheduler:
         #: called with every decision, which is valid only during the call
         self.on_decision: Callable[[CycleResult], None] = lambda _: None
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
+        self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
         self.failures = FailedShapes()
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
@@ -168,7 +169,7 @@ class Scheduler:
         """Have the victims of a pod leave; the scheduler deletes them in the background, and goes on meanwhile."""
         motion = self._motion
         leaving, name = ([motion.pods[victim] for victim in victims], motion.infos[row].key)
-        motion.violations += [(name, pod.key) for pod in motion.disruptions.broken_by(leaving)]
+        self.violations += [(name, pod.key) for pod in motion.disruptions.broken_by(leaving)]
         self.leaving.append((row, leaving))
 
     @property

@@ -107,7 +107,7 @@ class Controllers:
         motion = self._motion
         self._claim_pods(owner)
         actions = self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(motion.now, self.draws)
-        slots = motion.not_replaced.get(owner.ref.key) if actions else None
+        slots = self._life.not_replaced.get(owner.ref.key) if actions else None
         not_replaced = None if slots is None else Counter(slots)
         for action in actions:
             if isinstance(action, Create):
@@ -248,7 +248,7 @@ class Controllers:
             if state.template == workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
                 state.template = deployment.template
             for row in state.pods:
-                self._motion.former_workload.setdefault(row, state.ref.key)
+                self._life.former_workload.setdefault(row, state.ref.key)
             deployment.adopt(state)
             self._motion.enqueue(state)  # it is changed, so its own controller looks for pods
             adopted.append(state.ref.name)

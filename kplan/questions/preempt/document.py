@@ -115,12 +115,12 @@ def follow_victims(base: Base, queue: WorkedOff) -> tuple[tuple[Aftermath, ...],
     change = carry_out(base, Task(queue=queue), decisions)
     simulation = change.simulation
     infos = simulation.session.cluster.pods.infos
-    unreplaced = {pod.row for lost in simulation.lost.values() for pod in lost}
+    unreplaced = {pod.row for lost in simulation.life.lost.values() for pod in lost}
     aftermath = []
-    for removal in simulation.removals:
+    for removal in simulation.life.removals:
         if removal.by is None:
             continue
-        replacement = simulation.replaced_by.get(removal.pod.row)
+        replacement = simulation.life.replaced_by.get(removal.pod.row)
         placement = None if replacement is None else decisions.placed.get(infos[replacement].key)
         if replacement in simulation.pods and not simulation.pods[replacement].node:
             replicas = owned_replicas(simulation.session, replacement)

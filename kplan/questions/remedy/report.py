@@ -94,7 +94,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
-    removals = () if described.actions else by_itself.simulation.removals
+    removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     Candidates(playing, (), goal, by_hand=by_hand).offered()
     # The first of what would help, if that is nothing that an action does, or not without a loss.

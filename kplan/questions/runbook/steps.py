@@ -168,8 +168,8 @@ class _Runbook:
             because = f"{plan.not_replaced[0]}: {NOT_REPLACED}"
             return StuckNode(name=name, rule="NotReplaced", pod="", because=because)
         simulation = plan.simulation
-        if simulation.violations:
-            by, pod = simulation.violations[0]
+        if simulation.scheduler.violations:
+            by, pod = simulation.scheduler.violations[0]
             preempted = tuple(victim for victim in step.preempted if victim.pod == pod and victim.by == by)
             preempted = preempted or (Preempted(pod=pod, by=by),)
             return StuckNode(name=name, rule="PdbViolation", pod=pod, because="", preempted=preempted)

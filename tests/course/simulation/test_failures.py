@@ -44,7 +44,7 @@ def _workload(draw: st.DrawFn, name: str) -> Object:
 
 
 def _course(plan: CarriedOut) -> tuple[Any, ...]:
-    return plan.steps, plan.after, plan.simulation.violations, plan.simulation.rounds
+    return plan.steps, plan.after, plan.simulation.scheduler.violations, plan.simulation.rounds
 
 
 @examples(40)
