@@ -188,7 +188,7 @@ def _nodes(simulation: Simulation) -> dict[str, d.NodeTimeline]:
 
 
 def _workloads(simulation: Simulation) -> dict[str, d.WorkloadTimeline]:
-    ready = dict(simulation.ready_at_start)
+    ready = dict(simulation.kubelets.ready_at_start)
     before = Counter(ready.values())
     counts, lowest = before.copy(), dict.fromkeys(before, 0.0)
     least = before.copy()

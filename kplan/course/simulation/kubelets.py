@@ -50,6 +50,7 @@ class Kubelets:
         self._motion, self._life = motion, life
         #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
         self.failing: Mapping[tuple[str, str], str] = {}
+        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
         self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
@@ -79,7 +80,7 @@ class Kubelets:
                     self.end(row)
             return
         motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
-        motion.ready_at_start = {
+        self.ready_at_start = {
             pod.key: motion.workload_of(pod)
             for pod in motion.pods.values()
             if pod.is_ready and pod.node not in motion.lost_nodes and not motion.infos[pod.row].is_terminating
@@ -186,7 +187,7 @@ class Kubelets:
     def expect(self, nodes: Collection[str], at: float) -> None:
         """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
         for row, pod in tuple(self._motion.pods.items()):
-            if pod.node in nodes and self._motion.ready_at_start.pop(pod.key, None) is not None:
+            if pod.node in nodes and self.ready_at_start.pop(pod.key, None) is not None:
                 self.mark_unready(row)
                 start = self.durations_of(pod, self._motion.owner(row)).start.seconds
                 self._motion.timers.post(at + start, partial(self.become_ready, row))

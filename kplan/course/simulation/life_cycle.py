@@ -136,6 +136,8 @@ class LifeCycle:
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
         self._over_quota = OverQuota(motion)
+        #: namespace -> rows of the pods without a controller, in the order in which they came to be
+        self.orphans: dict[str, list[int]] = {}
         self.newcomers: list[int] = []  #: rows of the pods that the question created, also those that have ended
         self.removals: list[Removal] = []  #: the pods that were told to go, in order
         #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
@@ -258,7 +260,7 @@ class LifeCycle:
         self.add_orphan(pod)
 
     def add_orphan(self, pod: ObservedPod) -> None:
-        self._motion.orphans.setdefault(pod.namespace, []).append(pod.row)
+        self.orphans.setdefault(pod.namespace, []).append(pod.row)
 
     def announce(self, row: int) -> None:
         """Have a pod that the session holds already count as created by the question."""

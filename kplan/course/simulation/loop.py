@@ -90,7 +90,7 @@ class Simulation(Motion):
         forked.starts_at = self.starts_at
         forked.life.already_leaving, forked.lost_nodes = self.life.already_leaving.copy(), self.lost_nodes
         forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
-        forked.orphans = {namespace: rows.copy() for namespace, rows in self.orphans.items()}
+        forked.life.orphans = {namespace: rows.copy() for namespace, rows in self.life.orphans.items()}
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
         forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
         silent, is_well = self.node_lifecycle.silent, self.node_lifecycle.is_well

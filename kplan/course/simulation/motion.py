@@ -83,9 +83,6 @@ class Motion:
         self.messages: dict[int, str] = {}  #: pending pod -> kube-scheduler's last message about it
         #: pending pod -> how its last scheduling attempt ended; absent before the first attempt
         self.outcomes: dict[int, Outcome] = {}
-        #: namespace -> pods without a controller, in the order in which they came to be
-        self.orphans: dict[str, list[int]] = {}
-        self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
 
         # Workloads, by key.
         self.dirty: dict[str, Owner] = {}

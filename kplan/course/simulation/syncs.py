@@ -202,7 +202,7 @@ class Controllers:
     def _claim_pods(self, owner: Owner) -> None:
         """Have a workload take over the orphans that it has not looked at yet and that it may have."""
         motion, selector = self._motion, owner.selector
-        rows = motion.orphans.get(owner.ref.namespace, ())
+        rows = self._life.orphans.get(owner.ref.namespace, ())
         if owner.n_looked_at == len(rows):
             return
         fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
