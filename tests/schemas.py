@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema
 
-from kplan.documents.schemas import load_schema
+from kplan.documents.kinds import load_schema
 
 
 @cache

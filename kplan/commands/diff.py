@@ -160,8 +160,8 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
         of_git = next((name for name in names if name.startswith(GIT)), "")
         hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
         raise UsageError("nothing to compare with", hint=hint)
+    from kplan.documents.kinds import read_report
     from kplan.questions.diff.facts import ComparedAnswer
-    from kplan.report.saved import read_report
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)
     return first, second

@@ -15,8 +15,8 @@ kplan schema PlanReport  # the schema of one kind
 def schema(kind: Annotated[str, argument("KIND", "Kind of document (default: list the kinds).")] = "") -> None:
     """Print the JSON Schema of a kind of document or question, or list the kinds."""
     from kplan.cli.answer import write_out
-    from kplan.documents.schemas import SCHEMA_KINDS
-    from kplan.documents.schemas import schema_text as document_schema
+    from kplan.documents.kinds import SCHEMA_KINDS
+    from kplan.documents.kinds import schema_text as document_schema
     from kplan.questions.reading import QUESTION_KINDS
     from kplan.questions.reading import schema_text as question_schema
 

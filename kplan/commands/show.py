@@ -31,7 +31,7 @@ def show(
     """
     if output.fail_on:
         raise UsageError("the verdict of a saved report is final", hint="use --fail-on when you create the report")
-    from kplan.report.saved import read_report
+    from kplan.documents.kinds import read_report
 
     with suppress(typer.Exit):
         emit(read_report(file), output, verbosity)

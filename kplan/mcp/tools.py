@@ -25,7 +25,7 @@ from kplan.cli.messages import lines_of
 from kplan.cluster.base import Base
 from kplan.documents.base import Head, Report
 from kplan.documents.files import PodsReport
-from kplan.documents.schemas import summary
+from kplan.documents.kinds import summary
 from kplan.errors import InputError, ParameterError, Problem, UsageError
 from kplan.questions.base import Question, question_type
 from kplan.questions.pods.view import render_table

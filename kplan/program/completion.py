@@ -27,7 +27,7 @@ from kplan.cli.options import argument
 from kplan.commands.diff import CONDITIONS as DIFF_CONDITIONS
 from kplan.commands.names import known_names
 from kplan.course.answers.verdict import CONDITIONS
-from kplan.documents.schemas import SCHEMA_KINDS
+from kplan.documents.kinds import SCHEMA_KINDS
 from kplan.questions.reading import QUESTION_KINDS
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")

@@ -14,7 +14,7 @@ from kplan.api import decode
 from kplan.api.names import choice_hint
 from kplan.catalogue import QUESTIONS
 from kplan.documents.base import to_json
-from kplan.documents.schemas import describe, schema_of, summary
+from kplan.documents.kinds import describe, schema_of, summary
 from kplan.errors import InputError, Problem, UsageError
 from kplan.questions.base import Question, question_type
 from kplan.reading.arguments import plain

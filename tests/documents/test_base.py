@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from kplan.documents.base import Counted, Verdict, to_json
+from kplan.documents.kinds import KINDS, REPORTS, struct_of
 from kplan.documents.placement import Origin, PodRef
-from kplan.documents.schemas import KINDS, REPORTS, struct_of
 from kplan.facts import Document
 
 WEB = PodRef("shop", "web-0", "u", 0, "default-scheduler", Origin("web.yaml", 1, "Deployment", "web"))

@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 
 import kplan
-from kplan.documents.schemas import SCHEMA_KINDS, load_schema, schema_text
+from kplan.documents.kinds import SCHEMA_KINDS, load_schema, schema_text
 from kplan.errors import Problem, UsageError
 from kplan.report.config_view import config_check as check_report
 from kplan.report.config_view import config_report

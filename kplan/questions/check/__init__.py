@@ -198,7 +198,7 @@ class Checks(Question, frozen=True):
 
     def earlier(self) -> ChecksReport | None:
         """Return the earlier report; raises KplanError for a file that holds none."""
-        from kplan.report.saved import read_report
+        from kplan.documents.kinds import read_report
 
         report = read_report(self.since) if self.since else None
         if report is None or isinstance(report, ChecksReport):

@@ -13,7 +13,7 @@ from kplan.course.queue_course import queue_report
 from kplan.course.report import change_report
 from kplan.documents.base import Report
 from kplan.documents.diff import Difference, DiffReport
-from kplan.documents.schemas import REPORTS
+from kplan.documents.kinds import REPORTS
 from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.capacity import Capacity

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kplan.documents.base import to_json
+from kplan.documents.kinds import read_report
 from kplan.errors import InputError
 from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from kplan.report.saved import read_report
 from tests.cli.commands import written
 from tests.report.documents import demo, demo_document
 
