@@ -9,7 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -35,8 +35,29 @@ _HELPS = [(_HELP, "Show the common options and exit."), (_WHOLE, "Show this mess
 _LAST = ("Pods", "Manifests", "Cluster", "What if", "Scheduler", "Autoscaler", "Many questions", "Output", "Messages")
 """Groups of shared options, in their order in the whole help."""
 
-_Record = tuple[str, str]
-_Groups = dict[str, list[_Record]]
+_Record = tuple[str, str]  #: the names of a parameter, and what it is for
+_Groups = dict[str, list[_Record]]  #: by the title of the group
+
+
+class _Records(NamedTuple):
+    """The lines about the parameters of a command."""
+
+    arguments: list[_Record]
+    own: _Groups  #: options of the command alone
+    common: list[_Record]  #: the commonest shared options
+    shared: _Groups  #: all of these
+
+    @property
+    def n_options(self) -> int:
+        return sum(map(len, (*self.own.values(), *self.shared.values())))
+
+    def in_groups(self, *, is_whole: bool) -> _Groups:
+        """Return all of them; a short help that is whole has the shared options among the command's own."""
+        own = dict(self.own)
+        helps = _HELPS if is_whole else [(_HELP, "Show this message and exit.")]
+        own[OPTIONS] = [*own.pop(OPTIONS, ()), *(() if is_whole else self.common), *helps]
+        more = own.pop(MORE, [])
+        return {_ARGUMENTS: self.arguments, **own, MORE: more, **(self.shared if is_whole else {})}
 
 
 class _Quick:
@@ -76,26 +97,21 @@ class KplanCommand(_Quick, TyperCommand):
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(text if is_whole else text.partition("\n\n")[0])
-        arguments, own, common, shared = self._records(ctx)
-        n_options = sum(map(len, (*own.values(), *shared.values())))
-        if is_whole or len(own.get(OPTIONS, ())) + len(common) == n_options:
-            helps = _HELPS if is_whole else [(_HELP, "Show this message and exit.")]
-            own[OPTIONS] = [*own.pop(OPTIONS, ()), *(common if not is_whole else ()), *helps]
-            more = own.pop(MORE, [])
-            groups = {_ARGUMENTS: arguments, **own, MORE: more, **(shared if is_whole else {})}
+        records = self._records(ctx)
+        if is_whole or len(records.own.get(OPTIONS, ())) + len(records.common) == records.n_options:
+            groups = records.in_groups(is_whole=is_whole)
             self._examples(formatter, None)
         else:
-            groups = self._screen(formatter, arguments, own.get(OPTIONS, []), common)
-        for panel, records in groups.items():
-            if records:
+            groups = self._screen(formatter, records)
+        for panel, lines in groups.items():
+            if lines:
                 with formatter.section(panel):
-                    formatter.write_dl(records)
-        if not is_whole and sum(map(len, groups.values())) - len(arguments) < n_options:
+                    formatter.write_dl(lines)
+        if not is_whole and sum(map(len, groups.values())) - len(records.arguments) < records.n_options:
             formatter.write_paragraph()
-            formatter.write_text(f"{ctx.command_path} {_WHOLE} shows all {n_options} options, and says more.")
+            formatter.write_text(f"{ctx.command_path} {_WHOLE} shows all {records.n_options} options, and says more.")
 
-    def _records(self, ctx: Any) -> tuple[list[_Record], dict[str, list[_Record]], list[_Record], _Groups]:
-        """Return arguments, the command's own options by group, the commonest shared ones, and those by group."""
+    def _records(self, ctx: Any) -> _Records:
         arguments: list[_Record] = []
         own: _Groups = {}
         shared: _Groups = {panel: [] for panel in _LAST}
@@ -111,23 +127,22 @@ class KplanCommand(_Quick, TyperCommand):
             (shared if panel in shared else own).setdefault(panel, []).append(record)
             if panel not in (OPTIONS, MORE):
                 common[parameter.name] = record
-        return arguments, own, [common[name] for name in _COMMON if name in common], shared
+        return _Records(arguments, own, [common[name] for name in _COMMON if name in common], shared)
 
-    def _screen(self, formatter: Any, arguments: list[_Record], own: list[_Record], common: list[_Record]) -> _Groups:
+    def _screen(self, formatter: Any, records: _Records) -> _Groups:
         """Write the examples that fit the screen, and return the arguments and options that do, in a line each."""
+        arguments = records.arguments
         n_sections = 2 + bool(arguments)
         used = formatter.getvalue().count("\n") + 2 * n_sections + len(arguments) + 2
         first, _ = next(iter(examples_of(self.epilog or "")), ("", ""))
         lines = len(_wrapped(first, formatter.width - _GAP, "", "", _GOES_ON)) if first else 0
         room, options = _SCREEN - used - lines, []
-        for record in (*own, *common):
+        for record in (*records.own.get(OPTIONS, ()), *records.common):
             room -= 1 + (len(record[0]) > _WIDEST)
             if room >= 0:
                 options.append(record)
         self._examples(formatter, max(min(room + 1, _MOST_EXAMPLES), 1))
-        return {
-            panel: _in_a_line(formatter, records) for panel, records in ((_ARGUMENTS, arguments), (OPTIONS, options))
-        }
+        return {panel: _in_a_line(formatter, own) for panel, own in ((_ARGUMENTS, arguments), (OPTIONS, options))}
 
     def _examples(self, formatter: Any, most: int | None) -> None:
         """Write commands with their purposes; where there may be so many at most, each in a line if it fits."""
