@@ -81,19 +81,7 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)
     taken_at = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    version, versions = "", dict[Resource, str]()
-    requests: list[Callable[[], str | dict[Resource, str]]] = [
-        lambda: lists.read_version(reader),
-        lambda: lists.discover(reader, RESOURCES),
-    ]
-    for answer in side_by_side(requests, len(requests)):
-        if isinstance(answer, str):
-            version = answer
-        else:
-            versions = answer
-    for resource in RESOURCES:
-        if resource.required and resource not in versions:
-            raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
+    version, versions = _ask_what_is_served(reader)
     lists.prepare(resource.kind.type for resource in versions)
     with ThreadPoolExecutor(1) as decoder:
         collector = _Collector(reader, options, progress, decoder)
@@ -116,6 +104,24 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
         missing=_missing(in_order, options),
         whole=dict(_autoscaler_deployments(reader, in_order, versions)),
     )
+
+
+def _ask_what_is_served(reader: Reader) -> tuple[str, dict[Resource, str]]:
+    """Return the server's version, and the version of each kind; raises ApiError where it lacks a required one."""
+    version, versions = "", dict[Resource, str]()
+    requests: list[Callable[[], str | dict[Resource, str]]] = [
+        lambda: lists.read_version(reader),
+        lambda: lists.discover(reader, RESOURCES),
+    ]
+    for answer in side_by_side(requests, len(requests)):
+        if isinstance(answer, str):
+            version = answer
+        else:
+            versions = answer
+    for resource in RESOURCES:
+        if resource.required and resource not in versions:
+            raise ApiError(f"the server does not serve {resource.kind.resource}", status=404)
+    return version, versions
 
 
 def _autoscaler_deployments(

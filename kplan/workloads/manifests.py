@@ -107,10 +107,7 @@ def load_manifests(
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
         # Pods are validated as they are written, so that one run reports all problems.
-        for workload in reader.workloads:
-            if workload.kind == "Pod":
-                whole = for_validation(workload.template, complete_pod(workload.sample), minor)
-                reader.problems += dict.fromkeys(map(workload.locate, pod_errors(whole)))
+        reader.problems += reader.pod_problems()
         raise ManifestError(map(reading.as_built, reader.problems), unchecked=unchecked)
     return Manifests(
         tuple(reader.pods),
@@ -296,6 +293,13 @@ class _Reader(_ReaderBase, kw_only=True):
             errors += recreate_errors(judged.content)
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in errors)
         return judged if judged.is_readable and not errors else None
+
+    def pod_problems(self) -> Iterator[Problem]:
+        """Yield what is invalid in pods before admission, which validates them otherwise."""
+        for workload in self.workloads:
+            if workload.kind == "Pod":
+                whole = for_validation(workload.template, complete_pod(workload.sample), self.minor)
+                yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
 
     def _expanded(self, read: _Read, names: PodNames) -> tuple[Any, Object, Expansion]:
         """Return a workload with its name, its pod template, and what comes of it."""
