@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
+from kplan.api.kinds import kind_of
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
 from kplan.reading.files import (
@@ -59,7 +60,15 @@ class Piece(Document):
         raise NotInPieces(problem.message)
 
 
-def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
+class Alike(NamedTuple):
+    """Items of one kind that scheduling reads; they are all that a list holds there if each of them is JSON."""
+
+    api_version: str
+    kind: str
+    contents: list[msgspec.Raw]
+
+
+def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw] | Alike]:
     """Yield the items of a list in a file, some at a time; they are valid until the next ones are read.
 
     None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has
@@ -75,7 +84,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
         raise NotInPieces(str(error)) from None
 
 
-def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
+def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw] | Alike]:
     head = stream.read(_HEAD)
     start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.
@@ -112,13 +121,17 @@ def _fill(room: memoryview, text: bytes) -> int:
     return len(text)
 
 
-def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[msgspec.Raw], int] | None:
+def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[msgspec.Raw] | Alike, int] | None:
     """Return the items of a list that are complete, and where the rest of it begins; None where no item ends.
 
     Where the list is valid up to a separator if it is closed there, that separates two of its own items, for text is
     read from its start.
     """
     end = length
+    if (last := text.rfind(separator, 0, end)) > 0 and (
+        alike := _alike(bytes(_utf8(memoryview(text)[1:last])), separator)
+    ):
+        return alike, last + 2
     for _ in range(_MOST_TRIES):
         end = text.rfind(separator, 0, end)
         if end < 0:
@@ -131,6 +144,27 @@ def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[m
         else:
             return items, end + 2
     return None
+
+
+def _alike(text: bytes, separator: bytes) -> Alike | None:
+    """Return the items of a text, which lacks the end of the last one; None unless they plainly are of one kind.
+
+    Whatever is separated as items are must go on as the first one does.
+    """
+    first = _KIND_FIRST.match(text)
+    opening = separator[separator.index(b"{") :]
+    if first is None or not first[0].startswith(opening):
+        return None
+    api_version, name = first[1].decode(), first[2].decode()
+    kind = kind_of(api_version, name)
+    if kind is None or kind.is_open or not kind.reads(api_version):
+        return None
+    parts = text.split(separator)
+    parts[0] = parts[0].removeprefix(opening)
+    rest = first[0].removeprefix(opening)
+    if not all(part.startswith(rest) for part in parts):
+        return None
+    return Alike(api_version, name, [msgspec.Raw(opening + part + b"}") for part in parts])
 
 
 def _last_items(before: bytes, after: bytes) -> list[msgspec.Raw]:
@@ -314,13 +348,17 @@ def read_pieces(
     """Yield the objects of a large list piece by piece, as `read_runs` does.
 
     Raises NotInPieces, at once or after some objects, where the file has to be read as a whole; also where an object
-    has a problem, since only the whole file shows its place.
+    has a problem, since only the whole file shows its place. It has to be read as a whole, too, where objects turn out
+    to be no JSON when they are decoded.
     """
     if str(source) == STANDARD_INPUT:
         raise NotInPieces("standard input cannot be read twice")
     place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
-    for elements in list_pieces(Path(source), SNAPSHOTS, progress):
-        yield from _raw_list(elements, place, problems)
+    for piece in list_pieces(Path(source), SNAPSHOTS, progress):
+        if isinstance(piece, Alike):
+            yield Run(place.origin, place.json_path, *piece, 0)
+        else:
+            yield from _raw_list(piece, place, problems)
 
 
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:

@@ -8,10 +8,10 @@ karpenter.sh_nodeoverlays.yaml.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as with_changes
 from functools import cache, lru_cache
-from itertools import chain, filterfalse, groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from kplan.api import core, provisioning, resource, scheduling, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.labels import parse_int64
-from kplan.api.meta import QuantityLike, structs_in, types_of
+from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
 from kplan.api.names import object_name
 from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
@@ -30,9 +30,9 @@ from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
 from kplan.reading.items import Place, PlaceOf, nowhere
-from kplan.snapshot.defaults import complete_all, resolve_priority
+from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
-from kplan.snapshot.own_file import lean, lean_all
+from kplan.snapshot.own_file import lean_all
 
 
 class Amount(NamedTuple):
@@ -77,48 +77,65 @@ _UNQUESTIONED_NANOS = MAX_INT64 // 1000 * _NANOS
 _QUANTITY_HINT = 'a quantity is a number with an optional suffix, such as "500m", "2", "1.5Gi" or "2e3"'
 
 
+def _plain_amounts(pods: Iterable[core.Pod]) -> tuple[list[ResourceList], list[core.Pod]]:
+    """Return the amounts of pods that have quantities where most have them, and the other pods."""
+    amounts: list[ResourceList] = []
+    others = []
+    # Plain loops, because this runs for every pod.
+    for pod in pods:
+        spec, status = pod.spec, pod.status
+        if (
+            spec.overhead
+            or spec.init_containers
+            or spec.resources
+            or status.resources
+            or status.allocated_resources
+            or status.init_container_statuses
+            or status.node_allocatable_resource_claim_statuses
+            or (spec.volumes and any(volume.empty_dir or volume.ephemeral for volume in spec.volumes))
+        ):
+            others.append(pod)
+            continue
+        for container in spec.containers:
+            resources = container.resources
+            amounts.append(resources.requests)
+            if resources.limits:
+                amounts.append(resources.limits)
+        for reported in status.container_statuses:
+            amounts.append(reported.allocated_resources)
+            if reported.resources is not None:
+                amounts += reported.resources.requests, reported.resources.limits
+    return amounts, others
+
+
 class QuantityCheck:
     """Checks quantities, each distinct text once; `refuses_odd`: also those that are negative or beyond int64."""
 
     def __init__(self, *, refuses_odd: bool) -> None:
         self._refuses_odd = refuses_odd
         self._good: set[QuantityLike] = set()
-        self._known: dict[type, Callable[[Any], bool]] = {core.Pod: self._is_known_pod, core.Node: self._is_known_node}
 
-    def are_good(self, objects: Sequence[msgspec.Struct]) -> bool:
-        is_known = self._known.get(type(objects[0]))
-        return not any(map(self._problems, objects if is_known is None else filterfalse(is_known, objects)))
+    def are_good(self, objects: Sequence[Any]) -> bool:
+        """Tell whether objects of one kind have no problems; quicker than to look for the problems of each."""
+        amounts: list[ResourceList] = []
+        others: Sequence[Any] = objects
+        if isinstance(objects[0], core.Pod):
+            amounts, others = _plain_amounts(objects)
+        elif isinstance(objects[0], core.Node):
+            amounts, others = [own for node in objects for own in (node.status.allocatable, node.status.capacity)], ()
+        quantities = set(chain.from_iterable(map(dict.values, amounts)))
+        self._good.update(filter(_is_unquestioned, quantities - self._good))
+        if quantities <= self._good:
+            return not any(map(self._problems, others))
+        if len(objects) > 1:
+            return all(self.are_good([obj]) for obj in objects)
+        return not self._problems(objects[0])
 
     def problems(self, obj: msgspec.Struct) -> list[Problem]:
         return [] if self.are_good([obj]) else self._problems(obj)
 
     def _problems(self, obj: msgspec.Struct) -> list[Problem]:
         return [problem for amount in amounts_of(obj) if (problem := self._problem(amount)) is not None]
-
-    def _is_known_node(self, node: core.Node) -> bool:
-        is_known = self._good.issuperset
-        return is_known(node.status.allocatable.values()) and is_known(node.status.capacity.values())
-
-    def _is_known_pod(self, pod: core.Pod) -> bool:
-        """Tell whether all quantities of a pod are known to be valid: the quick way for most."""
-        spec, status, is_known = pod.spec, pod.status, self._good.issuperset
-        if spec.overhead or spec.init_containers or spec.resources or status.resources or status.allocated_resources:
-            return False
-        # Plain loops, because this runs for every pod.
-        for volume in spec.volumes:
-            if volume.empty_dir or volume.ephemeral:
-                return False
-        for container in spec.containers:
-            requests, limits = container.resources.requests, container.resources.limits
-            if (requests and not is_known(requests.values())) or (limits and not is_known(limits.values())):
-                return False
-        for reported in status.container_statuses:
-            actual = reported.resources
-            if not is_known(reported.allocated_resources.values()):
-                return False
-            if actual is not None and not (is_known(actual.requests.values()) and is_known(actual.limits.values())):
-                return False
-        return not (status.init_container_statuses or status.node_allocatable_resource_claim_statuses)
 
     def _problem(self, amount: Amount) -> Problem | None:
         if amount.quantity in self._good:
@@ -128,11 +145,9 @@ class QuantityCheck:
             nanos = parse(amount.quantity).nanos
         except InvalidQuantity:
             return Problem(f"{shown} is not a quantity", json_path=amount.json_path, hint=_QUANTITY_HINT)
-        if 0 <= nanos <= _UNQUESTIONED_NANOS:
-            self._good.add(amount.quantity)
-        elif self._refuses_odd and nanos < 0:
+        if self._refuses_odd and nanos < 0:
             return Problem(f"{shown} is negative", json_path=amount.json_path, hint="amounts start at 0")
-        elif self._refuses_odd and nanos > (_UNQUESTIONED_NANOS if amount.name == "cpu" else MAX_INT64 * _NANOS):
+        if self._refuses_odd and nanos > (_UNQUESTIONED_NANOS if amount.name == "cpu" else MAX_INT64 * _NANOS):
             return Problem(
                 f"{shown} is more than Kubernetes can count",
                 json_path=amount.json_path,
@@ -141,59 +156,62 @@ class QuantityCheck:
         return None
 
 
+def _is_unquestioned(quantity: QuantityLike) -> bool:
+    try:
+        return 0 <= parse(quantity).nanos <= _UNQUESTIONED_NANOS
+    except InvalidQuantity:
+        return False
+
+
 TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
-_Times = tuple[tuple[str, ...], str]
-_CONDITIONS: _Times = ("status", "conditions"), "last_transition_time"
-_HEARTBEATS: _Times = ("status", "conditions"), "last_heartbeat_time"
-_METADATA: tuple[_Times, ...] = ((("metadata",), "creation_timestamp"), (("metadata",), "deletion_timestamp"))
-_TIMES: dict[type[msgspec.Struct], tuple[_Times, ...]] = {
-    core.Pod: ((("status",), "start_time"), _CONDITIONS, *_METADATA),
-    core.Node: (_CONDITIONS, _HEARTBEATS, (("spec", "taints"), "time_added"), *_METADATA),
-    **dict.fromkeys(
-        (
-            core.ReplicationController,
-            workloads.ReplicaSet,
-            workloads.StatefulSet,
-            workloads.Deployment,
-            workloads.HorizontalPodAutoscaler,
-        ),
-        (_CONDITIONS, *_METADATA),
-    ),
-    scheduling.Lease: ((("spec",), "renew_time"), *_METADATA),
-    workloads.Job: (_CONDITIONS, (("status",), "start_time"), (("status",), "completion_time"), *_METADATA),
-    resource.ResourceClaim: ((("status", "allocation"), "allocation_timestamp"), *_METADATA),
-    provisioning.NodePool: (_CONDITIONS, *_METADATA),
-    provisioning.NodeClaim: (_CONDITIONS, (("status",), "last_pod_event_time"), *_METADATA),
+_OF_CONDITIONS = {"status.conditions": ("last_transition_time",)}
+_METADATA = {"metadata": ("creation_timestamp", "deletion_timestamp")}
+_OF_WORKLOADS = {**_OF_CONDITIONS, **_METADATA}
+_TIMES: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
+    core.Pod: {"status": ("start_time",), **_OF_CONDITIONS, **_METADATA},
+    core.Node: {
+        "status.conditions": ("last_transition_time", "last_heartbeat_time"),
+        "spec.taints": ("time_added",),
+        **_METADATA,
+    },
+    core.ReplicationController: _OF_WORKLOADS,
+    workloads.ReplicaSet: _OF_WORKLOADS,
+    workloads.StatefulSet: _OF_WORKLOADS,
+    workloads.Deployment: _OF_WORKLOADS,
+    workloads.HorizontalPodAutoscaler: _OF_WORKLOADS,
+    scheduling.Lease: {"spec": ("renew_time",), **_METADATA},
+    workloads.Job: {**_OF_CONDITIONS, "status": ("start_time", "completion_time"), **_METADATA},
+    resource.ResourceClaim: {"status.allocation": ("allocation_timestamp",), **_METADATA},
+    provisioning.NodePool: _OF_WORKLOADS,
+    provisioning.NodeClaim: {**_OF_CONDITIONS, "status": ("last_pod_event_time",), **_METADATA},
 }
-"""Kind -> an object or list in it, and the field of its time, or of those of its items."""
+"""Kind -> an object or list in it -> the fields of its times, or of those of its items."""
 
 
 def have_times(objects: Sequence[msgspec.Struct]) -> bool:
     """Tell whether all times of objects of one kind parse; quicker than `time_problems` of each."""
     texts: set[str | None] = set()
-    for way, field in _TIMES.get(type(objects[0]), _METADATA):
-        if len(way) == 1:  # the metadata or the status, which no object lacks
-            texts.update(map(attrgetter(f"{way[0]}.{field}"), objects))
-            continue
-        holders: list[Any] = list(filter(None, map(attrgetter(".".join(way)), objects)))
-        items = chain.from_iterable(holders) if holders and type(holders[0]) is tuple else holders
-        texts.update(map(attrgetter(field), items))
+    for way, names in _TIMES.get(type(objects[0]), _METADATA).items():
+        holders: list[Any] = [*filter(None, map(attrgetter(way), objects))]
+        if holders and isinstance(holders[0], tuple):
+            holders = [*chain.from_iterable(holders)]
+        for name in names:
+            texts.update(map(attrgetter(name), holders))
     return all(text is None or is_time(text) for text in texts)
 
 
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return the problems of an object's times that do not parse: an API server never stores such a time."""
     problems = []
-    for way, field in _TIMES.get(type(obj), _METADATA):
-        holder: Any = obj
-        for step in way:
-            holder = getattr(holder, step)
-        for index, item in enumerate(holder) if type(holder) is tuple else ((None, holder),):
-            if (text := getattr(item, field, None)) is not None and not is_time(text):
-                name = re.sub("_(.)", lambda match: match[1].upper(), field)
-                path = f"$.{'.'.join(way)}{'' if index is None else f'[{index}]'}.{name}"
-                problems.append(Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT))
+    for way, names in _TIMES.get(type(obj), _METADATA).items():
+        holder: Any = attrgetter(way)(obj)
+        for name in names:
+            for index, item in enumerate(holder) if isinstance(holder, tuple) else ((None, holder),):
+                if (text := getattr(item, name, None)) is not None and not is_time(text):
+                    written = re.sub("_(.)", lambda match: match[1].upper(), name)
+                    path = f"$.{way}{'' if index is None else f'[{index}]'}.{written}"
+                    problems.append(Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT))
     return problems
 
 
@@ -409,24 +427,21 @@ class SnapshotBuilder:
         )
 
     def _keep(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf, *, completes: bool, first: int = 0) -> None:
-        same_kind, reduced = self._objects[kind.attribute], self._lean[kind.attribute]
-        whole = complete_all(objects, kind) if completes else objects
-        metadata = [obj.metadata for obj in whole]
-        if not all(map(attrgetter("uid"), metadata)):
-            self._not_stored.add(kind.attribute)
-        keys = [f"{own.namespace}/{own.name}" for own in metadata]
-        new = dict(zip(keys, whole, strict=True))
-        if len(new) == len(keys) and same_kind.keys().isdisjoint(new):
-            same_kind.update(new)
-            reduced += lean_all(whole)
-            return
-        for index, (key, obj) in enumerate(zip(keys, whole, strict=True), first):
-            earlier = same_kind.setdefault(key, obj)
-            if earlier is not obj:
-                name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
-                self._note_duplicate(earlier, obj, name, place_of(index))
-            elif len(same_kind) > len(reduced):
-                reduced.append(lean(obj))  # duplicates are compared with all they have
+        same_kind = self._objects[kind.attribute]
+        new = []
+        for index, obj in enumerate([complete(obj, kind) for obj in objects] if completes else objects, first):
+            metadata = obj.metadata
+            if not metadata.uid:
+                self._not_stored.add(kind.attribute)
+            key = f"{metadata.namespace}/{metadata.name}"
+            if key not in same_kind:
+                same_kind[key] = obj
+                new.append(obj)
+            elif same_kind[key] is not obj:
+                name = object_name(kind.name, metadata.namespace, metadata.name)
+                self._note_duplicate(same_kind[key], obj, name, place_of(index))
+        if new:
+            self._lean[kind.attribute] += lean_all(new)  # duplicates are compared with all they have
 
     def objects(self) -> tuple[msgspec.Struct, ...]:
         """Return the objects, kind by kind, without what does not affect scheduling; SnapshotError has all problems."""

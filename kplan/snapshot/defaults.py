@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -56,18 +55,6 @@ def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
         return replace(obj, spec=replace(obj.spec, scheduler_name=DEFAULT_SCHEDULER_NAME)) if is_nameless else obj
     completion = _COMPLETIONS.get(kind.name)
     return completion(obj) if completion else obj
-
-
-def complete_all(objects: Sequence[Any], kind: Kind) -> Sequence[Any]:
-    """Return objects of one kind as `complete` does each; the same ones where nothing is missing in any."""
-    metadata = [obj.metadata for obj in objects]
-    if (
-        all(map(attrgetter("uid"), metadata))
-        and (not kind.is_namespaced or all(map(attrgetter("namespace"), metadata)))
-        and (kind.type is not core.Pod or all(map(attrgetter("spec.scheduler_name"), objects)))
-    ):
-        return objects
-    return [complete(obj, kind) for obj in objects]
 
 
 def complete_pod(pod: core.Pod) -> core.Pod:

@@ -104,7 +104,7 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
     try:
         loader.take_all(read_pieces(source, loader.builder.problems, progress=progress))
-    except NotInPieces:
+    except (NotInPieces, msgspec.DecodeError):
         loader = _Loader(SnapshotBuilder(refuses_odd=True))
         parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress, notes=loader.notes)
         loader.take_all(parts, progress)

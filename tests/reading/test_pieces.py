@@ -137,6 +137,18 @@ def test_a_problem_has_the_line_that_it_has_in_the_whole_file(tmp_path: Path) ->
     assert problem.json_path == "$.items[101].status.allocatable.cpu"
 
 
+def test_what_an_object_holds_is_no_item(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    compact = FORMS["compact"](a_list([*map(node, range(60))]))
+    path.write_text(
+        compact.replace('"status":', '"x":[{},{"apiVersion":"v1","kind":"Node"},{"apiVersion":2}],"status":')
+    )
+    assert len(load_snapshot(path).nodes) == 60
+    path.write_text(compact.replace('"n50"', '"n50","x":{"y":1,}'))
+    with pytest.raises(SnapshotError, match="not valid JSON"):
+        load_snapshot(path)
+
+
 def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(SOUND)
