@@ -32,19 +32,25 @@ MORE = "More options"  #: a command's own options that only the whole help shows
 _DECLARED = "declared"  #: where the metadata of a field has its option or argument
 
 
-@dataclass_transform(eq_default=False, frozen_default=True)
+@dataclass_transform(eq_default=False, frozen_default=True, kw_only_default=True)
 class Flags:
     """A group of options, or of such groups: a dataclass, whose fields do not change; in the help it is under `panel`.
 
-    Of its methods only `__init__` is written: a dataclass writes and compiles them at every start, before any command
-    can begin.
+    All groups share one `__init__`: a dataclass writes and compiles its methods at every start, before any command can
+    begin.
     """
 
     panel: ClassVar[str] = ""
 
     def __init_subclass__(cls, panel: str = "") -> None:
         cls.panel = panel or cls.panel
-        dataclass(eq=False, repr=False)(cls)
+        dataclass(init=False, eq=False, repr=False, match_args=False)(cls)
+
+    def __init__(self, **values: Any) -> None:
+        for own in fields(self):  # type: ignore[arg-type] # every group is a dataclass
+            setattr(self, own.name, values.pop(own.name) if own.name in values else own.default)
+        if values:
+            raise TypeError(f"{type(self).__name__} has no options {', '.join(values)}")
 
 
 def flag(spelled: str, about: str, *, default: Any = "", panel: str | None = None, **settings: Any) -> Any:
