@@ -220,6 +220,14 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     ]
 
 
+class _Known(msgspec.Struct):
+    """A volume, and the nodes on which it is."""
+
+    volume: AttachableVolume
+    holders: dict[int, int] = {}  #: node row -> number of its pods that use it
+    attached: set[int] = set()  #: node rows with a VolumeAttachment
+
+
 class _AttachedDelta(NamedTuple):
     """By how much the nodes of a view differ from the cluster's, int64 arrays of shape (n_view,)."""
 
@@ -232,14 +240,12 @@ class AttachedVolumes:
 
     def __init__(self, cluster: Cluster, listers: Listers, resolver: VolumeResolver) -> None:
         self.cluster = cluster
-        self.volumes: list[AttachableVolume] = []  #: the volumes, by number
+        self.volumes: list[_Known] = []  #: the volumes, by number
         self.unresolved: dict[int, int] = {}  #: node row -> number of its pods whose volumes cannot be resolved
         self.resolver = resolver
         self._number_of: dict[str, int] = {}
         self._driver_code_of: dict[str, int] = {}
-        self._driver_codes: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
-        self.holders: list[dict[int, int]] = []  #: by volume, node row -> number of its pods that use it
-        self._attached: list[frozenset[int] | set[int]] = []
+        self._driver_codes: Int64Array = np.zeros(0, np.int64)
         self.attached_to: dict[int, list[int]] = {}  #: node row -> volumes with a VolumeAttachment there
         #: driver -> int64 array of shape (n_nodes,), how many volumes each node has attached
         self.used: defaultdict[str, Int64Array] = defaultdict(lambda: np.zeros(len(cluster), np.int64))
@@ -255,10 +261,10 @@ class AttachedVolumes:
             if at is None or not spec.attacher or volume is None or volume.spec.csi is None:
                 continue
             number = self.number(AttachableVolume(spec.attacher, volume.spec.csi.volume_handle))
-            if at not in self._attached[number]:
-                self._attached[number] = {at, *self._attached[number]}
+            if at not in self.volumes[number].attached:
+                self.volumes[number].attached.add(at)
                 self.attached_to.setdefault(at, []).append(number)
-                self.used[self.volumes[number].driver][at] += 1
+                self.used[self.volumes[number].volume.driver][at] += 1
         for row, pods in enumerate(cluster.pods_on):
             for pod in pods:
                 self._change(pod, row, 1)
@@ -276,12 +282,7 @@ class AttachedVolumes:
         number = self._number_of.get(name)
         if number is None:
             number = self._number_of[name] = len(self.volumes)
-            self.volumes.append(volume)
-            if number == len(self._driver_codes):
-                self._driver_codes = np.concatenate((self._driver_codes, np.zeros_like(self._driver_codes)))
-            self._driver_codes[number] = self._driver_code_of.setdefault(volume.driver, len(self._driver_code_of))
-            self.holders.append({})
-            self._attached.append(_NONE)
+            self.volumes.append(_Known(volume))
         return number
 
     def changes_unresolved(self, nodes: NodeView) -> bool:
@@ -297,7 +298,7 @@ class AttachedVolumes:
         Each changed (position, volume) is looked up once, after its changes are summed: a volume may leave with one pod
         and stay with another.
         """
-        drivers = {self.volumes[number].driver for number in volumes}
+        drivers = {self.volumes[number].volume.driver for number in volumes}
         by_driver: dict[str, Int64Array] = {driver: np.zeros(len(nodes), np.int64) for driver in drivers}
         by_volume: dict[int, Int64Array] = {number: np.zeros(len(nodes), np.int64) for number in volumes}
         if nodes.delta is None:
@@ -306,8 +307,8 @@ class AttachedVolumes:
         starts = self._starts[nodes.delta.pods]
         lengths = self._starts[nodes.delta.pods + 1] - starts
         numbers = self._numbers[ranges(starts, lengths)]
-        driver_codes = self._driver_codes[: len(self.volumes)]
-        is_relevant = np.isin(driver_codes[numbers], [self._driver_code_of[driver] for driver in drivers])
+        code_of = {driver: self._driver_code_of.get(driver, -1) for driver in drivers}
+        is_relevant = np.isin(self._driver_codes[numbers], list(code_of.values()))
         if not is_relevant.any():
             return _AttachedDelta(by_driver, by_volume)
         keys = np.repeat(nodes.delta.positions, lengths)[is_relevant] * len(self.volumes) + numbers[is_relevant]
@@ -322,7 +323,7 @@ class AttachedVolumes:
             is_volume = numbers == number
             change[positions[is_volume]] = attached[is_volume]
         for driver, change in by_driver.items():
-            is_driver = is_counted & (driver_codes[numbers] == self._driver_code_of[driver])
+            is_driver = is_counted & (self._driver_codes[numbers] == code_of[driver])
             np.add.at(change, positions[is_driver], attached[is_driver])
         return _AttachedDelta(by_driver, by_volume)
 
@@ -333,9 +334,9 @@ class AttachedVolumes:
         """
         key = (len(self.cluster.log), len(self.volumes), rows.tobytes(), numbers.tobytes())
         if self._last_look_up is None or self._last_look_up[0] != key:
-            pairs = list(zip(numbers.tolist(), rows.tolist(), strict=True))
-            before = np.array([self.holders[number].get(row, 0) for number, row in pairs], np.int64)
-            is_unattached = np.array([row not in self._attached[number] for number, row in pairs], np.bool_)
+            pairs = [(self.volumes[number], row) for number, row in zip(numbers.tolist(), rows.tolist(), strict=True)]
+            before = np.array([known.holders.get(row, 0) for known, row in pairs], np.int64)
+            is_unattached = np.array([row not in known.attached for known, row in pairs], np.bool_)
             self._last_look_up = (key, before, is_unattached)
         return self._last_look_up[1:]
 
@@ -349,6 +350,9 @@ class AttachedVolumes:
         self._starts = np.concatenate((self._starts, self._starts[-1] + np.cumsum(lengths)))
         flat = [number for pod_numbers in numbers for number in pod_numbers]
         self._numbers = np.concatenate((self._numbers, np.asarray(flat, np.int64)))
+        known, code_of = len(self._driver_codes), self._driver_code_of
+        codes = [code_of.setdefault(one.volume.driver, len(code_of)) for one in self.volumes[known:]]
+        self._driver_codes = np.concatenate((self._driver_codes, np.asarray(codes, np.int64)))
         is_unresolved = np.array([bool(pod_volumes.problem) for pod_volumes in new_pods], np.int64)
         self._is_unresolved = np.concatenate((self._is_unresolved, is_unresolved))
 
@@ -359,18 +363,15 @@ class AttachedVolumes:
             if not self.unresolved[row]:
                 del self.unresolved[row]
         for volume in resolved.volumes:
-            number = self.number(volume)
-            holders = self.holders[number]
-            before = holders.get(row, 0)
-            holders[row] = before + sign
-            if not holders[row]:
-                del holders[row]
-            if (before == 0 or before + sign == 0) and row not in self._attached[number]:
-                self.used[self.volumes[number].driver][row] += sign
+            known = self.volumes[self.number(volume)]
+            before = known.holders.get(row, 0)
+            known.holders[row] = before + sign
+            if not known.holders[row]:
+                del known.holders[row]
+            if (before == 0 or before + sign == 0) and row not in known.attached:
+                self.used[known.volume.driver][row] += sign
 
 
-_FIRST_CAPACITY = 64
-_NONE: frozenset[int] = frozenset()
 _NO_VOLUMES = PodVolumes()
 
 
@@ -438,7 +439,7 @@ class NodeVolumeLimits:
         by_driver: dict[str, list[int]] = {}
         for volume in resolved.volumes:
             number = self.attached.number(volume)
-            by_driver.setdefault(self.attached.volumes[number].driver, []).append(number)
+            by_driver.setdefault(self.attached.volumes[number].volume.driver, []).append(number)
         cycle.write(_PreFilterState(resolved, by_driver))
         return None
 
@@ -488,7 +489,7 @@ class NodeVolumeLimits:
         """
         new = np.full(len(self.cluster), len(numbers), np.int64)
         for number in numbers:
-            new[list(self.attached.holders[number])] -= 1
+            new[list(self.attached.volumes[number].holders)] -= 1
         new = nodes.take(new)
         if nodes.delta is not None:
             new = new - np.add.reduce([delta.by_volume[number] for number in numbers])
@@ -536,15 +537,12 @@ class NodeVolumeLimits:
                 attached_without_pod=str(self._attached_without_pod(driver, row)),
                 new=str(count.new[position]),
                 short=str(count.used[position] + count.new[position] - count.limit[position]),
-                volumes=tuple(self.attached.volumes[number].label for number in state.by_driver[driver]),
+                volumes=tuple(self.attached.volumes[number].volume.label for number in state.by_driver[driver]),
             )
             for driver, count in counts.items()
             if count.is_over[position]
         ]
 
     def _attached_without_pod(self, driver: str, row: int) -> int:
-        attached = self.attached
-        return sum(
-            attached.volumes[number].driver == driver and row not in attached.holders[number]
-            for number in attached.attached_to.get(row, ())
-        )
+        there = (self.attached.volumes[number] for number in self.attached.attached_to.get(row, ()))
+        return sum(known.volume.driver == driver and row not in known.holders for known in there)
