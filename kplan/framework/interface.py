@@ -21,7 +21,8 @@ Rules that the runtime relies on:
 - `Scope.CLUSTER` plugins run in every cycle. They keep what they derive up to date themselves
   (`Cluster.domain_counts`, `Cluster.log`, `TermGroup`).
 - Every `filter` must honour `nodes.delta` exactly as upstream's AddPod/RemovePod extensions and NodeInfo would:
-  position i is the verdict on its own node with that node's pods changed and all other nodes unchanged.
+  position i is the verdict on its own node with that node's pods changed and all other nodes unchanged. A node may
+  stand at two positions, with other pods at each.
 - A plugin of cluster scope whose verdicts do not depend on which pods run on a node may declare that with a class
   attribute ``ignores_pods = True``; preemption then runs it once instead of at every step.
 - `pre_score` and `score` see a view of the feasible nodes only (CLUSTER) or of any nodes (others), never with a delta.
