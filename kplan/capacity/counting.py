@@ -21,10 +21,10 @@ from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
-from kplan.course.answers.placement import Placement
+from kplan.course.answers.placement import Placement, last_placement
 from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
 from kplan.course.in_order import Growth, as_waiting, join_nodes
-from kplan.documents.placement import GroupPlan, Origin
+from kplan.documents.placement import GroupPlan
 from kplan.engine.arrays import RowArray
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
@@ -135,11 +135,18 @@ def _tried(session: Session, key: Key, rows: Sequence[int], fit: Fit, *, preempt
     return again
 
 
-def stopped_plan(session: Session, stopped: StoppedGroup, origin: Origin | None) -> tuple[Placement, GroupPlan]:
-    """Return the decision about the first pod of a group that does not fit, and what becomes of the group.
+def stop_of(
+    session: Session, templates: Sequence[Template], fit: Fit
+) -> tuple[Placement, GroupPlan | None] | tuple[None, None]:
+    """Return the decision about the first pod that does not fit, and what becomes of its group, if it has one.
 
     The session never changes after that.
     """
+    origin, stopped = templates[fit.stopped_template or 0].origin, fit.stopped_group
+    if fit.stop is None:
+        return None, None
+    if stopped is None:
+        return last_placement(session, fit.stop, origin), None
     placement = member_placement(session, stopped.misfit, stopped.pods, ALONE, origin)
     tried = stopped.tried or GroupTry(Status.unschedulable(), frozenset(), waits=False)
     return placement, group_plan(

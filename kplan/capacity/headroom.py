@@ -16,12 +16,12 @@ from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import Deployment
-from kplan.capacity.counting import fill_from
+from kplan.capacity.counting import fill_from, stop_of
 from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
-from kplan.course.answers.placement import NodesShown, last_placement
+from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import AskAll, Showing, answers
@@ -66,7 +66,7 @@ def count_more(
     else:
         session, fit = fill_from(base.session, [template], limit=limit, sequential_limit=DEFAULT_HEADROOM)
         n_fit, n_nodes = fit.total, len(fit.placed)
-        stop = None if fit.stop is None else last_placement(session, fit.stop, template.origin)
+        stop, _ = stop_of(session, [template], fit)
     return WorkloadHeadroom(
         workload=workload,
         running=running,

@@ -16,13 +16,13 @@ from msgspec import UNSET, UnsetType, structs
 from kplan.api.labels import ZONE
 from kplan.api.quantity import count, grouped
 from kplan.capacity.additions import additions, offers
-from kplan.capacity.counting import Fit, fill_from, fill_growing, stopped_plan
+from kplan.capacity.counting import Fit, fill_from, fill_growing, stop_of
 from kplan.capacity.shape_list import PricedShape, read_shapes
 from kplan.capacity.templates import Template, most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_node
-from kplan.course.answers.placement import NodesShown, Placement, last_placement
+from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
@@ -228,13 +228,7 @@ def measure(
         session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     else:
         session, fit = fill_growing(base, templates, growth, limit=stop_at, progress=progress)
-    stopped = templates[fit.stopped_template or 0]
-    stop: Placement | None = None
-    group: GroupPlan | None = None
-    if fit.stopped_group is not None:
-        stop, group = stopped_plan(session, fit.stopped_group, stopped.origin)
-    elif fit.stop is not None:
-        stop = last_placement(session, fit.stop, stopped.origin)
+    stop, group = stop_of(session, templates, fit)
     has_groups = any(template.group is not None for template in templates)
     answer = Capacity(
         tuple(templates),

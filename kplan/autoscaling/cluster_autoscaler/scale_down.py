@@ -90,21 +90,24 @@ class Planner:
         self._latest = self._now
         candidates = self.candidates(scratch, nodes)
         mark = scratch.mark()
-        self._categorize(scratch, nodes, candidates, rules)
+        removable = self._removable(scratch, nodes, self._eligible(scratch, candidates), rules)
         scratch.undo(mark)
+        for known in removable:
+            held = self.unneeded.get(known.node.metadata.name)
+            # Of one that was needed in the last loop its mark says since when, if that counts.
+            marked = taint_time(known.node, DELETION_CANDIDATE) if self.trusts_marks else None
+            since = self._now if marked is None else min(marked, self._now)
+            known.since = since if held is None else held.since
+        self.unneeded = {known.node.metadata.name: known for known in removable}
         self._placer.drop_old()
         self._previous = frozenset(self.unneeded)
         return candidates
 
-    def _categorize(
-        self, scratch: Scratch, nodes: Sequence[Node], candidates: Sequence[Node], rules: Drainability
-    ) -> None:
-        self.stays = {}
-        self._recheck_at = {
-            name: at for name, at in self._recheck_at.items() if at > self._now and name in scratch.cluster.nodes.row_of
-        }
-        # Those that are used little enough; FilterOutUnremovable.
-        self.utilization = {}
+    def _eligible(self, scratch: Scratch, candidates: Iterable[Node]) -> list[Node]:
+        """Return those that are used little enough; FilterOutUnremovable."""
+        row_of = scratch.cluster.nodes.row_of
+        self._recheck_at = {name: at for name, at in self._recheck_at.items() if at > self._now and name in row_of}
+        self.stays, self.utilization = {}, {}
         eligible = []
         for node in candidates:
             reason = self._why_not_looked_at(scratch, node) or self._why_used(scratch, node)
@@ -112,6 +115,12 @@ class Planner:
                 self._note(node, reason)
             else:
                 eligible.append(node)
+        return eligible
+
+    def _removable(
+        self, scratch: Scratch, nodes: Sequence[Node], eligible: Sequence[Node], rules: Drainability
+    ) -> list[Removable]:
+        """Return the nodes whose pods find places, one after the other, as many as are of use."""
         row_of = scratch.cluster.nodes.row_of
         destinations = scratch.only(row_of[node.metadata.name] for node in nodes if node.metadata.name in row_of)
         removable: list[Removable] = []
@@ -129,13 +138,7 @@ class Planner:
             destinations[row_of[node.metadata.name]] = False
             removable.append(outcome)
             n_atomic += self._group_of[node.metadata.name].is_atomic
-        for known in removable:
-            held = self.unneeded.get(known.node.metadata.name)
-            # Of one that was needed in the last loop its mark says since when, if that counts.
-            marked = taint_time(known.node, DELETION_CANDIDATE) if self.trusts_marks else None
-            since = self._now if marked is None else min(marked, self._now)
-            known.since = since if held is None else held.since
-        self.unneeded = {known.node.metadata.name: known for known in removable}
+        return removable
 
     def _why_not_looked_at(self, scratch: Scratch, node: Node) -> str:
         if node.metadata.name not in scratch.cluster.nodes.row_of:
