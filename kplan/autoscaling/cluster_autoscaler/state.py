@@ -20,11 +20,10 @@ _FOREVER = 2**62
 
 
 class Readiness(msgspec.Struct):
-    """The nodes of a group by their state."""
+    """The nodes of a group by their state; those that are being deleted are only registered."""
 
     ready: list[str] = []
     unready: list[str] = []
-    deleted: list[str] = []
     not_started: list[str] = []
     suspended: list[str] = []
     registered: list[str] = []
@@ -66,7 +65,7 @@ class ClusterState:
         self._groups, self._options = groups, options
         self.requests: dict[str, Request] = {}
         self.readiness: dict[str, Readiness] = {}
-        self.total = Readiness()
+        self._n_unready = 0
         self.decreased: dict[str, int] = {}  #: group -> by how much its target was lowered in this loop
         self.events: list[tuple[str, str]] = []  #: (reason, text) of this loop
         self._ranges: dict[str, _Range] = {}
@@ -118,14 +117,15 @@ class ClusterState:
         self._update_ranges({group.name: group.target for group in self._groups})
 
     def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
-        self.readiness, self.total = {}, Readiness()
+        self.readiness, total = {}, Readiness()
         startup_time = self._options.max_node_startup_time
         for node in nodes:
             group = group_of.get(node.metadata.name)
             if group is not None:
                 startup_time = group.options.max_node_startup_time
                 _count(self.readiness.setdefault(group.name, Readiness()), node, startup_time, now)
-            _count(self.total, node, startup_time, now)
+            _count(total, node, startup_time, now)
+        self._n_unready = len(total.unready)
         for group in self._groups:
             for instance in group.instances:
                 since = self._unregistered.get(instance.id)
@@ -244,9 +244,8 @@ class ClusterState:
         return is_fixed
 
     def is_healthy(self, n_nodes: int) -> bool:
-        n_unready = len(self.total.unready)
         share = self._options.max_total_unready_percentage / 100.0
-        return not (n_unready > self._options.ok_total_unready_count and n_unready > share * n_nodes)
+        return not (self._n_unready > self._options.ok_total_unready_count and self._n_unready > share * n_nodes)
 
     def is_group_healthy(self, name: str) -> bool:
         expected, readiness = self._ranges.get(name), self.readiness.get(name)
@@ -290,8 +289,8 @@ def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> Non
     is_starting = created is not None and to_micros(created) + startup_time > now
     readiness.registered.append(name)
     if has_taint(node, TO_BE_DELETED):
-        readiness.deleted.append(name)
-    elif any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions):
+        return
+    if any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions):
         readiness.suspended.append(name)
     elif is_ready(node):
         readiness.ready.append(name)

@@ -25,7 +25,7 @@ from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, 
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
-from kplan.autoscaling.karpenter.devices import device_name
+from kplan.autoscaling.karpenter.devices import Held, device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
@@ -450,15 +450,8 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
     if prepared.overlaid.statuses:
         answer["overlays"] = dict(prepared.overlaid.statuses)
     if provisioned.devices is not None:
-        answer["resourceClaims"] = {
-            "/".join(key): {
-                "devices": {
-                    name: [device_name(one.device) for one in own] for name, own in sorted(held.devices.items())
-                },
-                "template": held.is_potential,
-            }
-            for key, held in sorted(provisioned.devices.held.items())
-        }
+        held = sorted(provisioned.devices.held.items())
+        answer["resourceClaims"] = {"/".join(key): _devices_of(own) for key, own in held}
     if prepared.buffers:
         answer["buffers"] = {
             buffer.key: {"ReadyForProvisioning": buffer.condition}
@@ -468,6 +461,11 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
     if prepared.options.static:
         answer["static"] = {name: _scaled(scaling, prepared) for name, scaling in scale_static_pools(prepared).items()}
     return answer
+
+
+def _devices_of(held: Held) -> dict[str, Any]:
+    devices = {name: [device_name(one.device) for one in own] for name, own in sorted(held.devices.items())}
+    return {"devices": devices, "template": held.is_potential}
 
 
 def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
