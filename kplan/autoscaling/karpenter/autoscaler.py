@@ -32,7 +32,7 @@ from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_o
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded, static_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
-from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal, Texts
+from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter, with_requirements
 from kplan.changes.limits import Admitted, Pool
@@ -128,7 +128,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return Prepared(cluster.snapshot, self.entries, self.options, cluster.now, self.release)
 
     def _provisioned(self, prepared: Prepared) -> Advice:
-        provisioned, texts = prepared.provisioned, Texts(prepared.known)
+        provisioned, texts = prepared.provisioned, prepared.texts
         namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
         scalings = scale_static_pools(prepared).values() if self.options.is_on("StaticCapacity") else ()
         static = [
@@ -143,9 +143,9 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             price_before=rounded(sum(prices.values())) if prices else None,
             price_after=_price_after(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
-            unhelped=_unhelped(prepared, texts),
+            unhelped=_unhelped(prepared),
             events={
-                pod: FAILED + "; ".join(error_texts(refused, texts))
+                pod: FAILED + "; ".join(texts.of_pools(refused))
                 for pod, refused in provisioned.errors.items()
                 if pod not in prepared.buffer_pods and not any(one.is_deferred for one in refused)
             }
@@ -199,7 +199,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             yield InputWarning("NoZones", "nodes", "no node has a label for its zone")
 
 
-def _unhelped(prepared: Prepared, texts: Texts) -> dict[str, dict[str, tuple[str, ...]]]:
+def _unhelped(prepared: Prepared) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return why pools do not help pods; under an empty name what keeps all of them from it."""
     provisioned, buffers = prepared.provisioned, prepared.buffer_pods
     unready: dict[str, tuple[str, ...]] = {pool: (why,) for pool, why in prepared.unready_pools.items()}
@@ -210,7 +210,7 @@ def _unhelped(prepared: Prepared, texts: Texts) -> dict[str, dict[str, tuple[str
         words: dict[str, tuple[str, ...]] = {}
         for one in refused:
             is_limited = one.refusal in (Plain.LIMITS, Plain.NODE_LIMIT)
-            own = (limits_text(prepared, one.pool, provisioned.nodes),) if is_limited else texts.words_of(one)
+            own = (limits_text(prepared, one.pool, provisioned.nodes),) if is_limited else prepared.texts.words_of(one)
             words[one.pool] = (*words.get(one.pool, ()), *own)
         unhelped[pod] = words | unready
     unhelped |= {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
@@ -427,7 +427,7 @@ def _n_waiting(provisioned: Simulated) -> int:
 
 
 def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
-    texts, provisioned = Texts(prepared.known), prepared.provisioned
+    provisioned = prepared.provisioned
     claims = [
         node_claim(node) | ({"createError": problem} if problem else {})
         for node in provisioned.nodes
@@ -436,7 +436,7 @@ def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "nodeClaims": sorted(claims, key=lambda claim: sorted(claim["pods"])),
         "existing": _keys_by_node(provisioned.existing),
-        "errors": {pod: error_texts(refused, texts) for pod, refused in provisioned.errors.items()},
+        "errors": {pod: prepared.texts.of_pools(refused) for pod, refused in provisioned.errors.items()},
     }
     if ignored := _ignored(prepared):
         answer["ignored"] = ignored
@@ -474,12 +474,6 @@ def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
     template = prepared.template_of(scaling.pool, relaxes_min_values=False)
     requirements = requirement_list(static_node(template).requirements, prepared.known, hides_types=False)
     return {"create": scaling.create, "requirements": requirements}
-
-
-def error_texts(refused: Sequence[PoolRefusal], texts: Texts) -> list[str]:
-    """Return why pools have no node for a pod, sorted; reserved capacity that may come is marked as deferred."""
-    lines = sorted(text for one in refused for text in texts.of_pool(one))
-    return ["(deferred)", *lines] if any(one.is_deferred for one in refused) else lines
 
 
 def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, MethodResult]) -> dict[str, Any]:

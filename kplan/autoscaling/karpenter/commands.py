@@ -25,7 +25,7 @@ from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import Requirements
-from kplan.autoscaling.karpenter.texts import PoolRefusal, Texts, Uninitialized
+from kplan.autoscaling.karpenter.texts import PoolRefusal, Uninitialized
 from kplan.preemption.go_sort import go_sorted
 
 _LEAST_SPOT_TYPES = 15  #: a spot node is replaced by another only if so many cheaper instance types could do
@@ -104,8 +104,7 @@ def simulate_without(
 def first_unplaced(prepared: Prepared, simulated: Simulated) -> tuple[str, str]:
     """Return the first pod by name that finds no place, and why."""
     pod = min(simulated.errors)
-    texts = Texts(prepared.known)
-    return pod, "; ".join(text for one in simulated.errors[pod] for text in texts.of_pool(one))
+    return pod, "; ".join(text for one in simulated.errors[pod] for text in prepared.texts.of_pool(one))
 
 
 def consolidation(question: Question, candidates: Sequence[Candidate]) -> Command | None:

@@ -40,6 +40,7 @@ from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffer
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
+from kplan.autoscaling.karpenter.texts import Texts
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
 from kplan.snapshot.model import Snapshot
 
@@ -66,7 +67,7 @@ class Prepared:
         self.snapshot = snapshot
         groups = {pool.spec.template.spec.node_class_ref.group for pool in snapshot.node_pools}
         self.known = Vocabulary(well_known_of(entries), filter(None, groups))
-        self.facts = PodFacts(snapshot, self.known, options, release)
+        self.facts, self.texts = PodFacts(snapshot, self.known, options, release), Texts(self.known)
         self.pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         self._columns: list[tuple[tuple[InstanceType, ...], Columns]] = []
         self.state = cluster_state(self.facts)

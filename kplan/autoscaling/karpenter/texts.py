@@ -7,6 +7,7 @@ scheduling/requirements.go badKeyError, provisioning/scheduling/topology.go topo
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
@@ -122,6 +123,11 @@ class Texts:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._known = vocabulary
+
+    def of_pools(self, refused: Sequence[PoolRefusal]) -> list[str]:
+        """Return why pools have no node for a pod, sorted; reserved capacity that may come is marked as deferred."""
+        lines = sorted(text for one in refused for text in self.of_pool(one))
+        return ["(deferred)", *lines] if any(one.is_deferred for one in refused) else lines
 
     def of_pool(self, refused: PoolRefusal) -> tuple[str, ...]:
         """Return the sentences about a pool: one for each taint."""
