@@ -29,7 +29,7 @@ from kplan.autoscaling.karpenter.devices import Held, device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
-from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded, static_node
+from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
 from kplan.autoscaling.karpenter.texts import Plain
@@ -131,11 +131,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         provisioned, texts = prepared.provisioned, prepared.texts
         namer = Namer([*prepared.snapshot.node_by_name, *self.used_names])
         scalings = scale_static_pools(prepared).values() if self.options.is_on("StaticCapacity") else ()
-        static = [
-            static_node(prepared.template_of(scaling.pool, relaxes_min_values=False))
-            for scaling in scalings
-            for _ in range(scaling.create)
-        ]
+        static = (prepared.static_node(scaling.pool) for scaling in scalings for _ in range(scaling.create))
         adds = tuple(self._new([*provisioned.nodes, *static], prepared, namer))
         prices = self._prices(prepared)
         return Advice(
@@ -471,8 +467,8 @@ def _devices_of(held: Held) -> dict[str, Any]:
 def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
     if not scaling.create:
         return {"create": 0, "delete": list(scaling.delete) or None}
-    template = prepared.template_of(scaling.pool, relaxes_min_values=False)
-    requirements = requirement_list(static_node(template).requirements, prepared.known, hides_types=False)
+    wanted = prepared.static_node(scaling.pool).requirements
+    requirements = requirement_list(wanted, prepared.known, hides_types=False)
     return {"create": scaling.create, "requirements": requirements}
 
 

@@ -45,7 +45,6 @@ from kplan.autoscaling.karpenter.commands import (
     simulate_without,
     without_same_types,
 )
-from kplan.autoscaling.karpenter.planned import static_node
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.seam import Stay
@@ -163,9 +162,9 @@ def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[C
         pool = own[0].pool
         if not allowed.get(name, 0) or staying[name] > (pool.spec.replicas or 0):
             continue
-        template = cluster.prepared.template_of(pool, relaxes_min_values=False)
+        node = cluster.prepared.static_node(pool)
         most = reservable_nodes(pool, present[name], min(allowed[name], len(own)))
-        commands += [Command((candidate,), (static_node(template),), consolidates=False) for candidate in own[:most]]
+        commands += [Command((candidate,), (node,), consolidates=False) for candidate in own[:most]]
     return commands
 
 

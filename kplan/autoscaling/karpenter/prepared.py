@@ -35,7 +35,7 @@ from kplan.autoscaling.karpenter.instance_types import (
     well_known_of,
 )
 from kplan.autoscaling.karpenter.options import Options, Release
-from kplan.autoscaling.karpenter.planned import Planned, planned_of
+from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
@@ -128,6 +128,10 @@ class Prepared:
         """The templates of `usable_pools`; some may have no instance type."""
         relaxes = self.options.relaxes_min_values
         return [self.template_of(pool, relaxes_min_values=relaxes) for pool in self.usable_pools]
+
+    def static_node(self, pool: NodePool) -> Planned:
+        """Return a new node of a pool that has as many as its replicas say."""
+        return static_node(self.template_of(pool, relaxes_min_values=False))
 
     def template_of(self, pool: NodePool, *, relaxes_min_values: bool) -> Template:
         """Return the template of a pool, with the instance types that its requirements leave."""
