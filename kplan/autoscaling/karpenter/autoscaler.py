@@ -21,17 +21,17 @@ from kplan.api.labels import ZONE
 from kplan.api.provisioning import NEVER, NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.api.time import parse_duration, to_micros
-from kplan.autoscaling.karpenter.amounts import INSTANCE_TYPE, NODEPOOL, NODES, ONE, text_of, total_of
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import Held, device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
-from kplan.autoscaling.karpenter.instance_types import InstanceType
+from kplan.autoscaling.karpenter.instance_types import NODES, ONE, InstanceType, text_of, total_of
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
+from kplan.autoscaling.karpenter.requirements import INSTANCE_TYPE, NODEPOOL
 from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter, with_requirements

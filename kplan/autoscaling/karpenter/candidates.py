@@ -25,15 +25,6 @@ from kplan.api.meta import condition_of
 from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros
-from kplan.autoscaling.karpenter.amounts import (
-    CAPACITY_TYPE,
-    DO_NOT_DISRUPT,
-    INSTANCE_TYPE,
-    NODEPOOL,
-    ON_DEMAND,
-    RESERVATION_IDS,
-    RESERVED,
-)
 from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
 from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.pods import (
@@ -45,6 +36,15 @@ from kplan.autoscaling.karpenter.pods import (
     move_cost,
 )
 from kplan.autoscaling.karpenter.prepared import Prepared
+from kplan.autoscaling.karpenter.requirements import (
+    CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
+    INSTANCE_TYPE,
+    NODEPOOL,
+    ON_DEMAND,
+    RESERVATION_IDS,
+    RESERVED,
+)
 
 BLOCKED = "DisruptionBlocked"
 UNCONSOLIDATABLE = "Unconsolidatable"

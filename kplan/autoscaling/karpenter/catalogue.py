@@ -22,17 +22,8 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
 from kplan.api.quantity import grouped, nanos_of
-from kplan.autoscaling.karpenter.amounts import (
-    ARCH,
-    CAPACITY_TYPE,
-    INSTANCE_TYPE,
-    NODEPOOL,
-    ON_DEMAND,
-    OS,
-    Amounts,
-    text_of,
-)
-from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering, Overhead
+from kplan.autoscaling.karpenter.instance_types import Amounts, InstanceType, Offering, Overhead, text_of
+from kplan.autoscaling.karpenter.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.reading.files import Limits

@@ -23,24 +23,19 @@ from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
-from kplan.autoscaling.karpenter.amounts import (
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, InstanceType, add, less, total_of
+from kplan.autoscaling.karpenter.options import Options
+from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
+from kplan.autoscaling.karpenter.requirements import (
     DO_NOT_DISRUPT,
     INITIALIZED,
     INSTANCE_TYPE,
     NODEPOOL,
-    NODES,
-    ONE,
     REGISTERED,
-    Amounts,
-    add,
-    less,
-    total_of,
+    Requirements,
+    Vocabulary,
 )
-from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import InstanceType
-from kplan.autoscaling.karpenter.options import Options
-from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.snapshot.model import Snapshot
 
 _CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})

@@ -13,16 +13,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kplan.api.labels import ZONE
-from kplan.autoscaling.karpenter.amounts import (
+from kplan.autoscaling.karpenter.instance_types import Amounts, InstanceType, Offering, fits, most_of
+from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     RESERVED,
-    Amounts,
-    fits,
-    most_of,
+    Requirements,
+    Vocabulary,
+    bits_of,
+    set_of,
 )
-from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of, set_of
 from kplan.preemption.go_sort import go_sorted
 
 

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
-from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, NODEPOOL, NODES, ON_DEMAND, ONE, RESERVED, SPOT
 from kplan.autoscaling.karpenter.candidates import CANDIDATE, UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
 from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import NODES, ONE
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
-from kplan.autoscaling.karpenter.requirements import Requirements
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL, ON_DEMAND, RESERVED, SPOT, Requirements
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Uninitialized
 from kplan.preemption.go_sort import go_sorted
 

@@ -26,8 +26,7 @@ from kplan.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kplan.autoscaling.karpenter.amounts import add
-from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources
+from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources, add
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.autoscaling.seam import slices_of

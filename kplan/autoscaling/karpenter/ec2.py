@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 
 from kplan.api import decode
-from kplan.autoscaling.karpenter.amounts import ON_DEMAND, SPOT
 from kplan.autoscaling.karpenter.catalogue import offering_entry
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Overhead
+from kplan.autoscaling.karpenter.requirements import ON_DEMAND, SPOT
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import read_documents
 from kplan.reading.files import Limits

@@ -1,9 +1,10 @@
 """Instance types: what a machine of each kind has, where it is offered at which price, and what overlays change.
 
-The format is that of Karpenter's kwok provider, with `overhead` and `labels` besides.
+Amounts of resources are exact, in billionths. The format is that of Karpenter's kwok provider, with `overhead` and
+`labels` besides.
 
-Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go; controllers/nodeoverlay/controller.go, store.go;
-apis/v1alpha1/nodeoverlay_validation.go.
+Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go, utils/resources/resources.go;
+controllers/nodeoverlay/controller.go, store.go; apis/v1alpha1/nodeoverlay_validation.go.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from kplan.api.core import HUGE_PAGES
 from kplan.api.labels import ZONE
 from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.provisioning import NodeOverlay, NodePool
-from kplan.api.quantity import canonical, nanos_of
+from kplan.api.quantity import Quantity, canonical, nanos_of
 from kplan.api.resource import CounterSet, Device
-from kplan.autoscaling.karpenter.amounts import (
+from kplan.autoscaling.karpenter.requirements import (
     ARCH,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
@@ -31,12 +32,66 @@ from kplan.autoscaling.karpenter.amounts import (
     OS,
     RESERVATION_IDS,
     WELL_KNOWN,
-    Amounts,
-    less,
-    total_of,
+    Vocabulary,
 )
-from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.rules.resources import CPU, MEMORY, PODS
+from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+
+Amounts = dict[str, int]  #: resource name -> amount in 1e-9
+
+ONE = 10**9
+
+NODES = "nodes"  #: the resource of which every node has one, for the limits of pools
+
+
+def total_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+    total: Amounts = {}
+    for amounts in lists:
+        add(total, amounts)
+    return total
+
+
+def add(total: Amounts, amounts: Mapping[str, int]) -> None:
+    """Add to a running total, in place."""
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:
+    highest: Amounts = {}
+    for amounts in lists:
+        for name, amount in amounts.items():
+            highest[name] = max(amount, highest.get(name, amount))
+    return highest
+
+
+def least_of(lists: Sequence[Mapping[str, int]]) -> Amounts:
+    """Return the lowest amount of each resource that all have."""
+    shared = (name for name in (lists[0] if lists else ()) if all(name in amounts for amounts in lists))
+    return {name: min(amounts[name] for amounts in lists) for name in shared}
+
+
+def less(amounts: Mapping[str, int], minus: Mapping[str, int]) -> Amounts:
+    """Return what is left of each resource; resources that are not there stay away (upstream Subtract)."""
+    return {name: amount - minus.get(name, 0) for name, amount in amounts.items()}
+
+
+def fits(wanted: Mapping[str, int], room: Mapping[str, int]) -> bool:
+    """Tell whether something fits; nothing fits where anything is overcommitted (upstream Fits)."""
+    return all(amount >= 0 for amount in room.values()) and all(
+        amount <= room.get(name, 0) for name, amount in wanted.items()
+    )
+
+
+def texts_of(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Return amounts as quantities, without those that are zero."""
+    return {name: text_of(name, amount) for name, amount in sorted(amounts.items()) if amount}
+
+
+def text_of(name: str, amount: int) -> str:
+    """Return an amount as a quantity: with a binary suffix for bytes."""
+    is_bytes = name in {MEMORY, EPHEMERAL_STORAGE} or name.startswith(HUGE_PAGES)
+    return str(Quantity(amount, "BinarySI" if is_bytes else "DecimalSI"))
+
 
 _KWOK = "karpenter.kwok.sh"
 KWOK_LABELS = frozenset(f"{_KWOK}/instance-{part}" for part in ("size", "family", "cpu", "memory"))

@@ -23,7 +23,7 @@ from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
-from kplan.autoscaling.karpenter.amounts import ONE, Amounts
+from kplan.autoscaling.karpenter.instance_types import ONE, Amounts
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.rules.resources import PODS, has_no_status_resources, stored_totals

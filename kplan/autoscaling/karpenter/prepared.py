@@ -14,7 +14,6 @@ from kplan.api.affinity import PREFER_NO_SCHEDULE, NodeSelectorRequirement
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import nanos_of
-from kplan.autoscaling.karpenter.amounts import NODEPOOL, text_of
 from kplan.autoscaling.karpenter.claims import Basis
 from kplan.autoscaling.karpenter.cluster import (
     SIMULATED,
@@ -32,13 +31,14 @@ from kplan.autoscaling.karpenter.instance_types import (
     InstanceType,
     Overlaid,
     overlay,
+    text_of,
     well_known_of,
 )
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
-from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import NODEPOOL, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
 from kplan.autoscaling.karpenter.texts import Texts
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings

@@ -1,4 +1,4 @@
-"""Requirements on labels, as sets of interned values; and which of them pods, pools and overlays may have.
+"""Labels that Karpenter knows; requirements on labels, as sets of interned values; and which of them may be asked.
 
 A value of a label is a bit, so that sets of values are integers and set operations single instructions. Whole sets of
 requirements are interned, too: comparing and joining two of them is done once, whatever number of pods and nodes say
@@ -15,9 +15,27 @@ from functools import reduce
 from typing import NamedTuple
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.labels import HOSTNAME, parse_int64
+from kplan.api.labels import HOSTNAME, REGION, ZONE, parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
-from kplan.autoscaling.karpenter.amounts import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+
+NODEPOOL = "karpenter.sh/nodepool"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+REGISTERED = "karpenter.sh/registered"
+INITIALIZED = "karpenter.sh/initialized"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+RESERVATION_IDS = frozenset({"karpenter.kwok.sh/reservation-id", "karpenter.k8s.aws/capacity-reservation-id"})
+"""The labels that name a reservation, by provider."""
+
+SPOT = "spot"
+ON_DEMAND = "on-demand"
+RESERVED = "reserved"
+
+WELL_KNOWN = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 _MAX_INT = 2**63 - 1
 _GROUP = "karpenter.sh"

@@ -6,11 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.api.labels import ZONE
-from kplan.autoscaling.karpenter.amounts import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, fits
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
 from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import well_known_of
-from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.instance_types import fits, well_known_of
+from kplan.autoscaling.karpenter.requirements import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    Requirements,
+    Vocabulary,
+    bits_of,
+)
 
 KEYS = {
     ZONE: ("a", "b", "c"),
