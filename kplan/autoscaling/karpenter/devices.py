@@ -286,9 +286,10 @@ class Devices:
         }
         requests: list[Request] = []
         for number, claim in enumerate(claims):
-            problem = self._prepare(number, claim, pools, potential, requests)
-            if problem:
-                return ClaimUnusable(claim.metadata.name, problem)
+            own_requests = self._requests_of(number, claim, pools, potential)
+            if isinstance(own_requests, str):
+                return ClaimUnusable(claim.metadata.name, own_requests)
+            requests += own_requests
         held = [Held(place.name, {}) for _ in claims]
         for name in place.types:
             devices = _devices([*pools, *potential[name]])
@@ -332,50 +333,47 @@ class Devices:
             self._topologies[slice_.name] = None if is_anywhere else self._of_selector(spec.node_selector)
         return self._topologies[slice_.name]
 
-    def _prepare(
-        self,
-        number: int,
-        claim: ResourceClaim,
-        pools: Sequence[Pool],
-        potential: Mapping[str, Sequence[Pool]],
-        requests: list[Request],
-    ) -> str:
-        """Add the requests of a claim; return why they cannot be met by any device, empty if they can."""
+    def _requests_of(
+        self, number: int, claim: ResourceClaim, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]
+    ) -> list[Request] | str:
+        """Return the requests of a claim, or why they cannot be met by any device."""
         spec = claim_spec(claim.spec)
         if any(constraint.match_attribute is None for constraint in spec.constraints):
             return "of its constraints only matchAttribute is supported"
         own: list[Request] = []
         for alternatives, request in zip(spec.requests, claim.spec.devices.requests, strict=True):
-            wanted = replace(alternatives[0], admin_access=False)
-            device_class = self._catalogue.classes.get(wanted.class_name)
-            problem = ""
             if request.first_available:
-                problem = "only requests without alternatives are supported"
-            elif device_class is None:
-                problem = f"DeviceClass {wanted.class_name} not found"
-            elif wanted.wants_all and any(pool.is_invalid or pool.is_incomplete for pool in pools):
-                problem = "a pool is invalid or incomplete"
-            else:
-                wanted = replace(wanted, expressions=(*expressions(device_class.spec.selectors), *wanted.expressions))
-                try:
-                    for expression in wanted.expressions:
-                        self._catalogue.selection.results(expression or "")
-                    of_types = {name: self._every(wanted, held) for name, held in potential.items() if held}
-                    own.append(Request(number, wanted, self._every(wanted, pools), of_types))
-                except (CelCompileError, CelError, CostLimitError) as error:
-                    problem = str(error)
-            if problem:
-                return f"request {request.name}: {problem}"
+                return f"request {request.name}: only requests without alternatives are supported"
+            one = self._request(number, alternatives[0], pools, potential)
+            if isinstance(one, str):
+                return f"request {request.name}: {one}"
+            own.append(one)
         n_devices = sum(len(one.every) if one.spec.wants_all else one.spec.count for one in own)
         types = {name for one in own for name, devices in one.potential.items() if devices}
         large = {name for name in types if n_devices + sum(len(one.potential[name]) for one in own) > _MOST_DEVICES}
         if n_devices > _MOST_DEVICES or (types and types == large):
             return f"more than {_MOST_DEVICES} devices"
-        requests += [
+        return [
             replace(one, potential={name: devices for name, devices in one.potential.items() if name not in large})
             for one in own
         ]
-        return ""
+
+    def _request(
+        self, number: int, spec: RequestSpec, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]
+    ) -> Request | str:
+        wanted, device_class = replace(spec, admin_access=False), self._catalogue.classes.get(spec.class_name)
+        if device_class is None:
+            return f"DeviceClass {wanted.class_name} not found"
+        if wanted.wants_all and any(pool.is_invalid or pool.is_incomplete for pool in pools):
+            return "a pool is invalid or incomplete"
+        wanted = replace(wanted, expressions=(*expressions(device_class.spec.selectors), *wanted.expressions))
+        try:
+            for expression in wanted.expressions:
+                self._catalogue.selection.results(expression or "")
+            of_types = {name: self._every(wanted, held) for name, held in potential.items() if held}
+            return Request(number, wanted, self._every(wanted, pools), of_types)
+        except (CelCompileError, CelError, CostLimitError) as error:
+            return str(error)
 
     def _every(self, spec: RequestSpec, pools: Sequence[Pool]) -> Choices:
         """Return all devices of pools that a request of mode All asks for; none for another request."""
