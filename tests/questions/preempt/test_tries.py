@@ -55,9 +55,10 @@ def test_a_violated_budget_is_told_in_the_line_and_in_full() -> None:
     assert "Disruption budgets do not allow the eviction of default/low" in shown
 
 
-@pytest.mark.parametrize("options", [{"is_wide": True}, {"explain": True}, {}])
-def test_all_pods_of_an_added_node_are_told_where_asked_for(options: dict[str, bool]) -> None:
+@pytest.mark.parametrize(("output", "explain"), [("wide", False), ("table", True), ("table", False)])
+def test_all_pods_of_an_added_node_are_told_where_asked_for(output: str, explain: bool) -> None:
     pods = [waiting_pod(name, "500m") for name in ("ann", "bob", "cy", "dora", "eve")]
     planner = planner_of(node_pool(), pods, autoscaler=kplan.Karpenter(instance_types=TYPES), now=NOW)
-    shown = render(Preempt().answer(planner), "table", ReportOptions(**options))
-    assert ("default/eve" in shown, "default/cy, ..." in shown) == (bool(options), not options)
+    shown = render(Preempt().answer(planner), output, ReportOptions(explain=explain))
+    is_all = output == "wide" or explain
+    assert ("default/eve" in shown, "default/cy, ..." in shown) == (is_all, not is_all)
