@@ -47,7 +47,7 @@ def decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
 
 
 @lru_cache(maxsize=256)
-def _type_info(target: type[msgspec.Struct]) -> inspect.Type:
+def type_info(target: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(target)
 
 
@@ -111,7 +111,7 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
             return msgspec.convert(value, target)
     reading = _Reading(shows_values=shows_values, refuse=refuse)
     try:
-        cleaned = _clean(value, _type_info(target), "$", reading)
+        cleaned = _clean(value, type_info(target), "$", reading)
     except RecursionError:
         raise DecodeError((Problem("nested too deeply", json_path="$", hint=DEEP_HINT),)) from None
     if reading.problems:
@@ -130,7 +130,7 @@ def convert_what_is_right(value: Any, target: type[S], refuse: Refuse) -> tuple[
     What does not match its type gets its default, which all fields of the struct have, or else the zero value.
     """
     reading = _Reading(refuse=refuse)
-    cleaned = _clean(value, _type_info(target), "$", reading)
+    cleaned = _clean(value, type_info(target), "$", reading)
     return msgspec.convert({} if cleaned is _WRONG else cleaned, target), reading.problems
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -95,17 +94,12 @@ def checked(question: Q) -> Q:
 
 
 def converted(content: dict[str, Any], struct: type[Question]) -> tuple[Question | None, list[Problem]]:
-    problems = list(_unknown_fields(content, _type_info(struct), "$"))
+    problems = list(_unknown_fields(content, decode.type_info(struct), "$"))
     try:
         question = decode.convert(content, struct)
     except decode.DecodeError as error:
         return None, [*problems, *error.problems]
     return (None if problems else question), problems
-
-
-@lru_cache
-def _type_info(struct: type[Question]) -> inspect.Type:
-    return inspect.type_info(struct)
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:
