@@ -53,7 +53,7 @@ HOMES = (
     Home(
         "nodes",
         ("Nodes",),
-        {"NodesReport": ("nodes_report", "view")},
+        {"NodesReport": ("remedies", "view")},
         "Show which nodes the autoscaler adds, removes and keeps.",
     ),
     Home(

@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
     from kplan.documents.drains import DrainsReport
-    from kplan.documents.nodes_report import NodesReport
     from kplan.documents.placement import PlacementReport
     from kplan.documents.plan import WaveReport
-    from kplan.documents.remedies import RemedyReport
+    from kplan.documents.remedies import NodesReport, RemedyReport
     from kplan.questions.base import Question
     from kplan.questions.check import Check
     from kplan.questions.many_runs import Drawable

@@ -23,9 +23,9 @@ from kplan.documents.base import Counted, Head, Report, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
 from kplan.documents.drains import DrainsReport
-from kplan.documents.nodes_report import NodesReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.remedies import NodesReport
 from kplan.errors import KplanError, NotFoundError, Problem, UsageError
 from kplan.framework.results import Outcome
 from kplan.health.words import shortage_text

@@ -20,11 +20,10 @@ from kplan.documents.checks import BudgetsReport, ChecksReport
 from kplan.documents.diff import Cost, Fact, FactDifference
 from kplan.documents.drains import DrainsReport, RunbookReport
 from kplan.documents.nodes import AddedNode, ClusterMap, NodeLoad
-from kplan.documents.nodes_report import NodesReport
 from kplan.documents.odds import OddsReport, Share
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Largest, PlanReport, QueuePlace, QueueReport
-from kplan.documents.remedies import RemedyReport
+from kplan.documents.remedies import NodesReport, RemedyReport
 from kplan.report.new_nodes import stay_reason
 from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo

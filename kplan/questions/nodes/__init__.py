@@ -14,7 +14,7 @@ from kplan.reading.arguments import Option
 
 if TYPE_CHECKING:
     from kplan.course.subject import Subject
-    from kplan.documents.nodes_report import NodesReport
+    from kplan.documents.remedies import NodesReport
 
 
 def _seconds(text: str) -> tuple[float, ...]:

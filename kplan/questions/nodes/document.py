@@ -23,7 +23,7 @@ from kplan.course.in_order import node_changes, ref_to, unconditioned_pods
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
-from kplan.documents.nodes_report import NodesReport
+from kplan.documents.remedies import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
 from kplan.facts import InputWarning

@@ -10,7 +10,7 @@ from msgspec import UnsetType
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import RemovedNodes
-from kplan.documents.nodes_report import NodesReport
+from kplan.documents.remedies import NodesReport
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, line
 from kplan.report.options import ReportOptions

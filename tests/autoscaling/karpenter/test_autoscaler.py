@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 import kplan.documents.nodes
-from kplan.documents.nodes_report import NodesReport
+from kplan.documents.remedies import NodesReport
 from kplan.report.new_nodes import stay_words
 from tests.objects import head, owned_by, planner_of, template
 from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool

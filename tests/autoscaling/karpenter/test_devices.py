@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.documents.nodes_report import NodesReport
+from kplan.documents.remedies import NodesReport
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, node_pool, pod, report_of
 from tests.objects import head
 
