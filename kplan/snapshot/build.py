@@ -140,6 +140,9 @@ class QuantityCheck:
     def _problem(self, amount: Amount) -> Problem | None:
         if amount.quantity in self._good:
             return None
+        if _is_unquestioned(amount.quantity):
+            self._good.add(amount.quantity)
+            return None
         shown = f"{amount.name}: {str(amount.quantity)[:60]!r}" if amount.name else repr(str(amount.quantity)[:60])
         try:
             nanos = parse(amount.quantity).nanos
