@@ -88,8 +88,8 @@ def advice_of(
         events=events,
         removes=removes,
         stays=tuple(_stays(snapshot, setup, results, gone)),
-        price_before=sum(prices.values()) if prices else None,
-        price_after=sum(after) + sum(new.price or 0 for new in adds) if after else None,
+        price_before=round(sum(prices.values()), 9) if prices else None,
+        price_after=round(sum(after) + sum(new.price or 0 for new in adds), 9) if after else None,
         warnings=(*setup.warnings, *warnings),
         detail=partial(_detail, snapshot, results),
     )
