@@ -291,8 +291,8 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
-            decisions = {member.pod: document.decision(member) for member in members}
-            others = {one.diagnosis: pod for pod, one in decisions.items() if one is not None and one.diagnosis}
+            ends = ((member.pod, document.decision(member)) for member in members)
+            others = {one.diagnosis: pod for pod, one in ends if one is not None and one.diagnosis}
             others.pop(placement.diagnosis, None)
             yield from (line(f"{pod}: {why}", is_item=True) for why, pod in [*others.items()][:_MOST_TOLD])
         elif placement is not None:
