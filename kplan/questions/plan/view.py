@@ -291,10 +291,10 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
-            ends = ((member.pod, document.decision(member)) for member in members)
-            others = {one.diagnosis: pod for pod, one in ends if one is not None and one.diagnosis}
-            others.pop(placement.diagnosis, None)
-            yield from (line(f"{pod}: {why}", is_item=True) for why, pod in [*others.items()][:_MOST_TOLD])
+            ends = ((document.decision(member), member) for member in members)
+            whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
+            others = [f"{_names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)]
+            yield from (line(text, is_item=True) for text in others[:_MOST_TOLD])
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
