@@ -275,7 +275,9 @@ class Session:
         infos = self.cluster.pods.infos
         for pod in pods:
             info = infos[pod]
-            row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name or "")
+            if not info.pod.status.nominated_node_name:
+                continue
+            row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name)
             if row is None or info.pod.spec.node_name or self.nominator.row_of(pod) is not None:
                 continue
             framework = self.framework_for(info)
