@@ -18,7 +18,7 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod, PodSpec, PodTemplateSpec
+from kplan.api.core import Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.pod import PodMeta
@@ -31,7 +31,7 @@ from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
-from kplan.remedies.node_shapes import NodeShape, added_nodes, copies, node_shapes
+from kplan.remedies.node_shapes import AddedNodes, NodeShape, added_nodes, copies, node_shapes
 from kplan.workloads.expansion import runs_on
 
 MAX_NODES = 4096  #: the largest number of nodes to try, and in an offer
@@ -48,8 +48,8 @@ _OWN_AFFAIRS = frozenset({"NodeUnschedulable", "NodeName", "TaintToleration", "N
 
 Mix = tuple[int, ...]  #: the number of nodes of each shape
 
-Maker = Callable[[int], tuple[list[Node], list[Pod]]]
-"""Makes so many nodes of a shape, and the daemon pods that run there."""
+Maker = Callable[[int], AddedNodes]
+"""Makes so many nodes of a shape, with what is there."""
 
 
 def additions(
@@ -107,8 +107,10 @@ class _Tries:
         self.n_tried = self.n_placed = 0  #: numbers of mixes that were tried, and of replicas that were placed there
 
     def _fit_alone(self, maker: Maker, fit: Fit) -> int | None:
-        nodes, pods = maker(1)
-        snapshot = dataclasses.replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods))
+        nodes, pods, csi_nodes = maker(1)
+        snapshot = dataclasses.replace(
+            self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods), csi_nodes=tuple(csi_nodes)
+        )
         session, stopped = self._base.with_snapshot(snapshot).session, self._templates[fit.stopped_template or 0]
         if stopped.group is not None:
             # A node that takes no pod of a group on its own is no help to the group, whatever the number of such nodes.
@@ -130,8 +132,13 @@ class _Tries:
             self.n_tried += 1
             snapshot = self._base.snapshot
             kinds = [maker(n) for maker, n in zip(self._makers, mix, strict=True)]
-            nodes, pods = (tuple(chain.from_iterable(parts)) for parts in zip(*kinds, strict=True))
-            grown = dataclasses.replace(snapshot, nodes=(*snapshot.nodes, *nodes), pods=(*snapshot.pods, *pods))
+            nodes, pods, csi_nodes = (tuple(chain.from_iterable(parts)) for parts in zip(*kinds, strict=True))
+            grown = dataclasses.replace(
+                snapshot,
+                nodes=(*snapshot.nodes, *nodes),
+                pods=(*snapshot.pods, *pods),
+                csi_nodes=(*snapshot.csi_nodes, *csi_nodes),
+            )
             session = self._base.with_snapshot(grown).session
             fit = fill_from(session, self._templates, limit=self._wanted, preempt=self._preempt)[1]
             self._known[mix] = fit.total

@@ -177,6 +177,8 @@ def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in o
         case d.UnreachableVolume() as detail:
             only = f"only nodes with {listing(detail.requires)}"
             return f"can attach volume {detail.volume} of claim {detail.claim} ({only})"
+        case d.TooManyVolumes() as detail:
+            return f"can {_attach(detail, f' on {group.closest}')}"
         case d.ClaimInUse() as detail:
             return f"can take it, because {_in_use(detail)}"
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
@@ -294,8 +296,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.ClaimInUse():
             return f"cannot take it, because {_in_use(detail)}"
         case d.TooManyVolumes():
-            they = "it" if is_single else "they"
-            return f"{have} as many {detail.driver} volumes as {they} can attach ({detail.limit})"
+            return f"cannot {_attach(detail, on)}"
         case d.MissingDriver():
             return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
@@ -303,6 +304,12 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _attach(detail: d.TooManyVolumes, on: str) -> str:
+    volumes = "volume" if len(detail.volumes) == 1 else "volumes"
+    use = f"{detail.used} of {detail.limit} in use{on}, {detail.new} more requested"
+    return f"attach its {detail.driver} {volumes} ({use})"
 
 
 def _in_use(detail: d.ClaimInUse) -> str:

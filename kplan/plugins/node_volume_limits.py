@@ -397,6 +397,14 @@ class _Counts(NamedTuple):
     is_over: BoolArray
 
 
+def _shortfall(counts: dict[str, _Counts], positions: RowArray) -> Int64Array:
+    """Return how many volumes at each position are too many, of all drivers together."""
+    missing = np.zeros(len(positions), np.int64)
+    for count in counts.values():
+        missing += np.where(count.is_over, count.used + count.new - count.limit, 0)[positions]
+    return missing
+
+
 def _not_installed(driver: str) -> Reason:
     detail = MissingDriver(driver=driver)
     return Reason(REASON_NOT_INSTALLED.format(driver), Code.UNSCHEDULABLE, lambda _position: [detail])
@@ -472,8 +480,8 @@ class NodeVolumeLimits:
         exceeded = np.zeros(len(nodes), np.bool_)
         for count in counts.values():
             exceeded |= count.is_over
-        details = partial(self._details, state, counts, nodes)
-        reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details)
+        details, shortfall = partial(self._details, state, counts, nodes), partial(_shortfall, counts)
+        reason = Reason(REASON_MAX_VOLUME_COUNT_EXCEEDED, Code.UNSCHEDULABLE, details, shortfall)
         problems = self._pod_problems(nodes)
         texts = list(dict.fromkeys(problems.values()))
         indices: RowArray = np.where(exceeded, 0, -1)

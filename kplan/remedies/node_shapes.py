@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import count, islice
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
+from kplan.api.storage import CSINode
 from kplan.documents import capacity as documents
 from kplan.snapshot.model import Snapshot
 
@@ -70,16 +72,31 @@ def _shape(node: Node) -> bytes:
     return encoder.encode((labels, node.status.allocatable, node.spec.taints))
 
 
-def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> tuple[list[Node], list[Pod]]:
-    """Return new nodes of a shape, named NODE-MARK-NUMBER, and copies of the daemon pods of the node they are like."""
+class AddedNodes(NamedTuple):
+    """New nodes, with what is there as soon as they are."""
+
+    nodes: list[Node]
+    daemons: list[Pod]
+    csi_nodes: tuple[CSINode, ...] = ()
+
+
+def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> AddedNodes:
+    """Return new nodes of a shape, named NODE-MARK-NUMBER, with what the node that they are like has."""
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
-    return copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
+    added = copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
+    csi_nodes = (
+        replace(csi_node, metadata=replace(csi_node.metadata, name=node.metadata.name, uid=node.metadata.uid))
+        for node in added.nodes
+        for csi_node in snapshot.csi_nodes
+        if csi_node.metadata.name == model
+    )
+    return added._replace(csi_nodes=tuple(csi_nodes))
 
 
 def copies(
     model: Node, prefix: str, n: int, used_names: Collection[str], daemons: Sequence[Pod], *, own: str = ""
-) -> tuple[list[Node], list[Pod]]:
+) -> AddedNodes:
     """Return nodes like a model, named PREFIX-NUMBER, and a copy of each daemon pod on each of them.
 
     `own`: labels with this value have the name of a new node; empty for the name of the model.
@@ -92,7 +109,7 @@ def copies(
         labels = {key: name if value == own else value for key, value in model.metadata.labels.items()}
         metadata = replace(model.metadata, name=name, uid=f"added-{name}", labels=labels)
         nodes.append(replace(model, metadata=metadata))
-    return nodes, [_moved(pod, name) for name in names for pod in daemons]
+    return AddedNodes(nodes, [_moved(pod, name) for name in names for pod in daemons])
 
 
 def is_daemon(pod: Pod) -> bool:

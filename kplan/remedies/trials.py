@@ -250,9 +250,9 @@ class Trials:
                 listers.store(objects)
         session = live.fork(listers, trial.nodes)
         if trial.like is not None and trial.number:
-            nodes, daemons = added_nodes(trial.like, trial.number, live.listers.snapshot)
-            session.grow(nodes)
-            for pod in daemons:
+            added = added_nodes(trial.like, trial.number, live.listers.snapshot)
+            session.grow(added.nodes, added.csi_nodes)
+            for pod in added.daemons:
                 session.cluster.bind(session.add_pod(PodInfo(pod)), session.cluster.nodes.row_of[pod.spec.node_name])
         for plugin in preemptors(session):
             plugin.budgets = self.budgets

@@ -220,15 +220,9 @@ def with_nodes(
         raise no_node([like], snapshot.node_by_name)
     taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
     fresh = differing(replace(model, spec=replace(model.spec, unschedulable=False, taints=taints)), labels, room)
-    nodes, pods = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
-    added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods)}
+    nodes, pods, csi_nodes = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
+    added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods), "csi_nodes": csi_nodes}
     names = [node.metadata.name for node in nodes]
-    added["csi_nodes"] = tuple(
-        replace(csi_node, metadata=replace(csi_node.metadata, name=name, uid=f"added-{name}"))
-        for name in names
-        for csi_node in snapshot.csi_nodes
-        if csi_node.metadata.name == like
-    )
     added["resource_slices"] = tuple(
         _copied_slice(resource_slice, like, name)
         for name in names
