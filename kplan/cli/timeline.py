@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from kplan.api.quantity import enumerated
 from kplan.cli.options import MORE, Flags, flag, repeated, switch
 from kplan.errors import UsageError
+from kplan.reading.arguments import seconds_of
 
 if TYPE_CHECKING:
     from kplan.course.clock import Clock
 
 _WHICH = "[WORKLOAD=]DURATION"
-_LONGEST = 366 * 24 * 3600.0
 
 
 class TimelineFlags(Flags, panel="Time"):
@@ -89,22 +89,6 @@ class TimelineFlags(Flags, panel="Time"):
             hint = "give a number of pods, or a share such as 80%"
             raise UsageError(f"--min-ready {self.min_ready}: neither a number nor a percentage", hint=hint)
         return text if text.endswith("%") else int(digits)
-
-
-def seconds_of(text: str, option: str) -> float:
-    """Return the seconds of a duration; raises UsageError for what is none, or longer than a year."""
-    from kplan.live import parse_timeout
-
-    days = text.strip().removesuffix("d")
-    if days != text.strip() and days.isdecimal():
-        text = f"{int(days) * 24}h"
-    try:
-        seconds = _LONGEST + 1 if len(text) > len("31622400.000s") else parse_timeout(text) or 0.0
-    except UsageError as error:
-        raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
-    if not seconds <= _LONGEST:
-        raise UsageError(f"{option} {text}: longer than a year", hint="give a shorter duration")
-    return seconds
 
 
 def _read(option: str, values: Sequence[str]) -> dict[str, float]:

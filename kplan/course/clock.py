@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from kplan.errors import UsageError
+from kplan.reading.arguments import YEAR
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
     from kplan.course.asking import Showing
     from kplan.course.simulation.durations import Durations
 
-LONGEST = 366 * 24 * 3600.0
 _DEFAULT_LOOK = 24 * 3600.0
 
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=LONGEST)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=YEAR)]
 SecondsOf = dict[str, Annotated[float, msgspec.Meta(ge=0)]]
 """KIND/NAMESPACE/NAME of a workload, or ``*`` for all that are not named -> seconds."""
 

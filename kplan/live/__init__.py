@@ -8,14 +8,12 @@ about missing kinds use this table.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from kplan.api.kinds import KINDS, Kind
-from kplan.api.time import SECOND, parse_duration
-from kplan.errors import UsageError
+from kplan.reading.arguments import duration_of
 
 DEFAULT_PAGE_SIZE = 500  #: objects in one answer; kubectl's chunk size
 DEFAULT_REQUEST_TIMEOUT = 60.0  #: seconds for one request; kubectl has no limit
@@ -46,16 +44,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_timeout(text: str) -> float | None:
     """Return a duration as in kubectl (``1m30s``, ``45``) in seconds; None for ``0``, no limit. Raises UsageError."""
-    stripped = text.strip()
-    duration = parse_duration(stripped)
-    if re.fullmatch(r"\d+(\.\d+)?", stripped):
-        seconds = float(stripped)
-    elif duration is not None and duration >= 0:
-        seconds = duration / SECOND
-    else:
-        hint = "write seconds or a number with a unit, for example 30s or 1m30s"
-        raise UsageError(f"not a duration: {text!r}", hint=hint)
-    return min(seconds, _LONGEST) or None
+    return min(duration_of(text), _LONGEST) or None
 
 
 _VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")

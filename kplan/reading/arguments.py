@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import math
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ import msgspec
 
 from kplan.api import decode
 from kplan.api.quantity import MAX_INT64
+from kplan.api.time import SECOND, parse_duration
 from kplan.errors import Problem, UsageError
 
 T = TypeVar("T")
@@ -102,6 +104,36 @@ def listed(values: Iterable[T]) -> list[T]:
 def words_of(text: str) -> tuple[str, ...]:
     """Return what commas separate."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+YEAR: Final = 366 * 24 * 3600.0  #: in seconds
+
+
+def duration_of(text: str) -> float:
+    """Return a duration as in kubectl (``1m30s``, ``45``) in seconds; raises UsageError for anything else."""
+    stripped = text.strip()
+    duration = parse_duration(stripped)
+    if re.fullmatch(r"\d+(\.\d+)?", stripped):
+        return float(stripped)
+    if duration is None or duration < 0:
+        hint = "write seconds or a number with a unit, for example 30s or 1m30s"
+        raise UsageError(f"not a duration: {text!r}", hint=hint)
+    return duration / SECOND
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Return the seconds of an option's duration, also in days; raises UsageError for more than a year."""
+    days = text.strip().removesuffix("d")
+    is_long = len(text.strip()) > len("31622400.000s")
+    if days != text.strip() and days.isdecimal() and not is_long:
+        text = f"{int(days) * 24}h"
+    try:
+        seconds = math.inf if is_long else duration_of(text)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
+    if seconds > YEAR:
+        raise UsageError(f"{option} {text}: longer than a year", hint="give a shorter duration")
+    return seconds
 
 
 P = ParamSpec("P")

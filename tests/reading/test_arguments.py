@@ -9,7 +9,7 @@ import pytest
 
 import kplan
 from kplan.errors import UsageError
-from kplan.reading.arguments import checked_by, listed, plain
+from kplan.reading.arguments import checked_by, listed, plain, seconds_of
 from tests.objects import deployment, node
 
 
@@ -120,3 +120,9 @@ def test_an_empty_path_is_not_the_present_directory() -> None:
     for question in (demo.pods, demo.roll_out, kplan.load_snapshot, lambda path: demo.changed(with_=path)):
         with pytest.raises(kplan.UsageError, match="an empty path"):
             question("")
+
+
+def test_days_of_thousands_of_digits_are_longer_than_a_year() -> None:
+    assert seconds_of("366d", "--until") == 366 * 24 * 3600
+    with pytest.raises(UsageError, match="longer than a year"):
+        seconds_of("9" * 5_000 + "d", "--until")

@@ -18,7 +18,7 @@ from kplan.course.clock import Clock, Seconds
 from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question, change_of
-from kplan.reading.arguments import Number, Option
+from kplan.reading.arguments import Number, Option, seconds_of
 
 if TYPE_CHECKING:
     from kplan.changes.values import Upgrade
@@ -84,8 +84,6 @@ def _named(parameters: Sequence[str]) -> str:
 
 
 def _timeout(text: str) -> float:
-    from kplan.cli.timeline import seconds_of
-
     return seconds_of(text, "--timeout")
 
 
