@@ -59,8 +59,7 @@ class Fit(msgspec.Struct):
     placed: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     counts: list[int] = []  #: number of placed replicas of each template
     evicted: list[int] = []  #: pods that the replicas evict, where that is allowed
-    #: the decision about the first replica that does not fit, live (see `kplan.cluster.runs`); None when all
-    #: fit
+    #: the decision about the first replica that does not fit, live (see `kplan.cluster.runs`); None when all fit
     stop: CycleResult | None = None
     stopped_template: int | None = None  #: the template of that replica
     exhausted_template: int | None = None  #: the template whose last distinct replica fits, which ends the count
@@ -82,7 +81,7 @@ def place_group(session: Session, template: Template, index: int, refused: str, 
 
     `refused` is why the API server refuses one of its pods; empty if it accepts all.
     """
-    copied = template.copy(fit.counts[index])
+    copied = template.group_like(fit.counts[index])
     if copied is None:
         fit.exhausted_template = index
         return False

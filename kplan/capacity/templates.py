@@ -69,8 +69,8 @@ class Template(msgspec.Struct, frozen=True):
             return self.replicas[0]
         return self.replicas[index] if index < len(self.replicas) else None
 
-    def copy(self, number: int) -> tuple[PodGroup, list[PodInfo]] | None:
-        """Return a group like that of the template, with its pods; None when no more have their own claims.
+    def group_like(self, number: int) -> tuple[PodGroup, list[PodInfo]] | None:
+        """Return a group like that of the template, with its pods; None where there are no more with their own claims.
 
         The first is the group of the manifest itself. The pods of further ones have the same labels, as those of one
         workload have.
@@ -92,7 +92,7 @@ class Template(msgspec.Struct, frozen=True):
     def pods(self, number: int) -> list[Pod]:
         """Return the pods of a replica, or of a group, as they are named; empty where there are no more."""
         if self.group is not None:
-            copied = self.copy(number)
+            copied = self.group_like(number)
             return [] if copied is None else [info.pod for info in copied[1]]
         info = self.replica(number)
         if info is None:

@@ -104,7 +104,7 @@ class Planner:
         return candidates
 
     def _eligible(self, scratch: Scratch, candidates: Iterable[Node]) -> list[Node]:
-        """Return those that are used little enough; FilterOutUnremovable."""
+        """Return those that are used little enough, and note why the others stay; FilterOutUnremovable."""
         row_of = scratch.cluster.nodes.row_of
         self._recheck_at = {name: at for name, at in self._recheck_at.items() if at > self._now and name in row_of}
         self.stays, self.utilization = {}, {}
