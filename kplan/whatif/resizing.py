@@ -130,7 +130,7 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
         for obj in workloads:
             key = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
             if (requests := wanted.get(owners.get(key, key))) is not None:
-                names |= set() if key in owners else {key}
+                names |= {key} - owners.keys()
                 objects.append(_with_template(obj, requests))
     grown: dict[str, list[Pod]] = {}
     before: Counter[str] = Counter()
