@@ -119,7 +119,7 @@ def trouble_text(health: PodHealth) -> str:
         return _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
-    is_of_node = not health.reason and "not-ready" in health.node_states
+    is_of_node = health.state != "failed" and not health.reason and "not-ready" in health.node_states
     return f"its node {health.node} is not ready" if is_of_node else health.reason
 
 

@@ -126,6 +126,8 @@ def test_a_container_says_which_object_is_missing_and_what_others_mount(message:
 def test_a_pod_that_shows_as_ready_is_told_with_its_node(ready: str, is_so: str) -> None:
     (health,) = pods_health(load_snapshot([nodes(ready), pod(ready="True")])).values()
     assert pod_text(health) == f"web/p shows as running and ready on n1, which is {is_so}"
+    (failed,) = pods_health(load_snapshot([nodes(ready), pod(phase="Failed")])).values()
+    assert pod_text(failed) == "web/p has failed on n1"  # before anything was wrong with the node
 
 
 def test_where_no_kubelet_answers_a_pod_never_ends() -> None:
