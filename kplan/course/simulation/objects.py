@@ -388,7 +388,7 @@ def _template_of(pod: Pod) -> PodTemplateSpec:
 
 def stamp(at: float) -> str:
     """Return seconds since 1970 as a time of an object, which has whole seconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(round(at, 6)))  # a sum may end just before a second
 
 
 def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:

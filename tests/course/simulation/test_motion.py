@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.motion import Circles
+from kplan.course.simulation.objects import stamp
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 
@@ -21,3 +22,7 @@ def test_a_state_that_comes_back_too_often_closes_a_circle() -> None:
         circles.note(POD, None, 1)
 
     assert seen == [False, False, True]
+
+
+def test_a_sum_of_fractions_of_a_second_that_is_almost_whole_is_stamped_as_whole() -> None:
+    assert (stamp(1764380002.9999998), stamp(1764380002.6)) == ("2025-11-29T01:33:23Z", "2025-11-29T01:33:22Z")
