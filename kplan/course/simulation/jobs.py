@@ -134,17 +134,8 @@ class JobState(Owner):
         return self.ref if self.parent is None else self.parent
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:
-        """See `Owner`; `sync` decides which of these are due."""
-        self.waits = {index: time for index, time in self.waits.items() if time > now}
-        n_waited_for = 0 if self.counts_leaving else len(self.terminating)
-        actions = job.actions(self.wanted, self.pods.values(), n_waited_for, draws)
-        has_failed = any(not ended.is_success for ended in self.uncounted.values())
-        backs_off = has_failed or self.record.seconds_left(now) > 0
-        return [
-            action
-            for action in actions
-            if not isinstance(action, Create) or not (backs_off or action.index in self.waits)
-        ]
+        """See `Owner`: what a `sync` would do now, but for the deadline; the job stays as it is."""
+        return sync(self.copy(), now, draws, has_deadline=False).actions
 
     @property
     def desired(self) -> int:

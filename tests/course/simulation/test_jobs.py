@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.api.names import WorkloadRef
 from kplan.course.carried_out import CarriedOut
+from kplan.course.simulation.controllers.job import WantedJob
+from kplan.course.simulation.jobs import Ended, JobState
 from kplan.documents.change import StepEvent
 from tests import objects
 from tests.objects import Object, node, owned_pod, planner_of
@@ -141,3 +144,11 @@ def test_a_job_with_a_failure_policy_replaces_pods_when_they_have_failed() -> No
     plan = _drained(objects.job("j", 1, podFailurePolicy={"rules": [IGNORE]}, backoffLimit=0))
     assert _times(plan, "gone", "j-1") == [pytest.approx(14.16)]
     assert _times(plan, "created", "j-2") == [pytest.approx(22.5)]
+
+
+def test_only_the_index_that_has_failed_waits_and_to_ask_changes_nothing() -> None:
+    wanted = WantedJob(parallelism=3, completions=3, is_indexed=True, backoff_limit_per_index=1)
+    state = JobState(WorkloadRef("Job", "default", "j"), wanted=wanted, uncounted={7: Ended(0, 100.0)})
+    before = state.copy()
+    assert [getattr(action, "index", None) for action in state.actions(105.0)] == [1, 2]
+    assert state == before
