@@ -125,7 +125,7 @@ def demo() -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot("demo"))
 
 
-CHOSEN = sample(SAME, 2)
+CHOSEN = sample(SAME, 3)
 
 
 @pytest.mark.parametrize(("question", "command", "code", "name"), CHOSEN, ids=[" ".join(row[1]) for row in CHOSEN])

@@ -28,8 +28,12 @@ def test_a_few_inputs_lead_to_no_finding(seed: int, tmp_path: Path) -> None:
 
 
 def test_questions_of_all_kinds_are_made() -> None:
-    kinds = {documents.question(Maker(random.Random(number)))["kind"] for number in range(300)}
-    assert kinds == set(QUESTIONS)
+    missing = set(QUESTIONS)
+    for number in range(300):
+        missing.discard(documents.question(Maker(random.Random(number)))["kind"])
+        if not missing:
+            break
+    assert missing == set()
 
 
 def test_an_api_server_serves_the_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
