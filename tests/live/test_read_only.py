@@ -32,7 +32,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "plan": [],
     "pods": ["POD"],
     "preempt": [],
-    "remedy": ["--only", "nodes"],
+    "remedy": ["batch/pending-missing-pvc", "--only", "nodes"],
     "snapshot check": [],
     "snapshot groups": [],
     "snapshot save": ["saved.json"],
