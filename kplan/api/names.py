@@ -189,5 +189,10 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
         return f"{self.kind}/{self.name}"
 
 
+def camel_case(name: str) -> str:
+    """Return the name that a field has in documents: ``oneByOne`` for ``one_by_one``."""
+    return re.sub("_(.)", lambda letter: letter[1].upper(), name)
+
+
 def object_name(kind: str, namespace: str, name: str) -> str:
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"

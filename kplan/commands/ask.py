@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
+from kplan.api.names import camel_case
 from kplan.cli.answer import as_data, emit, formats_of, showing_for, write_out
 from kplan.cli.flags import AutoscalerFlags, CommonFlags, OutputFlags, SweepFlags, VerbosityFlags
 from kplan.cli.messages import busy
@@ -65,7 +66,7 @@ def ask(
             try:
                 answers.append(question.answer(planner, showing))
             except ParameterError as error:
-                raise error.naming(str) from None  # as the document names them, and not as options
+                raise error.naming(camel_case) from None  # as the document names them, and not as options
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
         items = [answer.to_dict() for answer in answers]

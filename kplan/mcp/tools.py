@@ -10,7 +10,6 @@ or refused; what can only be asked with a file is no question for agents.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import inspect
 
 from kplan.api.decode import DecodeError
+from kplan.api.names import camel_case
 from kplan.catalogue import TOOLS
 from kplan.cli.messages import lines_of
 from kplan.cluster.base import Base
@@ -230,7 +230,7 @@ def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     try:
         return _answer(question_of_call(TOOLS[name], arguments).answer(planner))
     except ParameterError as error:
-        return refusal(error.naming(lambda field: re.sub("_(.)", lambda letter: letter[1].upper(), field)))
+        return refusal(error.naming(camel_case))
     except Exception as error:  # noqa: BLE001 - an agent is told in these words, and not in those of the SDK
         return refusal(error)
 

@@ -89,8 +89,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return _claim(detail)
         case d.MissingDevices():
             wanted = f"{detail.wanted} of {detail.device_class or 'any class'} ({detail.request})"
-            matching = count(int(detail.matching), "device matches", "devices match")
-            return f"claim {detail.claim} requests {wanted}: {matching}, {detail.free} of them free"
+            words = "device matches" if detail.matching == "1" else "devices match"
+            return f"claim {detail.claim} requests {wanted}: {detail.matching} {words}, {detail.free} of them free"
         case d.UnavailableClaim():
             return f"the devices of claim {detail.claim} cannot be used on this node"
         case d.OtherFacts():

@@ -22,7 +22,7 @@ from kplan.api import core, provisioning, resource, scheduling, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
-from kplan.api.names import object_name
+from kplan.api.names import camel_case, object_name
 from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
 from kplan.api.time import from_micros, to_micros
@@ -212,8 +212,7 @@ def time_problems(obj: msgspec.Struct) -> list[Problem]:
         for name in names:
             for index, item in enumerate(holder) if isinstance(holder, tuple) else ((None, holder),):
                 if (text := getattr(item, name, None)) is not None and not is_time(text):
-                    written = re.sub("_(.)", lambda match: match[1].upper(), name)
-                    path = f"$.{way}{'' if index is None else f'[{index}]'}.{written}"
+                    path = f"$.{way}{'' if index is None else f'[{index}]'}.{camel_case(name)}"
                     problems.append(Problem(f"{text[:60]!r} is not a time", json_path=path, hint=TIME_HINT))
     return problems
 

@@ -60,3 +60,8 @@ def test_all_problems_of_a_file_are_told_with_their_lines(ask) -> None:
     assert "$.node: unknown field" in asked.stderr
     assert "document 2" in asked.stderr
     assert "$.rollout" in asked.stderr
+
+
+def test_fields_that_do_not_go_together_are_named_as_in_the_document(ask) -> None:
+    asked = ask({**PLAN, "onlyThese": True, "timeline": {}})
+    assert asked.stderr.startswith("error: timeline and onlyThese do not go together\n")

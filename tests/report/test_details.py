@@ -79,6 +79,9 @@ allowed
 ## devices
 {kind: devices, claim: a/b, request: r, deviceClass: gpu, wanted: '2', matching: '4', free: '1'}
 => claim a/b requests 2 of gpu (r): 4 devices match, 1 of them free
+## devices of a report that is broken
+{kind: devices, claim: a/b, request: r, deviceClass: '', wanted: all, matching: x, free: '0'}
+=> claim a/b requests all of any class (r): x devices match, 0 of them free
 ## anything else
 {kind: other, reason: r, facts: {someThing: [a, b], isTrue: true}}
 => some thing a, b, is true yes
