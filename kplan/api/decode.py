@@ -77,18 +77,17 @@ def builtins(data: bytes | msgspec.Raw) -> Any:
     is not JSON.
     """
     try:
-        return msgspec.json.decode(data)
-    except msgspec.ValidationError:
-        problems = [
-            Problem("a number too large for any field", json_path=path, hint=_LARGE_HINT)
-            for path in _endless(json.loads(bytes(data), parse_int=float), "$")
-        ]
-        raise DecodeError(tuple(problems[:MAX_PROBLEMS])) from None
+        with suppress(msgspec.ValidationError):
+            return msgspec.json.decode(data)
+        msgspec.json.decode(data, type=msgspec.Raw)  # what follows the number is JSON, too
+        value = json.loads(bytes(data), parse_int=float)
     except RecursionError:
         raise DecodeError((Problem("nested too deeply", json_path="$", hint=DEEP_HINT),)) from None
+    problems = [Problem("a number too large for any field", json_path=at, hint=_LARGE_HINT) for at in _endless(value)]
+    raise DecodeError(tuple(problems[:MAX_PROBLEMS]))
 
 
-def _endless(value: Any, path: str) -> Iterator[str]:
+def _endless(value: Any, path: str = "$") -> Iterator[str]:
     """Yield the paths of numbers that are too large, and so became infinite."""
     if isinstance(value, dict):
         for key, item in value.items():

@@ -44,6 +44,7 @@ _MOST_TRIES = 8  # a separator may stand inside an item; the text grows before i
 _START = rb"""(?x)\s*\{\s*
     (?:(?:"apiVersion"\s*:\s*"v1"|"kind"\s*:\s*"List"|"metadata"\s*:\s*\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\})\s*,\s*)*
     "items"\s*:\s*\[(\s*)(\{\s*"[A-Za-z]+")"""
+_BLANKS = b" \t\n\r"  # JSON's own
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -128,9 +129,8 @@ def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[m
     read from its start.
     """
     end = length
-    if (last := text.rfind(separator, 0, end)) > 0 and (
-        alike := _alike(bytes(_utf8(memoryview(text)[1:last])), separator)
-    ):
+    last = text.rfind(separator, 0, end)
+    if last > 0 and (alike := _alike(bytes(_utf8(memoryview(text)[1:last])).lstrip(_BLANKS), separator)):
         return alike, last + 2
     for _ in range(_MOST_TRIES):
         end = text.rfind(separator, 0, end)
