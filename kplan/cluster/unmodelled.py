@@ -39,6 +39,10 @@ def unmodelled(
         *_portworx(snapshot, config),
         *unmodelled_of(snapshot.pods, config),
         *(
+            InputWarning(CODE, selector.object, f"{selector.feature}: {selector.message}")
+            for selector in device_gates.unevaluated_selectors(snapshot)
+        ),
+        *(
             InputWarning(CODE, feature.object, f"{feature.feature}: {feature.message}; the gate is off")
             for feature in (*device_gates.off_gate_features(snapshot), *volume_gates.off_gate_features(snapshot))
             if not config.release.is_on(feature.feature)

@@ -19,6 +19,13 @@ def test_device_features_behind_gates_are_told() -> None:
     assert [code for code, _ in warnings(mapped)] == ["UnmodelledFeature"]
 
 
+def test_a_selector_that_cannot_be_evaluated_has_no_gate_that_is_off() -> None:
+    selectors = [{"cel": {"expression": '["1.0.0"].map(v, semver(v)).size() == 1'}}]
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "odd"}}
+    ((_, text),) = warnings({**kind, "spec": {"selectors": selectors}})
+    assert text.endswith("; a pod whose claims need it gets an error")
+
+
 def test_an_extender_that_is_not_called_is_told_with_what_it_would_have_said() -> None:
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

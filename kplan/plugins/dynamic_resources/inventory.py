@@ -412,7 +412,7 @@ _MAX_SELECTORS = 500  #: how many different selectors are compiled in advance; e
 
 def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     """Return the ignored device features of a snapshot's objects, an entry per object and feature."""
-    features = list(_selectors(snapshot))
+    features: list[UnmodelledFeature] = []
 
     def add(owner: str, gate: str, text: str) -> None:
         features.append(UnmodelledFeature(owner, gate, text))
@@ -438,7 +438,7 @@ def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
     return features
 
 
-def _selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
+def unevaluated_selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
     """Yield the valid selectors that kplan cannot evaluate; a pod whose search evaluates one gets an error."""
     pending = [claim for claim in snapshot.resource_claims if claim.status.allocation is None]
     selectors_by_owner = itertools.chain(

@@ -4,7 +4,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kplan.plugins.dynamic_resources import REASON_INVALID_POOLS
-from kplan.plugins.dynamic_resources.inventory import off_gate_features
+from kplan.plugins.dynamic_resources.inventory import off_gate_features, unevaluated_selectors
 from kplan.snapshot.model import Snapshot
 
 from .device_worlds import DeviceWorld, claim, counters_slice, device, device_class, device_slice, node, pod, request
@@ -107,7 +107,7 @@ def test_a_selector_that_cannot_be_evaluated_is_named_with_its_object():
         resource_claims=(convert(claim("c", request("r", 1, f"!({strange})")), ResourceClaim),),
     )
 
-    found = off_gate_features(snapshot)
+    found = list(unevaluated_selectors(snapshot))
 
     assert [(each.object, each.feature) for each in found] == [
         ("DeviceClass/odd", "CELSelector"),
