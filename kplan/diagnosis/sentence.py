@@ -135,7 +135,7 @@ def _clause(message: str) -> str:
 
 
 def _groups(causes: c.Causes) -> str:
-    out = _with_taints_together(causes.out)
+    out = with_taints_together(causes.out)
     shown = out[:_MOST_GROUPS]
     left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
     total = sum(group.nodes for group in out)
@@ -187,8 +187,9 @@ def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in o
             return ""
 
 
-def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
-    tainted = [group for group in groups if _is_set_by_people(group)]
+def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
+    """Return groups of nodes with those in one that people keep free for others by taints, the largest first."""
+    tainted = [group for group in groups if is_set_by_people(group)]
     if len(tainted) < 2:
         return list(groups)
     meant = next((group for group in tainted if group.instead), tainted[0])
@@ -201,7 +202,8 @@ def _with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     return sorted([together, *others], key=lambda group: -group.nodes)
 
 
-def _is_set_by_people(group: c.NodesOut) -> bool:
+def is_set_by_people(group: c.NodesOut) -> bool:
+    """Whether nodes are out because of a taint that says no state of a node."""
     first = group.details[0] if group.details else None
     return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in NODE_STATES
 

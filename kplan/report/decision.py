@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UnsetType
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.view import Case
 from kplan.report.words import as_argument, left_out, scored_by
+
+if TYPE_CHECKING:
+    from kplan.diagnosis.causes import NodesOut
 
 OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.SCHEDULED: "good",
@@ -84,18 +88,13 @@ def why_nowhere(placement: PodPlacement) -> str:
 
 def _short_reasons(placement: PodPlacement) -> str:
     """Return the reasons of most nodes, and the correction of a mistake; the whole diagnosis stands below."""
-    from kplan.diagnosis.causes import NodesOut
     from kplan.diagnosis.sentence import group_text
 
     texts, left = list[str](), sum(group.nodes for group in placement.rejection_summary)
-    for group in sorted(placement.rejection_summary, key=lambda group: -group.nodes):
-        closest = group.closest[0] if group.closest else ""
-        rejection = placement.rejections.get(closest)
-        details = () if rejection is None else rejection.details
-        own = tuple(detail for detail in details if detail.reason in ("", group.reason))
-        out = NodesOut(group.nodes, closest, group.plugin or "", (group.reason,), own)
+    groups = (out for group in placement.rejection_summary for out in _nodes_out(placement, group))
+    for group in sorted(groups, key=lambda group: -group.nodes):
         nodes = group.nodes if texts or placement.nodes_count else count(group.nodes, "node")
-        text = f"{nodes} {group_text(out, {}, is_single=group.nodes == 1)}"
+        text = f"{nodes} {group_text(group, {}, is_single=group.nodes == 1)}"
         if texts and sum(map(len, texts)) + len(text) > _LONGEST_REASONS:
             texts.append(f"{left} for other reasons")
             break
@@ -105,6 +104,25 @@ def _short_reasons(placement: PodPlacement) -> str:
     first = placement.remedies[0] if placement.remedies else None
     meant = f" (did you mean {first.change.to}?)" if isinstance(first, r.CorrectName | r.CorrectSelector) else ""
     return f"{of}{', '.join(texts)}{meant}"
+
+
+def _nodes_out(placement: PodPlacement, group: ReasonCount) -> list[NodesOut]:
+    """Return the nodes of one reason, by taint where the document says which node has which."""
+    from kplan.diagnosis.causes import NodesOut
+    from kplan.diagnosis.sentence import is_set_by_people, with_taints_together
+
+    known = list[NodesOut]()
+    for closest in group.closest or ("",):
+        rejection = placement.rejections.get(closest)
+        details = () if rejection is None else rejection.details
+        own = tuple(detail for detail in details if detail.reason in ("", group.reason))
+        known.append(NodesOut(1, closest, group.plugin or "", (group.reason,), own))
+    taints = (out.details[:1] if group.plugin == "TaintToleration" else () for out in known)
+    alike = grouped(zip(taints, known, strict=True))
+    outs = with_taints_together([replace(same[0], nodes=len(same)) for same in alike.values()])
+    if sum(out.nodes for out in outs) == group.nodes:
+        return outs
+    return [replace(next(filter(is_set_by_people, outs), outs[0]), nodes=group.nodes)]
 
 
 def outcome_text(placement: PodPlacement) -> str:
