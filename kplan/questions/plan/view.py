@@ -294,7 +294,10 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
             ends = ((document.decision(member), member) for member in members)
             whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
             others = [f"{_names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)]
-            yield from (line(text, is_item=True) for text in others[:_MOST_TOLD])
+            shown = others if options.in_full else others[:_MOST_TOLD]
+            yield from (line(text, is_item=True) for text in shown)
+            if len(shown) < len(others):
+                yield line(f"and {len(others) - len(shown)} more", is_item=True)
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:

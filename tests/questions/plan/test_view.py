@@ -84,6 +84,10 @@ def test_pods_without_an_owner_share_a_diagnosis_only_if_they_say_the_same() -> 
     report = document(node("n"), *(pod(name, nodeSelector={key: "x"}) for name, key in ("pa", "qb", "rb")))
     decisions = [decision for change in report.changes if (decision := report.decision(change)) is not None]
     assert [one.diagnosis for one in decisions] == [f"No node has {key}=x: no node has label {key}." for key in "abb"]
+    assert "  - default/q, default/r: No node has b=x" in text(report)
+    report = document(node("n"), *(pod(f"p{key}", nodeSelector={key: "x"}) for key in "abcdefgh"))
+    assert "  - and 2 more\n" in text(report)
+    assert "  - default/ph: " in text(report, explain=True)
 
 
 def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() -> None:
