@@ -87,10 +87,10 @@ class Simulation(Motion):
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
         forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
-        forked.starts_at = self.starts_at
-        forked.life.already_leaving, forked.lost_nodes = self.life.already_leaving.copy(), self.lost_nodes
-        forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
+        forked.starts_at, forked.lost_nodes = self.starts_at, self.lost_nodes
+        forked.life.already_leaving = self.life.already_leaving.copy()
         forked.life.orphans = {namespace: rows.copy() for namespace, rows in self.life.orphans.items()}
+        forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
         forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
         silent, is_well = self.node_lifecycle.silent, self.node_lifecycle.is_well
@@ -99,7 +99,8 @@ class Simulation(Motion):
 
     def let_go(self) -> None:
         """Forget everything, so that its memory is free at once: its parts refer to it, and it to them."""
-        vars(self).clear()
+        for part in (self.life, self):  # by its life also those refer to each other that hold it
+            vars(part).clear()
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.

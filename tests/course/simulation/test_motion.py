@@ -1,10 +1,13 @@
-"""Noticing that things go round in circles."""
+"""Circles in which things go are noticed, times are stamped, and what is over is let go."""
+
+import weakref
 
 from msgspec.structs import replace
 
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.motion import Circles
 from kplan.course.simulation.objects import stamp
+from tests.objects import node, planner_of, pod
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 
@@ -26,3 +29,10 @@ def test_a_state_that_comes_back_too_often_closes_a_circle() -> None:
 
 def test_a_sum_of_fractions_of_a_second_that_is_almost_whole_is_stamped_as_whole() -> None:
     assert (stamp(1764380002.9999998), stamp(1764380002.6)) == ("2025-11-29T01:33:23Z", "2025-11-29T01:33:22Z")
+
+
+def test_what_a_simulation_lets_go_of_is_free_at_once() -> None:
+    simulation = planner_of(node("n0"), pod("a", "n0")).drain(["n0"]).simulation
+    parts = [weakref.ref(part) for part in (simulation.life, simulation.kubelets, simulation.scheduler)]
+    simulation.let_go()
+    assert [part() for part in parts] == [None, None, None]
