@@ -145,7 +145,8 @@ def selectors(case: Case, misses: NearMisses) -> Offers:
         return
     may_remove = len(misses.only(_AFFINITY)) > 0
     for removal, key, values, with_label in _conditions(case.pod):
-        known, sign = case.live.cluster.nodes.label(key).code_of, "=" if removal.where == "nodeSelector" else " In "
+        known = case.live.cluster.nodes.label(key).code_of
+        sign = "=" if removal.where == "nodeSelector" else " In "
         is_met = any(value in known for value in values)
         ways: list[Offers] = []
         for label in _likely_labels(case, key, values[0]) if values else [None]:
