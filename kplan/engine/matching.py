@@ -116,10 +116,11 @@ class LabelSets:
             return column
         if column is None or n_sets - len(column) > _MAX_MATCHED_SINGLY:
             return self._masks.put(clause, self._select(namespaces, selector))
-        more = np.asarray([self._takes(clause, code) for code in range(len(column), n_sets)], np.bool_)
+        more = np.asarray([self.takes(clause, code) for code in range(len(column), n_sets)], np.bool_)
         return self._masks.put(clause, np.concatenate((column, more)))
 
-    def _takes(self, clause: Clause, code: int) -> bool:
+    def takes(self, clause: Clause, code: int) -> bool:
+        """Tell whether a clause takes a set: for one set this costs less than a mask."""
         namespaces, selector = clause
         return (namespaces is None or self._namespaces[code] in namespaces) and selector.matches(self.sets[code])
 
@@ -138,7 +139,7 @@ class LabelSets:
             codes += by_value.get(value, ())
         if len(codes) > _MAX_LOOKED_UP:
             return np.flatnonzero(self.mask(namespaces, selector)).tolist()
-        return [code for code in codes if self._takes((namespaces, selector), code)]
+        return [code for code in codes if self.takes((namespaces, selector), code)]
 
     def _select(self, namespaces: frozenset[str] | None, selector: Selector) -> BoolArray:
         self._posted()
@@ -150,6 +151,11 @@ class LabelSets:
         is_inside = np.zeros(len(self._namespace_code_of), np.bool_)
         is_inside[[self._namespace_code_of[name] for name in namespaces if name in self._namespace_code_of]] = True
         return selected & is_inside[self._namespace_codes]
+
+    def namespace_codes(self) -> CodeArray:
+        """Return the code of each set's namespace, int32 of shape (n_sets,)."""
+        self._posted()
+        return self._namespace_codes
 
     def _matches_requirement(self, requirement: Requirement) -> BoolArray:
         """Return which sets match a requirement, bool of shape (n_sets,)."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
 
 from kplan.api.core import PodSpec
-from kplan.api.labels import EVERYTHING
 from kplan.api.time import to_micros
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
@@ -331,9 +331,12 @@ class PodTable:
             parts.append(np.isin(self._label_codes[len(order) : n_pods], codes).nonzero()[0] + len(order))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
 
-    def in_namespaces(self, namespaces: Iterable[str], rows: RowArray) -> BoolArray:
-        """Return which of some pods are in one of the namespaces, bool of the shape of `rows`."""
-        return self._matches_clause((frozenset(namespaces), EVERYTHING), rows)
+    def by_namespace(self, rows: RowArray) -> dict[str, RowArray]:
+        """Return where the pods of each namespace stand among some pods, as ascending indices into `rows`."""
+        codes = self._label_sets.namespace_codes()[self._label_codes[rows]]
+        order = np.argsort(codes, kind="stable")
+        bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1)).tolist()
+        return {self.infos[rows[order[low]]].namespace: order[low:high] for low, high in pairwise(bounds)}
 
     def _matches_clause(self, clause: Clause, rows: RowArray | slice) -> BoolArray:
         matches: BoolArray = self._label_sets.mask(*clause)[self._label_codes[rows]]
@@ -349,5 +352,5 @@ class PodTable:
     def matches(self, match: PodMatch, row: int) -> bool:
         if match.skip_terminating and self.infos[row].is_terminating:
             return False
-        code = self._label_codes[row]
-        return all(bool(self._label_sets.mask(*clause)[code]) for clause in match.clauses)
+        code = self._label_codes.item(row)
+        return all(self._label_sets.takes(clause, code) for clause in match.clauses)

@@ -120,14 +120,15 @@ class Trials:
 class _Budget(msgspec.Struct, frozen=True):
     namespace: str
     name: str
-    match: PodMatch
+    match: PodMatch  #: by labels alone: budgets of many namespaces often share a selector
     matches_unlabelled: bool
     allowed: int
     disrupted: frozenset[str]
 
     def covers(self, info: PodInfo) -> bool:
-        """Whether the budget counts a pod that `match` matches: one that has labels and is not yet being disrupted."""
-        return bool(info.labels) and info.name not in self.disrupted
+        """Whether the budget counts a pod: it selects the pod, which has labels and is not yet being disrupted."""
+        is_counted = bool(info.labels) and info.name not in self.disrupted
+        return is_counted and info.namespace == self.namespace and self.match.selects(info)
 
 
 class Budgets:
@@ -141,7 +142,7 @@ class Budgets:
                 compiled = _Budget(
                     namespace,
                     budget.metadata.name,
-                    PodMatch(((frozenset((namespace,)), selector),)),
+                    PodMatch(((None, selector),)),
                     selector.matches({}),
                     budget.status.disruptions_allowed,
                     frozenset(budget.status.disrupted_pods),
@@ -164,12 +165,11 @@ class Budgets:
         with all the disruptions that the budgets allow.
         """
         violating = np.zeros(len(victims), np.bool_)
-        indices_of: dict[str, RowArray] = {}
+        indices_of = pods.by_namespace(victims) if self._budgets else {}
         for budget in self._budgets:
             indices = indices_of.get(budget.namespace)
             if indices is None:
-                in_namespace = pods.in_namespaces((budget.namespace,), victims)
-                indices = indices_of[budget.namespace] = np.flatnonzero(in_namespace)
+                continue
             covered = indices[pods.matching_rows(budget.match, victims[indices])]
             if budget.disrupted or budget.matches_unlabelled:
                 is_covered = [budget.covers(pods.infos[pod]) for pod in victims[covered].tolist()]
@@ -190,7 +190,7 @@ class Budgets:
         def exceeds(pod: int) -> bool:
             info = pods.infos[pod]
             for index, budget in enumerate(self._budgets):
-                if budget.namespace == info.namespace and pods.matches(budget.match, pod) and budget.covers(info):
+                if budget.covers(info):
                     allowed[index] -= 1
                     if allowed[index] < 0:
                         return True
@@ -200,11 +200,8 @@ class Budgets:
 
     def covering(self, pods: PodTable, pod: int) -> list[str]:
         """Return the budgets (NAMESPACE/NAME) that count a pod."""
-        return [
-            f"{budget.namespace}/{budget.name}"
-            for budget in self._budgets
-            if pods.matches(budget.match, pod) and budget.covers(pods.infos[pod])
-        ]
+        info = pods.infos[pod]
+        return [f"{budget.namespace}/{budget.name}" for budget in self._budgets if budget.covers(info)]
 
 
 def importance_order(positions: RowArray, priorities: Int64Array, starts: Int64Array) -> RowArray:

@@ -14,7 +14,7 @@ from kplan.engine import pod_table
 from kplan.engine.matching import LabelSets, PodMatch
 from kplan.engine.pod_table import HOST_PORTS, NONZERO_CPU, NONZERO_MEMORY, START, PodTable
 from kplan.rules.pod_info import NO_START_TIME, NO_TERMS, PodInfo
-from tests.engine.crowds import MATCHES, NAMESPACES, PODS, RESOURCES, is_meant, matching
+from tests.engine.crowds import MATCHES, PODS, RESOURCES, is_meant, matching
 from tests.objects import pod
 from tests.recorded import examples
 
@@ -86,10 +86,13 @@ def test_matching_equals_asking_pod_by_pod(infos, more, match):
 
 
 @examples(60)
-@given(CROWD, st.frozensets(st.sampled_from([*NAMESPACES, "nobody"])))
-def test_in_namespaces_equals_asking_pod_by_pod(infos, namespaces):
-    found = table_of(infos).in_namespaces(namespaces, np.arange(len(infos)))
-    assert found.tolist() == [info.namespace in namespaces for info in infos]
+@given(CROWD)
+def test_pods_stand_in_their_namespaces_in_order(infos):
+    backwards = np.arange(len(infos))[::-1]
+    found = table_of(infos).by_namespace(backwards)
+    names = [infos[row].namespace for row in backwards]
+    of_each = {name: [index for index, own in enumerate(names) if own == name] for name in names}
+    assert {name: indices.tolist() for name, indices in found.items()} == of_each
 
 
 @examples(40)
