@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray
+from kplan.engine.cluster import Cluster
 from kplan.engine.details import Detail, TakenHostPort
 from kplan.engine.mappings import Recent
 from kplan.engine.pod_table import HOST_PORTS, PodTable
@@ -23,11 +24,18 @@ from kplan.rules.pod_info import ANY_ADDRESS, HostPort, PodInfo
 REASON_IN_USE = "node(s) didn't have free ports for the requested pod ports"
 REASON_NO_STATE = 'reading "PreFilterNodePorts" from cycleState: not found'
 
-MAX_CACHED = 256  #: of how many pods the conflicting ports are cached
+MAX_CACHED = 256  #: how many ports' columns, a byte a node each, and how many pods' conflicting ports are cached
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
+
+
+class _InUse(msgspec.Struct):
+    """On which nodes a port is in use, and the place in the cluster's log up to which this is current."""
+
+    column: BoolArray
+    position: int
 
 
 class _PodsByPort:
@@ -60,6 +68,7 @@ class NodePorts:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._pods_by_port = _PodsByPort()
+        self._columns: Recent[_InUse] = Recent(MAX_CACHED)
         self._conflicting: Recent[list[HostPort]] = Recent(MAX_CACHED)
 
     def reads(self, pod: PodInfo) -> Hashable:
@@ -86,17 +95,25 @@ class NodePorts:
             (state.ports, len(known)), lambda: list(filter(Ports(state.ports).conflict_with, known))
         )
         for port in conflicting:
-            in_use = _in_use(nodes, port)
+            in_use = nodes.take(self._in_use(cycle.cluster, port))
             rejected |= in_use if nodes.delta is None else _changed(in_use, nodes.delta, self._pods_by_port.mask(port))
         return Verdicts.where(
             rejected, Reason(REASON_IN_USE, Code.UNSCHEDULABLE, lambda position: _details(state.ports, nodes, position))
         )
 
+    def _in_use(self, cluster: Cluster, port: HostPort) -> BoolArray:
+        """Return on which nodes a port is in use, bool of shape (n_nodes,); cached, and updated by changed nodes."""
 
-def _in_use(nodes: NodeView, port: HostPort) -> BoolArray:
-    """Return on which nodes of a view a port is in use before its changes, bool of shape (n_view,)."""
-    rows, used = range(len(nodes)) if nodes.rows is None else nodes.rows.tolist(), nodes.cluster.used_ports
-    return np.fromiter((port in used.get(row, ()) for row in rows), np.bool_, len(nodes))
+        def count() -> _InUse:
+            column = np.zeros(len(cluster), np.bool_)
+            column[[row for row, used in cluster.used_ports.items() if port in used]] = True
+            return _InUse(column, len(cluster.log))
+
+        in_use = self._columns.get(port, count)
+        for change in cluster.log[in_use.position :]:
+            in_use.column[change.row] = port in cluster.used_ports.get(change.row, ())
+        in_use.position = len(cluster.log)
+        return in_use.column
 
 
 class Ports:
