@@ -32,7 +32,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "plan": [],
     "pods": ["POD"],
     "preempt": [],
-    "remedy": ["batch/pending-missing-pvc", "--only", "nodes"],
+    "remedy": ["batch/pending-no-match", "--only", "nodes"],
     "snapshot check": [],
     "snapshot groups": [],
     "snapshot save": ["saved.json"],
