@@ -236,7 +236,7 @@ def fill(
         fit.placed[index, result.row] += 1
         fit.counts[index] += 1
         if progress is not None and n_placed % _PROGRESS_EVERY == 0:
-            progress(n_placed)
+            progress(fit.total)
     return fit
 
 

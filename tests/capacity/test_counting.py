@@ -142,3 +142,10 @@ def test_nodes_of_manifests_are_shapes_like_others_and_left_out_where_one_is_tri
     planner = planner_of(tainted, now="2026-01-15T12:00:00Z")
     report = planner.capacity([node("b", "4"), deployment("web", 1, cpu="1")], wanted=9).report()
     assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("b", 2)]
+
+
+def test_the_progress_of_a_resumed_count_goes_on_from_what_there_is() -> None:
+    session, told = planner_of(node("a")).fork(), list[int]()
+    first = fill(session, [template("1")], limit=2)
+    assert fill(session, [template("1")], progress=told.append, since=first).total == 4
+    assert told == [3]
