@@ -21,7 +21,7 @@ from kplan.api.meta import controller_of
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
-from kplan.diagnosis.gather import resources_of
+from kplan.diagnosis.gather import resources_of, wanted_labels
 from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, is_fact, nearest, untolerated
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
@@ -217,8 +217,7 @@ def _add_others(case: Case) -> Offers:
 def _lacking_labels(case: Case) -> Iterator[str]:
     """Yield the labels that the pod or a volume of it requires and no node has; those that are misspelt are none."""
     table, pod = case.live.cluster.nodes, case.pod
-    wanted: list[tuple[str, tuple[str, ...]]] = [(key, (text,)) for key, text in pod.spec.node_selector.items()]
-    wanted += [(one.key, one.values) for one in variants.conditions(pod) if one.operator == "In"]
+    wanted = list(wanted_labels(pod))
     for detail in () if case.misses is None else case.misses.details():
         match detail:
             case OtherVolumeZone(label=label, allowed=allowed):
