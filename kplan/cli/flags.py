@@ -127,7 +127,7 @@ class VerbosityFlags(Flags, panel="Messages"):
     """Options about messages on standard error."""
 
     verbose: bool = switch("--verbose -v", "Print on standard error what was read and what was skipped.")
-    quiet: bool = switch("--quiet -q", "Print no progress, warnings and hints on standard error.")
+    quiet: bool = switch("--quiet -q", "Print only errors, with their hints, on standard error.")
     no_color: bool = switch("--no-color", "Print without colour; so does NO_COLOR in the environment.")
 
 
