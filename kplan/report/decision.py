@@ -31,7 +31,7 @@ OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.ERROR: "bad",
 }
 OUTCOME_WORDS: Mapping[Outcome, str] = {
-    Outcome.SCHEDULED: "is scheduled",
+    Outcome.SCHEDULED: "finds a node",
     Outcome.UNSCHEDULABLE: "fits nowhere",
     Outcome.GATED: "is kept out of the scheduling queue",
     Outcome.ERROR: "cannot be scheduled",
@@ -40,7 +40,7 @@ OUTCOME_WORDS: Mapping[Outcome, str] = {
 UNDECIDED_WORDS: Mapping[str, str] = {"refused": "is refused", "other-scheduler": "is not for kube-scheduler"}
 """The same of pods that kube-scheduler never sees."""
 _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
-    "is scheduled": ("both are scheduled", "all are scheduled"),
+    "finds a node": ("both find a node", "all find a node"),
     "fits nowhere": ("neither fits", "none of them fits"),
     "is kept out of the scheduling queue": (
         "both are kept out of the scheduling queue",
