@@ -5,8 +5,8 @@ Results are cached with the node table, so that the same selector costs a look-u
 the nodes that reach a volume are not cached: every local volume has an affinity of its own, and a column per volume
 would take too much memory.
 
-Replicas share their labels, so a selector is matched against distinct sets of labels instead of pods; with an inverted
-index (label, value, the sets that contain it) the cost depends on how many sets match and not on how many there are.
+Replicas share namespace and labels, so a clause is matched against distinct sets of them instead of pods; with an
+inverted index (label, value, the sets that contain it) the cost depends on how many sets match, not on how many exist.
 
 Upstream: component-helpers scheduling/corev1/nodeaffinity/nodeaffinity.go and helpers.go.
 """
@@ -70,7 +70,7 @@ class PodColumn(Hashable, Protocol):
         """One element a pod, bool or integer of shape (at least n_pods,)."""
 
 
-MAX_LABEL_MASKS = 256  #: how many selectors' masks are cached: a byte a set each
+MAX_LABEL_MASKS = 256  #: how many clauses' masks are cached: a byte a set each
 _MAX_LOOKED_UP = 64  #: up to so many values, and sets with one of them, are looked at one by one
 _MAX_MATCHED_SINGLY = 8
 """Up to so many new sets are matched against a cached selector singly; for more, the index is read again."""

@@ -27,7 +27,6 @@ EXTENDER_SCALE = 10  #: extenders score 0 to 10, the scheduler 0 to 100
 GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 NO_NODES = "no nodes available to schedule pods"
 
-
 _NO_ROWS: RowArray = np.zeros(0, np.intp)
 
 

@@ -416,6 +416,7 @@ def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
 
 
 def plugin_with(point: Callable[..., P], plugin: Plugin) -> P | None:
+    """Return a plugin if it has the methods of an extension point."""
     return cast("P", plugin) if _has_methods(type(plugin), point) else None
 
 

@@ -234,5 +234,6 @@ class VolumeBinding:
     def unreserve(self, cycle: fwk.CycleState, row: int) -> None:
         """Undo what Reserve changed, last first: a pod may use a claim twice."""
         reservation = cycle.find(_Reservation)
-        for undo in () if reservation is None else reversed(reservation.undoing):
-            undo()
+        if reservation is not None:
+            for undo in reversed(reservation.undoing):
+                undo()
