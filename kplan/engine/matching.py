@@ -124,7 +124,7 @@ class LabelSets:
         namespaces, selector = clause
         return (namespaces is None or self._namespaces[code] in namespaces) and selector.matches(self.sets[code])
 
-    def codes(self, namespaces: frozenset[str] | None, selector: Selector) -> list[int]:
+    def codes(self, namespaces: frozenset[str] | None, selector: Selector) -> list[int] | RowArray:
         """Return the sets that a clause takes, in no particular order; without a column where few can match."""
         if selector.is_nothing:
             return []
@@ -132,13 +132,13 @@ class LabelSets:
             if listed.operator == "In" and len(listed.values) <= _MAX_LOOKED_UP:
                 break
         else:
-            return np.flatnonzero(self.mask(namespaces, selector)).tolist()
+            return np.flatnonzero(self.mask(namespaces, selector))
         by_value = self._posted().get(listed.key, {})
         codes: list[int] = []
         for value in listed.values:
             codes += by_value.get(value, ())
         if len(codes) > _MAX_LOOKED_UP:
-            return np.flatnonzero(self.mask(namespaces, selector)).tolist()
+            return np.flatnonzero(self.mask(namespaces, selector))
         return [code for code in codes if self.takes((namespaces, selector), code)]
 
     def _select(self, namespaces: frozenset[str] | None, selector: Selector) -> BoolArray:
