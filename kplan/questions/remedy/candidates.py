@@ -62,11 +62,14 @@ class Candidates:
     """What may be done after some actions: what `explain` names for the pods that wait, in its order, and more beside.
 
     The end of the actions in `playing` is used, and not to be played on. With `by_hand` nodes are added also where an
-    autoscaler sets their number.
+    autoscaler sets their number. Pods of `unhelped` workloads, which nothing was found to help, are looked at last.
     """
 
-    def __init__(self, playing: Playing, acts: Changes, goal: Goal, *, by_hand: bool) -> None:
+    def __init__(
+        self, playing: Playing, acts: Changes, goal: Goal, *, by_hand: bool, unhelped: frozenset[str] = frozenset()
+    ) -> None:
         self._playing, self._acts, self._goal, self._by_hand = playing, acts, goal, by_hand
+        self._unhelped = unhelped
         self._played = played = playing.play(acts)
         self._simulation = played.simulation
         self.is_complete = True  #: nothing was left out because there is too much
@@ -91,10 +94,15 @@ class Candidates:
 
     def offered(self) -> Sequence[Changes]:
         """Return what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
-        offered = self._playing.offered
-        if self._acts not in offered:
-            offered[self._acts] = tuple(self._offers())
-        return offered[self._acts]
+        offered, key = self._playing.offered, (self._acts, self._unhelped)
+        if key not in offered:
+            offered[key] = tuple(self._offers())
+        return offered[key]
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """The workloads of the waiting pods for which there are actions."""
+        return frozenset(self._simulation.workload_of(self._simulation.pods[row]) for row, _ in self._waiting)
 
     def _offers(self) -> Iterator[Changes]:
         session = self._simulation.session
@@ -156,6 +164,7 @@ class Candidates:
         there = self._simulation.waiting()
         waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
         rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
+        rows.sort(key=lambda row: self._simulation.workload_of(self._simulation.pods[row]) in self._unhelped)
         for row in rows[:_MOST_WAITING]:
             result = schedule_pod(session, row, looks_for_victims=False)
             if result.row is not None and result.framework is not None and result.cycle is not None:

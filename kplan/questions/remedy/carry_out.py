@@ -106,7 +106,8 @@ class Playing:
         self.base = base
         self.quotas = quotas
         self.n_tried = 0
-        self.offered: dict[Changes, tuple[Changes, ...]] = {}  #: what `explain` names after some actions
+        #: what `explain` names after some actions, for other workloads than some
+        self.offered: dict[tuple[Changes, frozenset[str]], tuple[Changes, ...]] = {}
         self.beside: dict[r.Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}

@@ -30,6 +30,7 @@ _MOST_STEPS = 12
 _ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
 _NEXT_TO_NOTHING = 0.5
+_SHARE_OF_UNHELPED = 8  #: of so many sets that may be tried one pod is looked at behind those that nothing helps
 
 _LATER: tuple[frozenset[Kind], ...] = (
     frozenset({"tolerations", "rules", "scale", "priority", "requests"}),
@@ -58,10 +59,13 @@ class Search:
         self._kinds = self._tiers.pop(0)
         self._end = playing.n_tried + most
         self._known: dict[Changes, int] = {}
+        self._unhelped, self._most_unhelped = frozenset[str](), most // _SHARE_OF_UNHELPED
 
     def run(self) -> Solution:
         """Return the least set that lets the most pods run, as far as the search goes."""
         acts = self._without_needless(self._step_by_step())
+        if not acts:  # several actions together may help those that one does not
+            self._unhelped = frozenset()
         runs = self._runs(acts)
         return self._smaller(acts, runs) if acts or runs < self._goal.of else Solution((), runs, is_least=True)
 
@@ -77,30 +81,43 @@ class Search:
     def _step_by_step(self) -> Changes:
         """Return a set put together from the actions that help most for what they disturb."""
         acts: Changes = ()
-        runs = self._runs(acts)
         for _ in range(_MOST_STEPS):
-            if runs >= self._goal.of or not self._may_try:
+            best = self._best_after(acts)
+            while best is None and self._looks_further(acts):
+                best = self._best_after(acts)
+            if best is None:
                 break
-            groups, _ = self._candidates(acts)
-            best: tuple[tuple[float, ...], Changes] | None = None
-            for number, group in enumerate(_in_turn(groups)):
-                if number >= _ENOUGH_PER_STEP and best is not None:
-                    break
-                more = extended(acts, group)
-                gain = self._runs(more) - runs
-                if gain > 0:
-                    rank = (-gain / max(disturbance(group), _NEXT_TO_NOTHING), *self._rank(more))
-                    best = (rank, more) if best is None or rank < best[0] else best
-                if not self._may_try:
-                    break
-            if best is not None:
-                acts = self._enough_nodes(best[1], acts)
-                runs = self._runs(acts)
-            elif self._tiers:
-                self._kinds = self._tiers.pop(0)
-            else:
-                break
+            acts = self._enough_nodes(best, acts)
         return acts
+
+    def _best_after(self, acts: Changes) -> Changes | None:
+        """Return a set with the action added that helps most for what it disturbs; None where none helps."""
+        runs = self._runs(acts)
+        if runs >= self._goal.of or not self._may_try:
+            return None
+        groups, _ = self._candidates(acts)
+        best: tuple[tuple[float, ...], Changes] | None = None
+        for number, group in enumerate(_in_turn(groups)):
+            if number >= _ENOUGH_PER_STEP and best is not None:
+                break
+            more = extended(acts, group)
+            gain = self._runs(more) - runs
+            if gain > 0:
+                rank = (-gain / max(disturbance(group), _NEXT_TO_NOTHING), *self._rank(more))
+                best = (rank, more) if best is None or rank < best[0] else best
+            if not self._may_try:
+                break
+        return None if best is None else best[1]
+
+    def _looks_further(self, acts: Changes) -> bool:
+        """Allow more kinds of actions, then go on to pods that were not looked at; tell whether there is more."""
+        if self._runs(acts) >= self._goal.of or not self._may_try:
+            return False
+        if self._tiers:
+            self._kinds = self._tiers.pop(0)
+            return True
+        known, self._unhelped = self._unhelped, self._unhelped | self._found(acts).looked_at
+        return len(known) < min(self._most_unhelped, len(self._unhelped))
 
     def _enough_nodes(self, acts: Changes, before: Changes) -> Changes:
         """Return a set with as many of the nodes that were added last as let more pods run."""
@@ -178,11 +195,14 @@ class Search:
 
     def _candidates(self, acts: Changes) -> tuple[list[Changes], bool]:
         """Return the groups of actions one of which is added, and whether these are all."""
-        candidates = Candidates(self._playing, acts, self._goal, by_hand=self._by_hand)
+        candidates = self._found(acts)
         groups = candidates.of(self._kinds)
         if self._tiers and "rules" not in self._kinds:  # conditions on labels are relaxed when rules are
             groups = [group for group in groups if not any(map(is_relaxed, group))]
         return groups, candidates.is_complete
+
+    def _found(self, acts: Changes) -> Candidates:
+        return Candidates(self._playing, acts, self._goal, by_hand=self._by_hand, unhelped=self._unhelped)
 
     def _rank(self, acts: Changes) -> tuple[int, float, int]:
         """Return what a set disturbs, the price of all nodes that are added, and their number."""

@@ -251,6 +251,14 @@ def test_a_claim_of_a_class_that_does_not_exist_is_created_again_with_the_only_o
     assert action.steps[0].endswith("| kubectl replace --force -f -")
 
 
+def test_pods_behind_several_that_nothing_helps_are_looked_at_too() -> None:
+    lost = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
+    hopeless = [deployment(f"a{number}", "1", ("",), volumes=lost) for number in range(5)]
+    web = deployment("web", "1", ("",), nodeSelector={"disk": "sdd"})
+    found = remedy(node("n", disk="ssd"), *hopeless, web).remedy
+    assert (found.runs, found.of, [type(action) for action in found.actions]) == (1, 6, [Patch])
+
+
 def test_what_helps_pods_that_no_action_helps_is_said() -> None:
     gated = deployment("web", "1", ("",), schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     report = planner_of(node("a"), gated).ask(Remedy())
