@@ -291,9 +291,9 @@ def at_most_items(most: int) -> Check:
     return lambda listed, path: [FieldError(path, "Too many", str(len(listed)), words)] if len(listed) > most else ()
 
 
-def unique(values: Iterable[Hashable] = ()) -> Check:
+def unique() -> Check:
     """Return a check that remembers values, for one list: of equal values the later ones are errors."""
-    used = set(values)
+    used: set[Hashable] = set()
 
     def check(value: Hashable, path: str) -> Errors:
         if value in used:
