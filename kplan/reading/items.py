@@ -18,7 +18,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
-from kplan.api.kinds import kind_of
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
 from kplan.reading.files import (
@@ -44,7 +43,6 @@ _MOST_TRIES = 8  # a separator may stand inside an item; the text grows before i
 _START = rb"""(?x)\s*\{\s*
     (?:(?:"apiVersion"\s*:\s*"v1"|"kind"\s*:\s*"List"|"metadata"\s*:\s*\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\})\s*,\s*)*
     "items"\s*:\s*\[(\s*)(\{\s*"[A-Za-z]+")"""
-_BLANKS = b" \t\n\r"  # JSON's own
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -61,15 +59,7 @@ class Piece(Document):
         raise NotInPieces(problem.message)
 
 
-class Alike(NamedTuple):
-    """Items of one kind that scheduling reads; they are all that a list holds there if each of them is JSON."""
-
-    api_version: str
-    kind: str
-    contents: list[msgspec.Raw]
-
-
-def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw] | Alike]:
+def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
     """Yield the items of a list in a file, some at a time; they are valid until the next ones are read.
 
     None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has
@@ -85,7 +75,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
         raise NotInPieces(str(error)) from None
 
 
-def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw] | Alike]:
+def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
     head = stream.read(_HEAD)
     start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.
@@ -122,16 +112,13 @@ def _fill(room: memoryview, text: bytes) -> int:
     return len(text)
 
 
-def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[msgspec.Raw] | Alike, int] | None:
+def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[msgspec.Raw], int] | None:
     """Return the items of a list that are complete, and where the rest of it begins; None where no item ends.
 
     Where the list is valid up to a separator if it is closed there, that separates two of its own items, for text is
     read from its start.
     """
     end = length
-    last = text.rfind(separator, 0, end)
-    if last > 0 and (alike := _alike(bytes(_utf8(memoryview(text)[1:last])).lstrip(_BLANKS), separator)):
-        return alike, last + 2
     for _ in range(_MOST_TRIES):
         end = text.rfind(separator, 0, end)
         if end < 0:
@@ -144,27 +131,6 @@ def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[m
         else:
             return items, end + 2
     return None
-
-
-def _alike(text: bytes, separator: bytes) -> Alike | None:
-    """Return the items of a text, which lacks the end of the last one; None unless they plainly are of one kind.
-
-    Whatever is separated as items are must go on as the first one does.
-    """
-    first = _KIND_FIRST.match(text)
-    opening = separator[separator.index(b"{") :]
-    if first is None or not first[0].startswith(opening):
-        return None
-    api_version, name = first[1].decode(), first[2].decode()
-    kind = kind_of(api_version, name)
-    if kind is None or kind.is_open or not kind.reads(api_version):
-        return None
-    parts = text.split(separator)
-    parts[0] = parts[0].removeprefix(opening)
-    rest = first[0].removeprefix(opening)
-    if not all(part.startswith(rest) for part in parts):
-        return None
-    return Alike(api_version, name, [msgspec.Raw(opening + part + b"}") for part in parts])
 
 
 def _last_items(before: bytes, after: bytes) -> list[msgspec.Raw]:
@@ -348,17 +314,13 @@ def read_pieces(
     """Yield the objects of a large list piece by piece, as `read_runs` does.
 
     Raises NotInPieces, at once or after some objects, where the file has to be read as a whole; also where an object
-    has a problem, since only the whole file shows its place. It has to be read as a whole, too, where objects turn out
-    to be no JSON when they are decoded.
+    has a problem, since only the whole file shows its place.
     """
     if str(source) == STANDARD_INPUT:
         raise NotInPieces("standard input cannot be read twice")
     place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
-    for piece in list_pieces(Path(source), SNAPSHOTS, progress):
-        if isinstance(piece, Alike):
-            yield Run(place.origin, place.json_path, *piece, 0)
-        else:
-            yield from _raw_list(piece, place, problems)
+    for elements in list_pieces(Path(source), SNAPSHOTS, progress):
+        yield from _raw_list(elements, place, problems)
 
 
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:

@@ -9,8 +9,7 @@ import pytest
 
 from kplan.errors import Problem, SnapshotError
 from kplan.reading import items
-from kplan.reading.files import SNAPSHOTS
-from kplan.reading.items import Alike, Item, NotInPieces, Run, list_pieces, read_items, read_pieces
+from kplan.reading.items import Item, NotInPieces, Run, read_items, read_pieces
 from kplan.snapshot import load_snapshot
 
 Obj = dict[str, Any]
@@ -149,15 +148,6 @@ def test_what_an_object_holds_is_no_item(tmp_path: Path) -> None:
         path.write_text(compact.replace('"n50"', wrong))
         with pytest.raises(SnapshotError, match="not valid JSON"):
             load_snapshot(path)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_items_that_are_written_alike_are_split_without_looking_into_them(tmp_path: Path, form: str) -> None:
-    path = tmp_path / "cluster.json"
-    path.write_text(FORMS[form](a_list([*map(node, range(99))])))
-    *pieces, _ = list_pieces(path, SNAPSHOTS, None)
-    assert len(pieces) > 3
-    assert {type(piece) for piece in pieces} == {Alike}
 
 
 def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
