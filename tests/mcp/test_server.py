@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp
 
 from kplan.mcp.tools import tools
 from tests.cli.commands import invoke, written
@@ -15,8 +16,6 @@ from tests.objects import head
 
 
 def test_a_client_lists_the_tools_and_calls_them() -> None:
-    import mcp  # here, as it takes a second, and every process that runs tests collects all of them
-
     server = mcp.StdioServerParameters(
         command=sys.executable, args=["-m", "kplan", "mcp", "--snapshot", "demo"], env=environment()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -359,8 +359,8 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
 
 
 def _worse(  # noqa: PLR0917 - all that may be worse
-    waiting: frozenset[str],
-    rows: Sequence[d.WorkloadDifference],
+    waiting: Container[str],
+    rows: Iterable[d.WorkloadDifference],
     pods: Iterable[d.PodDifference],
     victims: Iterable[str],
     capacity: Iterable[d.CapacityDifference],
@@ -368,19 +368,11 @@ def _worse(  # noqa: PLR0917 - all that may be worse
 ) -> Iterator[Counted]:
     """Yield what is worse in the second answer, but for what befalls pods because of others that wait in any case."""
     yield from (Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED)
-    with_pods = set[str]()
     for pod in (pod for pod in pods if pod.pod not in waiting):
         if pod.difference is d.Difference.NEWLY_PENDING:
             yield Counted(pod.pod, "NewlyPending")
         elif pod.difference is d.Difference.APPEARED and pod.after is not None and pod.after.node is None:
             yield Counted(pod.pod, pod.after.outcome)
-        else:
-            continue
-        with_pods.add(pod.workload)
-    # Another pod of a workload may be the one that others that wait put off its node.
-    for row in rows:
-        if row.difference is d.Difference.NEWLY_PENDING and row.workload not in (with_pods | waiting):
-            yield Counted(row.workload, "NewlyPending")
     yield from (Counted(victim, "NewVictim") for victim in victims if victim not in waiting)
     for fit in capacity:
         if fit.before is not None and fit.after is not None and fit.after < fit.before:
