@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.core import TyperCommand
 
-from kplan.cli.conversion import convert_quickly
+from kplan.cli.help import KplanCommand
 from kplan.program.main import _USAGE
 
 
@@ -22,16 +22,6 @@ class Fruit(StrEnum):
 
 
 Option = Annotated[list[str] | None, typer.Option("--many")]
-
-
-class Quick(TyperCommand):
-    """A command whose parameters are converted quickly."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return all parameters."""
-        parameters: list[Any] = super().get_params(ctx)
-        convert_quickly(parameters)
-        return parameters
 
 
 @cache
@@ -72,7 +62,7 @@ TYPED = st.tuples(st.sampled_from(OPTIONS), st.sampled_from(WORDS)) | st.just(("
 @given(st.lists(TYPED, max_size=4))
 def test_values_are_converted_as_typer_does_it(options: list[tuple[str, ...]]) -> None:
     args = [word for option in options for word in option]
-    quick, typers = parsed(Quick, args), parsed(TyperCommand, args)
+    quick, typers = parsed(KplanCommand, args), parsed(TyperCommand, args)
     if isinstance(quick, tuple) and str(quick[1]).startswith("expected a whole number from 1 to 9, got"):
         # Typer says it in Pydantic's words.
         assert isinstance(typers, tuple)
