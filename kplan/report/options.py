@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
@@ -91,8 +92,7 @@ class Repository(msgspec.Struct, frozen=True):
             return ""
         if not self.root:
             return name
-        # Texts: a saved report's files need not be here.
-        path = os.path.normpath(os.path.join(self.here, name))  # noqa: PTH118
+        path = os.path.normpath(Path(self.here, name))  # a text: a saved report's files need not be here
         below = os.path.relpath(path, self.root)
         return path if below.startswith("..") else below
 
