@@ -21,7 +21,7 @@ from tests.mcp.raw import Server, children
 
 #: Takes hours, and what it does first takes minutes.
 SLOW = ("many_runs", {"question": {"kind": "PlanQuestion", "timeline": {"runsFor": 30_000_000}}, "runs": 100_000})
-needs_ps = pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes")
+needs_ps = pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc, where processes are looked at")
 
 
 @contextmanager
