@@ -130,7 +130,7 @@ def headroom_report(
 def base_of_manifests(
     base: B, manifests: Manifests, *, wanted: int | None = None, limit: int | None = None
 ) -> tuple[B, list[Template]]:
-    """Return a planner whose cluster holds the objects of manifests, and their workloads, each admitted alone.
+    """Return a cluster that holds the objects of manifests, and their workloads, each admitted alone.
 
     The manifests have one replica of each; daemon sets are left out, because they have no replicas. Raises
     ManifestError and UsageError as `kplan.capacity.templates.templates_of`.

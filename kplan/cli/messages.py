@@ -149,14 +149,14 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def counted(doing: str, planner: Base, *, quiet: bool = False) -> Iterator[None]:
+def counted(doing: str, base: Base, *, quiet: bool = False) -> Iterator[None]:
     """Show what kplan is doing as `busy` does, with the number of pods or steps that are done."""
     with busy(doing, quiet=quiet) as tell:
-        planner.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
+        base.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
         try:
             yield
         finally:
-            planner.on_progress = None
+            base.on_progress = None
 
 
 def shows_progress(*, quiet: bool) -> bool:

@@ -125,23 +125,23 @@ def _say_what_was_read(snapshot: Snapshot) -> None:
         say(f"snapshot: left out, because scheduling does not use them: {kinds}")
 
 
-def _pods_of(name: str, planner: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
-    """Return the pods to place of a pod or workload, and a planner of the cluster with their claims."""
+def _pods_of(name: str, base: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
+    """Return the pods to place of a pod or workload, and the cluster with their claims."""
     from kplan.cluster.workload_pods import object_named
 
-    named = object_named(name, namespace, planner.objects)
+    named = object_named(name, namespace, base.objects)
     if named.kind == "Pod":
-        return planner, [named.key]
+        return base, [named.key]
     from kplan.capacity.templates import next_pod
     from kplan.cluster.workload_pods import living_pods
 
-    pods = living_pods(planner.objects, *named)
+    pods = living_pods(base.objects, *named)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
-        return planner, [*waiting]
-    next_one, claims = next_pod(planner, *named)
+        return base, [*waiting]
+    next_one, claims = next_pod(base, *named)
     if not verbosity.quiet:
         say(f"{name} has no pending pod; this is where its next one would go")
-    return planner.with_additions(claims) if claims else planner, [next_one]
+    return base.with_additions(claims) if claims else base, [next_one]
 
 
 def _check(

@@ -179,9 +179,9 @@ class Base:
         if now is not None:
             self.now  # noqa: B018 - checks the time
         self._derived: dict[Callable[[Base], Any], Any] = {}
-        #: a planner of a similar cluster, with which the session shares equal nodes and pods; None once that is built
+        #: the base of a similar cluster, with which the session shares equal nodes and pods; None once that is built
         self.shares_with: Base | None = None
-        self.made_from: Self | None = None  #: the planner of the snapshot alone that this one was made from
+        self.made_from: Self | None = None  #: the base of the snapshot alone that this one was made from
 
     @cached_property
     def now(self) -> int:
@@ -288,7 +288,7 @@ class Base:
         *,
         not_before: int | None = None,
     ) -> Self:
-        """Return a planner with the same settings for another cluster.
+        """Return a base with the same settings for another cluster.
 
         The moment of the question becomes `not_before`, in microseconds since 1970, if it is earlier.
         """
@@ -304,7 +304,7 @@ class Base:
 
     @property
     def plain(self) -> Self:
-        """The planner of the snapshot alone, with what it has derived, where this one was made from it."""
+        """The base of the snapshot alone, with what it has derived, where this one was made from it."""
         plain = self.made_from if self._additions or self._question_warnings else self
         if plain is None or (plain.gives_digest, plain.autoscaler) != (self.gives_digest, self.autoscaler):
             return self.for_cluster(self.snapshot)
@@ -317,7 +317,7 @@ class Base:
     def _settings(
         self, additions: Iterable[msgspec.Struct] = (), warnings: Iterable[InputWarning] = ()
     ) -> dict[str, Any]:
-        """Return the keyword arguments for a planner that differs in its cluster only."""
+        """Return the keyword arguments for a base that differs in its cluster only."""
         return {
             "config": self.config,
             "kubernetes": self.release.version if self.is_release_explicit else None,
@@ -346,7 +346,7 @@ class Base:
         return other
 
     def with_pool(self, change: Pool) -> Self:
-        """Return the planner of the cluster whose autoscaler may add more."""
+        """Return the base of the cluster whose autoscaler may add more."""
         from kplan.autoscaling.settings import with_change
 
         settings, snapshot = with_change(self.autoscaler, self.snapshot, change)

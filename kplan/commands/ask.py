@@ -57,14 +57,14 @@ def ask(
         if alone or output.report:
             what = f"format {alone[0]}" if alone else "--report"
             raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
-    planner = load_subject(None, flags).base
-    if (settings := following.settings_for(planner.objects)) is not None:
-        planner = followed_by(planner, settings)
+    base = load_subject(None, flags).base
+    if (settings := following.settings_for(base.objects)) is not None:
+        base = followed_by(base, settings)
     with busy("answering", quiet=verbosity.quiet) as tell:
         answers = []
         for question in questions:
             try:
-                answers.append(question.answer(planner, showing))
+                answers.append(question.answer(base, showing))
             except ParameterError as error:
                 raise error.naming(camel_case) from None  # as the document names them, and not as options
             tell(f"{len(answers):,} of {len(questions):,} questions")

@@ -30,9 +30,9 @@ def mcp(
     agent, and every answer is bounded in size. Calls run side by side, each in a process that ends with it, or when it
     is cancelled. Needs the extra kplan[mcp].
     """
-    planner = load_subject(
+    base = load_subject(
         None, CommonFlags(cluster=cluster, scheduler=scheduler, output=OutputFlags(), verbosity=verbosity)
     ).base
     from kplan.mcp.server import serve
 
-    serve(planner, timeout)
+    serve(base, timeout)

@@ -1,4 +1,4 @@
-"""What if: a planner for the changed cluster, which shares the parts that do not change.
+"""What if: the changed cluster, which shares the parts that do not change.
 
 Where pods leave because of a change, their controllers create others, as pending pods.
 """
@@ -248,7 +248,7 @@ def read_edits(change: ChangeBase) -> list[Edit]:
 
 
 def edited(base: B, changes: Iterable[Edit]) -> B:
-    """Return a planner of the changed cluster; the first stays as it is.
+    """Return the changed cluster; the first stays as it is.
 
     Raises NotFoundError for an object that does not exist, and UsageError for a change that is impossible, such as
     scaling a kind without replicas.
@@ -265,7 +265,7 @@ def edited(base: B, changes: Iterable[Edit]) -> B:
 
 
 def changed(base: B, changes: Iterable[ChangeBase]) -> B:
-    """Return a planner of the cluster after changes, one after the other, as `edited`."""
+    """Return the cluster after changes, one after the other, as `edited`."""
     return edited(base, [edit for change in changes for edit in read_edits(change)])
 
 

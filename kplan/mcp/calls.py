@@ -2,7 +2,7 @@
 
 A call that takes long blocks no other one, and one that nobody waits for ends: only a process can be ended wherever it
 is. The processes are started by one that has the prepared cluster and nothing else, so that they share it as forks.
-Where there are no forks, each gets a copy of the planner, and prepares the cluster anew.
+Where there are no forks, each gets a copy of the cluster, and prepares it anew.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Request(NamedTuple):
 
 
 class Calls:
-    """Answers calls about one planner; `seconds`: after which a call ends without an answer."""
+    """Answers calls about one cluster; `seconds`: after which a call ends without an answer."""
 
-    def __init__(self, planner: Base, seconds: float) -> None:
+    def __init__(self, base: Base, seconds: float) -> None:
         self._seconds = seconds
         self._numbers = count(1)
         self._waiting: dict[int, Future[Answer]] = {}
@@ -60,7 +60,7 @@ class Calls:
         is_fork = context.get_start_method() == "fork"
         # Forked before this process has any thread, which a fork would not have.
         self._starter: BaseProcess = context.Process(
-            target=_start_calls, args=(planner, theirs, self._connection if is_fork else None)
+            target=_start_calls, args=(base, theirs, self._connection if is_fork else None)
         )
         self._starter.start()
         theirs.close()
@@ -118,7 +118,7 @@ class _Running(NamedTuple):
     process: BaseProcess
 
 
-def _start_calls(planner: Base, requests: Any, other_end: Any) -> None:
+def _start_calls(base: Base, requests: Any, other_end: Any) -> None:
     """Start a process for each call, and pass its answer on, until nobody asks any more."""
     if other_end is not None:
         other_end.close()
@@ -126,7 +126,7 @@ def _start_calls(planner: Base, requests: Any, other_end: Any) -> None:
     # What is printed by mistake must not get between the messages.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
-    _prepare(planner)
+    _prepare(base)
     running: dict[Any, _Running] = {}
     while True:
         ready: Any
@@ -143,7 +143,7 @@ def _start_calls(planner: Base, requests: Any, other_end: Any) -> None:
                     one.process.kill()
                 return
             if request.arguments is not None:
-                _start(planner, request, running, requests)
+                _start(base, request, running, requests)
                 continue
             for connection in [end for end, one in running.items() if one.number == request.number]:
                 running[connection].process.kill()
@@ -151,21 +151,21 @@ def _start_calls(planner: Base, requests: Any, other_end: Any) -> None:
                 connection.close()
 
 
-def _prepare(planner: Base) -> None:
+def _prepare(base: Base) -> None:
     """Compute and load what all calls need, so that their processes share it."""
     for kind in TOOLS.values():
         type_of(kind)
     for kind in VIEWS:
         view_of(kind)
     with contextlib.suppress(KplanError):  # those that need it say what is wrong
-        at_rest(planner)
+        at_rest(base)
     gc.freeze()
 
 
-def _start(planner: Base, request: Request, running: dict[Any, _Running], requests: Any) -> None:
+def _start(base: Base, request: Request, running: dict[Any, _Running], requests: Any) -> None:
     context: Any = start_method()
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(planner, request.name, request.arguments, theirs), daemon=True)
+    process = context.Process(target=_answer, args=(base, request.name, request.arguments, theirs), daemon=True)
     try:
         process.start()
     except OSError as error:
@@ -188,11 +188,11 @@ def _pass_on(connection: Any, ended: _Running, requests: Any) -> None:
         requests.send((ended.number, answer))
 
 
-def _answer(planner: Base, name: str, arguments: Mapping[str, Any], answers: Any) -> None:
+def _answer(base: Base, name: str, arguments: Mapping[str, Any], answers: Any) -> None:
     end_without_a_word()
     sys.dont_write_bytecode = True
     sys.addaudithook(_open_nothing)
-    answers.send(call(planner, name, arguments))
+    answers.send(call(base, name, arguments))
 
 
 _PATHS = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -25,10 +25,10 @@ _INSTRUCTIONS = (
 )
 
 
-def serve(planner: Base, seconds: float) -> None:
+def serve(base: Base, seconds: float) -> None:
     """Answer the requests on standard input until it ends; a call ends without an answer after so many seconds.
 
-    Raises UsageError when the SDK is not installed, and KplanError for settings of the planner that cannot be used.
+    Raises UsageError when the SDK is not installed, and KplanError for settings of the cluster that cannot be used.
     """
     try:
         import anyio
@@ -39,9 +39,9 @@ def serve(planner: Base, seconds: float) -> None:
         ) from None
     from kplan.mcp.calls import Calls
 
-    # Cached properties: what is wrong with the planner's settings is told now, and calls open none of their files.
-    planner.session, planner.followed  # noqa: B018 - asked for what they read and refuse
-    calls = Calls(planner, seconds)
+    # Cached properties: what is wrong with the settings is told now, and calls open none of their files.
+    base.session, base.followed  # noqa: B018 - asked for what they read and refuse
+    calls = Calls(base, seconds)
     server = server_of(calls)
 
     async def run() -> None:

@@ -223,12 +223,12 @@ class Answer(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-def call(planner: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
+def call(base: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
     """Answer the question of a tool, whose parameters are the arguments; what is wrong with it is an answer, too."""
     if name not in TOOLS:
         return refusal(UsageError(f"no tool is called {name}", hint=f"choose from {', '.join(TOOLS)}"))
     try:
-        return _answer(question_of_call(TOOLS[name], arguments).answer(planner))
+        return _answer(question_of_call(TOOLS[name], arguments).answer(base))
     except ParameterError as error:
         return refusal(error.naming(camel_case))
     except Exception as error:  # noqa: BLE001 - an agent is told in these words, and not in those of the SDK

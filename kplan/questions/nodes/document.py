@@ -136,14 +136,14 @@ def _followed(base: Base) -> Autoscaler:
     return base.followed
 
 
-def following(planner: B, settings: Settings | None) -> B:
-    other = planner.with_additions(())
+def following(base: B, settings: Settings | None) -> B:
+    other = base.with_additions(())
     other.autoscaler = settings
     return other
 
 
-def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
-    """Return the planner of the cluster once kube-scheduler is done with its pending pods, and with further ones.
+def as_scheduled(base: B, pods: Iterable[PodLike] = ()) -> B:
+    """Return the cluster once kube-scheduler is done with its pending pods, and with further ones.
 
     An autoscaler looks only at pods that kube-scheduler found no node for, and passes over those of the future: it is
     asked when all pods have been made. Pods that the API server refuses are left out, with a warning.
@@ -156,12 +156,12 @@ def as_scheduled(planner: B, pods: Iterable[PodLike] = ()) -> B:
             message = f"left out, since it is refused: {pod.refused}"
             refusals.append(InputWarning("Refused", f"Pod/{pod.pod.metadata.key}", message))
         elif not isinstance(pod, str):
-            new.append(planner.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod)))
-    other = planner.with_additions(new) if new else planner
+            new.append(base.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod)))
+    other = base.with_additions(new) if new else base
     rest = settled(other.for_cluster(other.objects), retries=True)
-    return planner.for_cluster(
+    return base.for_cluster(
         dataclasses.replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
-        warnings=(*planner.warnings, *refusals),
+        warnings=(*base.warnings, *refusals),
         not_before=rest.moment,
     )
 
