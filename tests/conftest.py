@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ settings.load_profile("kplan")
 
 GOLDEN = Path(__file__).parent / "golden"
 
+gc.disable()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed into tests/golden")
@@ -34,6 +37,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the tests that need a browser out unless they are asked for."""
     return True if collection_path.name == "browser" and not config.getoption("--browser") else None
+
+
+def pytest_collection_finish() -> None:
+    """Keep all tests and what they import out of collections, as the program keeps what it loads."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

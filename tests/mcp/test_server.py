@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp
 
 from kplan.mcp.tools import tools
 from tests.cli.commands import invoke, written
@@ -16,6 +15,8 @@ from tests.objects import head
 
 
 def test_a_client_lists_the_tools_and_calls_them() -> None:
+    import mcp  # takes a second, in each process that collects tests
+
     server = mcp.StdioServerParameters(
         command=sys.executable, args=["-m", "kplan", "mcp", "--snapshot", "demo"], env=environment()
     )
