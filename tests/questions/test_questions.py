@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,20 @@ def planner() -> kplan.Planner:
     return kplan.Planner("demo")
 
 
+@cache
+def validator(kind: str) -> jsonschema.Draft202012Validator:
+    """Return what checks questions of a kind; its schema is checked, too."""
+    schema = json.loads(schema_text(kind))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
 @pytest.mark.parametrize("question", ASKED, ids=str)
 def test_a_question_travels_as_pickle_and_as_document(question: Question) -> None:
     assert pickle.loads(pickle.dumps(question)) == question
     document = json.loads(json.dumps(question.to_dict()))
     assert question_of(document) == (question, [])
-    schema = json.loads(schema_text(document["kind"]))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
+    validator(document["kind"]).validate(document)
 
 
 def test_every_kind_is_that_of_its_struct() -> None:
