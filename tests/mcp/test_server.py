@@ -22,7 +22,9 @@ def test_a_client_lists_the_tools_and_calls_them() -> None:
     )
 
     async def talk() -> tuple[Any, ...]:
-        async with mcp.stdio_client(server) as (read, write), mcp.ClientSession(read, write) as session:
+        # What stands for it by default is the standard error of whichever test imported the SDK first.
+        client = mcp.stdio_client(server, sys.stderr)
+        async with client as (read, write), mcp.ClientSession(read, write) as session:
             await session.initialize()
             listed = await session.list_tools()
             placed = await session.call_tool("place", {"pods": [HUGE]})
