@@ -1,4 +1,3 @@
-import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
+from kplan.cli import process
 from kplan.snapshot import load
 from tests.recorded import examples
 
@@ -19,7 +19,7 @@ settings.load_profile("kplan")
 
 GOLDEN = Path(__file__).parent / "golden"
 
-gc.disable()
+process.start_loading()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,9 +41,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_finish() -> None:
     """Keep all tests and what they import out of collections, as the program keeps what it loads."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20)
-    gc.enable()
+    process.finish_loading()
 
 
 @pytest.fixture(scope="session", autouse=True)
