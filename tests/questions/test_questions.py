@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from kplan.questions.reading import QUESTION_KINDS, checked, question_of, read_q
 from tests.cli.commands import invoke
 from tests.cli.test_answer import SAME
 from tests.objects import head
+from tests.schemas import assert_keeps_to_its_schema
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 WEB = str(FIXTURES / "web.yaml")
@@ -38,20 +38,17 @@ def planner() -> kplan.Planner:
     return kplan.Planner("demo")
 
 
-@cache
-def validator(kind: str) -> jsonschema.Draft202012Validator:
-    """Return what checks questions of a kind; its schema is checked, too."""
-    schema = json.loads(schema_text(kind))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
-
-
 @pytest.mark.parametrize("question", ASKED, ids=str)
 def test_a_question_travels_as_pickle_and_as_document(question: Question) -> None:
     assert pickle.loads(pickle.dumps(question)) == question
     document = json.loads(json.dumps(question.to_dict()))
     assert question_of(document) == (question, [])
-    validator(document["kind"]).validate(document)
+    assert_keeps_to_its_schema(document)
+
+
+@pytest.mark.parametrize("kind", QUESTION_KINDS)
+def test_the_schema_of_a_question_is_one(kind: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(schema_text(kind)))
 
 
 def test_every_kind_is_that_of_its_struct() -> None:
