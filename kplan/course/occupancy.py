@@ -16,6 +16,7 @@ from kplan.course.simulation.durations import Duration
 from kplan.course.simulation.loop import Simulation
 from kplan.documents import change as d
 from kplan.documents.change import StepEvent
+from kplan.engine.node_table import NodeTable
 
 MOST_POINTS = 1440  #: so many points has a line at most: one a minute, for a day
 
@@ -61,6 +62,8 @@ class Occupancy:
         pods = (pod for pod in simulation.pods.values() if not pod.node and not pod.is_terminating)
         #: NAMESPACE/NAME of each waiting pod -> since when it waits, and its workload
         self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
+        self._nodes: NodeTable | None = None  # as of which `_offered` is what they offer of each resource
+        self._offered: dict[str, int] = {}
         self._note(0.0)
         simulation.controllers.on_pause = self._look
 
@@ -83,8 +86,10 @@ class Occupancy:
     def _note(self, at: float) -> None:
         _note(self._queue, at, len(self._since))
         cluster = self._simulation.session.cluster
-        for resource in resources_of(cluster.nodes):
-            offered = int(allocatable(cluster.nodes, resource).sum())
+        if cluster.nodes is not self._nodes:
+            self._nodes = nodes = cluster.nodes
+            self._offered = {name: int(allocatable(nodes, name).sum()) for name in resources_of(nodes)}
+        for resource, offered in self._offered.items():
             used = int(requested(cluster, resource).sum())
             _note(self._shares[resource], at, round(100 * used / offered, 1) if offered else 0.0)
 

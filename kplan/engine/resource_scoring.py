@@ -115,6 +115,11 @@ class Capacities(msgspec.Struct, frozen=True):
     is_weighted: bool = True  #: some weight is not 1
 
     @staticmethod
+    def read(nodes: NodeTable, names: Sequence[str], weights: Sequence[int]) -> Capacities:
+        columns = [nodes.allocatable(name) for name in names]
+        return Capacities.of(np.asarray(columns, np.int64).reshape(len(names), len(nodes)), weights)
+
+    @staticmethod
     def of(allocatable: Int64Array, weights: Sequence[int]) -> Capacities:
         present = allocatable != 0
         is_complete = bool(present.all())
@@ -147,6 +152,10 @@ class Capacities(msgspec.Struct, frozen=True):
         )
 
 
+_Columns = tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...], tuple[str, ...]]
+"""Names, weights, devices and keys, as of a `ScoredRequest`."""
+
+
 class ResourceScoring:
     """The resources by which a plugin scores, in the order of its arguments.
 
@@ -161,31 +170,30 @@ class ResourceScoring:
         self._weights = tuple(resource.weight for resource in resources)
         self._use_requested = use_requested
         self._device_resources = device_resources
-        self._are_all_counted = all(is_counted(name) and not is_scalar(name) for name in self.names)
+        #: the same for every pod; None where a resource counts for the pods alone that request it
+        self._columns: _Columns | None = None
+        if all(is_counted(name) and not is_scalar(name) for name in self.names):
+            self._columns = self._columns_of(self.names, self._weights)
 
     def request_for(self, nodes: NodeTable, amounts: Mapping[str, int]) -> ScoredRequest:
         """Return a pod's requests for the scored resources; `amounts` are in the scheduler's units."""
-        names, weights = self.names, self._weights
-        if not self._are_all_counted:
+        columns = self._columns
+        if columns is None:
             counted = [
                 (name, weight)
                 for name, weight in zip(self.names, self._weights, strict=True)
                 if is_counted(name) and not (is_scalar(name) and amounts.get(name, 0) == 0)
             ]
-            names = tuple(name for name, _ in counted)
-            weights = tuple(weight for _, weight in counted)
-
-        def read() -> Capacities:
-            columns = [nodes.allocatable(name) for name in names]
-            return Capacities.of(np.asarray(columns, np.int64).reshape(len(names), len(nodes)), weights)
-
-        capacities = nodes.derived(("capacities", names, weights), read)
+            columns = self._columns_of([name for name, _ in counted], [weight for _, weight in counted])
+        names, weights, devices, keys = columns
+        capacities = nodes.derived(("capacities", names, weights), lambda: Capacities.read(nodes, names, weights))
         wanted = tuple([amounts.get(name, 0) for name in names])
-        devices: tuple[int, ...] = ()
-        if self._device_resources:
-            devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
-        keys = names if self._use_requested else tuple([NONZERO.get(name, name) for name in names])
         return ScoredRequest(names, weights, wanted, capacities, devices, keys)
+
+    def _columns_of(self, names: Sequence[str], weights: Sequence[int]) -> _Columns:
+        devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
+        keys = names if self._use_requested else [NONZERO.get(name, name) for name in names]
+        return tuple(names), tuple(weights), devices, tuple(keys)
 
 
 class ScoredRequest(msgspec.Struct, frozen=True):

@@ -184,7 +184,7 @@ class _Cycle:
                 feasible, self._framework.unshared if outcome.rows is not None else self._entry
             )
             total = result.scores.total
-            result.ties = feasible[(total == total[total.argmax()]).nonzero()[0]]
+            result.ties = feasible.take((total == total[total.argmax()]).nonzero()[0])
         return self._choose(result, outcome, start)
 
     def _choose(self, result: CycleResult, outcome: FilterOutcome, start: int) -> int:

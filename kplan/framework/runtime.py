@@ -140,7 +140,8 @@ class Framework:
             verdict = known.get(name)
             if verdict is None:
                 verdict = plugin.filter(cycle, everywhere)
-                passes = passes & (verdict.bits == 0)
+                if verdict.reasons:  # else it rejects nothing
+                    passes = passes & (verdict.bits == 0)
             verdicts.append((name, verdict))
         return verdicts, passes
 

@@ -72,7 +72,7 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     The `order` is that in which nodes are filtered, from `start` on and around; `places` has each node's index in it.
     """
     start %= len(order)
-    positions = places[ties]
+    positions = places.take(ties)
     if start:
         positions = (positions - start) % len(order)
     if np.count_nonzero(feasible) < len(order):
