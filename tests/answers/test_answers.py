@@ -21,7 +21,7 @@ _PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "FORCE_COLOR": "", "KUBECONFIG": "n
 _SESSION = re.compile(r"^\$ kplan (.*)\n(?:(?!\$ kplan|===).*\n)*", re.MULTILINE)
 _VARIABLE = re.compile(
     r"(?<=generatedAt\": \")[^\"]*|(?<=generatedAt: ')[^']*|(?<=timestamp=\")[^\"]*|"
-    rf"(?<=_timestamp_seconds{{kind=\"PlanReport\"}} )\d+|{re.escape(__version__)}"
+    rf"(?<=Report\"}} )\d{{10}}|(?<=with the report of )[\d:TZ-]+|{re.escape(__version__)}"
 )
 """What differs from one run or release to the next."""
 

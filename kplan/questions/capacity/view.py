@@ -289,8 +289,7 @@ def _stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
 def _headroom_cases(document: d.HeadroomReport, options: ReportOptions) -> Iterator[Case]:
     for workload in document.workloads:
         counted, stop = document.verdict.counted_of(workload.workload), workload.stop
-        more = " or more" if stop is None else ""
-        message = f"{workload.fits}{more} more replica{'' if workload.fits == 1 and not more else 's'}"
+        message = f"{'at least ' if stop is None else ''}{count(workload.fits, 'more replica')}"
         is_full = not workload.fits and document.wanted is None
         rule = counted[0].rule if counted else "NoRoom" if is_full else "Headroom"
         state = state_of(document.verdict, workload.workload, is_well=not is_full)
@@ -397,9 +396,10 @@ def _staying(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Block
 
 def _shrink_cases(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Case]:
     for node in document.freed:
-        yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
+        message = f"can go: {count(node.moved, 'pod')} placed elsewhere"
+        yield Case(node.name, "passed", "CanGo", message, message)
     for stays in document.stays:
-        detail = f"{stays.pod}: {stays.because}" if stays.pod else ""
+        detail = ": ".join(filter(None, (stays.pod, stays.because)))
         words = _STAYS[stays.why]
         yield Case(stays.name, "skipped", "Stays", f"stays: {words}", detail, workload=words, kind="node")
 

@@ -449,12 +449,9 @@ def checks_of(content: Any) -> tuple[list[Check], list[Problem]]:
         return [], problems
     complete = []
     for index, entry in enumerate(content["checks"]):
-        path = f"$.checks[{index}]"
         if isinstance(entry, dict):
-            problems += _problems_of_entry(entry, path)
-            complete.append(_complete(entry, index))
-        else:
-            problems.append(Problem("is not a check", json_path=path, hint="write a name, a question and expect"))
+            problems += _problems_of_entry(entry, f"$.checks[{index}]")
+        complete.append(_complete(entry, index) if isinstance(entry, dict) else entry)
     question, wrong = converted({"apiVersion": API_VERSION, "kind": "ChecksQuestion", "checks": complete}, Checks)
     problems += wrong
     return ([*question.checks], []) if isinstance(question, Checks) and not problems else ([], problems)

@@ -13,15 +13,15 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import Case, Metric, State, View
 
 _MOST_SHOWN = 5
-_NOUNS: Mapping[Level, str] = {
-    "node": "node",
-    "zone": "zone",
-    "pool": "pool",
-    "group": "group of nodes",
-    "workload": "workload",
-    "budget": "disruption budget",
-    "pod": "pod",
-    "answer": "answer",
+_NOUNS: Mapping[Level, tuple[str, ...]] = {
+    "node": ("node",),
+    "zone": ("zone",),
+    "pool": ("pool",),
+    "group": ("group of nodes", "groups of nodes"),
+    "workload": ("workload",),
+    "budget": ("disruption budget",),
+    "pod": ("pod",),
+    "answer": ("answer",),
 }
 _STATES: Mapping[str, Span] = {
     "passed": Span("passed", "good"),
@@ -70,7 +70,7 @@ def _words(check: CheckOutcome) -> str:
     if check.subject == "answer":
         return "as expected" if check.state == "passed" else ", ".join(finding.name for finding in check.findings[:3])
     if check.state == "passed":
-        return f"{count(check.of, _NOUNS[check.subject])} looked at" if check.of else "nothing to look at"
+        return f"{count(check.of, *_NOUNS[check.subject])} looked at" if check.of else "nothing to look at"
     return f"{_number(check)}: {listing([finding.name for finding in check.findings], check.more)}"
 
 
@@ -96,7 +96,7 @@ def _sentence(document: ChecksReport) -> str:
 
 
 def _number(check: CheckOutcome) -> str:
-    return f"{check.failed} of {count(max(check.of, check.failed), _NOUNS[check.subject])}"
+    return f"{check.failed} of {count(max(check.of, check.failed), *_NOUNS[check.subject])}"
 
 
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:

@@ -253,24 +253,6 @@ def test_a_file_may_write_questions_in_short() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("entry", "problem"),
-    [
-        ({}, "$.checks[0]: asks nothing"),
-        ({"surge": "all", "budgets": "all"}, "$.checks[0]: asks several questions: surge, budgets"),
-        ({"surge": "all", "expects": {}}, "$.checks[0].expects: unknown field"),
-        ({"lose": {"zones": 2}}, "$.checks[0].lose: is not the loss of one zone or node"),
-        ({"surge": "all", "expect": {"placd": "all"}}, "$.checks[0].expect.placd: unknown field"),
-        ({"drain": {"node": ["a"]}}, "$.checks[0].question.question.node: unknown field"),
-        ("x", "$.checks[0]: is not a check"),
-    ],
-)
-def test_all_problems_of_a_file_of_checks_are_told(entry: Any, problem: str) -> None:
-    checks, problems = checks_of({"apiVersion": "kplan/v1", "kind": "Checks", "checks": [entry]})
-    assert checks == []
-    assert problem in [f"{wrong.json_path}: {wrong.message}" for wrong in problems]
-
-
 def test_the_command_fails_where_a_check_fails_and_compares_with_an_earlier_report(tmp_path: Path) -> None:
     first = invoke("check", "--snapshot", "demo", "-o", "json")
     assert first.exit_code == 1
