@@ -433,15 +433,12 @@ class NodeVolumeLimits:
         return AttachedVolumes(self.cluster, self.listers, self.catalogue.resolver)
 
     def queueing_hint(self, pod: PodInfo, event: Event) -> bool:
-        return isinstance(event, PodDeleted) and bool(event.info.pod.spec.volumes)
+        return isinstance(event, PodDeleted) and _may_be_attached(event.info.pod)
 
     def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
         """Skip pods without claims and without inline volumes of migrated types."""
         pod = cycle.pod.pod
-        if not any(
-            volume_rules.claim_name(pod, volume) is not None or volume_rules.in_tree_plugin(volume)
-            for volume in pod.spec.volumes
-        ):
+        if not _may_be_attached(pod):
             return SKIP_SHAPE
         resolved = self.catalogue.resolver.resolve(pod, is_new=True)
         by_driver: dict[str, list[int]] = {}
@@ -554,3 +551,11 @@ class NodeVolumeLimits:
     def _attached_without_pod(self, driver: str, row: int) -> int:
         there = (self.attached.volumes[number] for number in self.attached.attached_to.get(row, ()))
         return sum(known.volume.driver == driver and row not in known.holders for known in there)
+
+
+def _may_be_attached(pod: Pod) -> bool:
+    """Tell whether a pod has volumes that count: those with claims, and inline volumes of migrated types."""
+    return any(
+        volume_rules.claim_name(pod, volume) is not None or volume_rules.in_tree_plugin(volume)
+        for volume in pod.spec.volumes
+    )

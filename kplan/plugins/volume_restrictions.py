@@ -87,7 +87,13 @@ class VolumeRestrictions:
         self.uses = VolumeUses(handle.cluster)
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
-        return isinstance(event, fwk.PodDeleted) and bool(event.info.pod.spec.volumes)
+        """Wait for pods of the namespace to leave that use the same claims, or disks in a way that conflicts."""
+        if not isinstance(event, fwk.PodDeleted) or event.info.namespace != pod.namespace:
+            return False
+        gone = event.info.pod
+        if not set(named_claims(pod.pod)).isdisjoint(named_claims(gone)):
+            return True
+        return any(conflicts(use, other) for use in disk_uses(pod.pod) for other in disk_uses(gone))
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""

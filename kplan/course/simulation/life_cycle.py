@@ -22,7 +22,7 @@ from kplan.course.simulation.pod_creation import with_status
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
-from kplan.framework.interface import NodeUncordoned, PodAdded, PodDeleted
+from kplan.framework.interface import NodeChanged, NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
 
@@ -390,4 +390,7 @@ class LifeCycle:
         row = nodes.row_of[name]
         if nodes.unschedulable[row]:
             self._motion.session.set_schedulable([row], schedulable=True)
-            self._motion.notice(NodeUncordoned(self._motion.cluster.nodes.nodes[row]))
+            former, node = nodes.nodes[row], self._motion.cluster.nodes.nodes[row]
+            self._motion.notice(NodeUncordoned(node))
+            if node.spec.taints != former.spec.taints:
+                self._motion.notice(NodeChanged(former, node))

@@ -101,10 +101,10 @@ class DynamicResources:
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's namespace, and whether it may need devices: the plugin skips pods that need none."""
-        needs_devices = bool(pod.pod.spec.resource_claims) or bool(
-            self._extended_classes and requested_resources(pod.pod, self._extended_classes)
-        )
-        return pod.namespace, needs_devices
+        return pod.namespace, self._may_need_devices(pod.pod)
+
+    def _may_need_devices(self, pod: Pod) -> bool:
+        return bool(pod.spec.resource_claims or requested_resources(pod, self._extended_classes))
 
     def pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         """Keep a pod out of the queue until all its claims exist."""
@@ -117,10 +117,10 @@ class DynamicResources:
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
         """Wait for claims to be released, by a plugin or because the pods that hold them are gone."""
-        if isinstance(event, fwk.ClaimFreed):
-            return True
-        gone = event.info.pod if isinstance(event, fwk.PodDeleted) else None
-        return gone is not None and bool(gone.spec.resource_claims or gone.status.extended_resource_claim_status)
+        if isinstance(event, fwk.PodDeleted):
+            gone = event.info.pod
+            return self._may_need_devices(gone) or gone.status.extended_resource_claim_status is not None
+        return isinstance(event, fwk.ClaimFreed)
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Collect the pod's claims; reject a pod with a missing claim or device class."""

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE, TopologySpreadConstraint
-from kplan.api.labels import HOSTNAME, InvalidSelector, selector_from
+from kplan.api.labels import HOSTNAME, InvalidSelector
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import (
     MAX_NODE_SCORE,
@@ -360,17 +360,17 @@ class PodTopologySpread:
         return frozenset([constraint.when_unsatisfiable for constraint in constraints]) if constraints else None
 
     def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
-        """Wait for pods that a hard constraint counts, and for nodes to change."""
-        if isinstance(event, fwk.NodeChanged):
-            return True
-        if isinstance(event, fwk.NodeUncordoned | fwk.ClaimFreed) or event.info.namespace != pod.namespace:
+        """Wait for pods that a hard constraint counts, and for nodes in its domains to change."""
+        if isinstance(event, fwk.NodeUncordoned | fwk.ClaimFreed):
             return False
-        constraints = pod.pod.spec.topology_spread_constraints
-        hard = [constraint for constraint in constraints if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
-        try:
-            return any(selector_from(constraint.label_selector).matches(event.info.labels) for constraint in hard)
-        except InvalidSelector:
+        if not isinstance(event, fwk.NodeChanged) and event.info.namespace != pod.namespace:
+            return False
+        hard = self._constraints(pod, DO_NOT_SCHEDULE)
+        if isinstance(hard, InvalidSelector):
             return True
+        if isinstance(event, fwk.NodeChanged):
+            return all(constraint.topology_key in event.node.metadata.labels for constraint in hard)
+        return any(constraint.selector.matches(event.info.labels) for constraint in hard)
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""

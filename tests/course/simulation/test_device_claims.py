@@ -29,3 +29,13 @@ def test_a_rollout_is_stuck_when_the_devices_are_taken() -> None:
     change = planner.roll_out([trained(3)])
     assert (change.workloads[0].state, change.workloads[0].ready) == (WorkloadState.STUCK, 2)
     assert "cannot allocate all claims" in change.workloads[0].because
+
+
+def test_devices_of_an_extended_resource_are_free_once_their_pod_is_gone() -> None:
+    gpus = head("DeviceClass", name="gpu.example.com") | {"spec": {"extendedResourceName": "example.com/gpu"}}
+    web, other = deployment("web", 2), deployment("other", 1)
+    for workload in (web, other):
+        workload["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": "1"}
+    planner = planner_of(node("n0", "8"), gpus, DEVICES[2])
+    change = planner.roll_out([web, other, deployment("web", 1)])
+    assert [each.node for each in change.after if each.workload.endswith("other")] == ["n0"]

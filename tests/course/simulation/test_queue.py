@@ -134,6 +134,7 @@ NEAR = affinity("podAffinity", HOSTNAME, app="web")
 APART = affinity("podAntiAffinity", HOSTNAME, app="web")
 CLAIM = [{"name": "gpu", "resourceClaimName": "gpu"}]
 DISK = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+EBS = [{"name": "data", "awsElasticBlockStore": {"volumeID": "vol-1"}}]
 
 
 def info(namespace: str = "default", ports: Iterable[int] = (), **spec: Any) -> PodInfo:
@@ -148,6 +149,8 @@ GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"
 UNCORDONED = NodeUncordoned(bare_node())
 TAINT = {"key": "gpu", "effect": "NoSchedule"}
 CLEARED, TAINTED = NodeChanged(bare_node(TAINT), bare_node()), NodeChanged(bare_node(), bare_node(TAINT))
+WITH_CLAIM, ELSEWHERE = PodDeleted(info(volumes=DISK)), PodDeleted(info("other", volumes=DISK))
+WITH_DISK, WITH_SECRET = PodDeleted(info(volumes=EBS)), PodDeleted(info(volumes=[{"name": "s", "secret": {}}]))
 SESSION = planner_of(node("n1")).session
 
 
@@ -156,7 +159,8 @@ SESSION = planner_of(node("n1")).session
     [
         ("NodeResourcesFit", info(), [GONE], [BOUND, UNCORDONED]),
         ("NodePorts", info(ports=[80]), [PodDeleted(info(ports=[80]))], [GONE, PodDeleted(info(ports=[81])), BOUND]),
-        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND], [OTHER, UNCORDONED]),
+        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND, CLEARED], [OTHER, UNCORDONED]),
+        ("PodTopologySpread", info(**spread("zone", app="web")), [GONE], [CLEARED]),
         ("PodTopologySpread", info(**spread(HOSTNAME, "ScheduleAnyway", app="web")), [], [GONE]),
         ("InterPodAffinity", info(**NEAR), [BOUND], [GONE, OTHER, UNCORDONED]),
         ("InterPodAffinity", info(**APART), [GONE], [BOUND, UNCORDONED]),
@@ -166,7 +170,9 @@ SESSION = planner_of(node("n1")).session
         ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED]),
         ("NodeName", info(), [], [GONE, UNCORDONED]),
         ("VolumeBinding", info(), [], [GONE]),
-        ("VolumeRestrictions", info(), [PodDeleted(info(volumes=DISK))], [GONE, BOUND]),
+        ("VolumeRestrictions", info(volumes=DISK), [WITH_CLAIM], [GONE, BOUND, WITH_DISK, ELSEWHERE]),
+        ("VolumeRestrictions", info(volumes=EBS), [WITH_DISK], [WITH_CLAIM]),
+        ("NodeVolumeLimits", info(volumes=DISK), [WITH_CLAIM, WITH_DISK, ELSEWHERE], [WITH_SECRET, GONE]),
         ("DynamicResources", info(), [PodDeleted(info(resourceClaims=CLAIM))], [GONE, UNCORDONED]),
         ("SomebodysOwn", info(), [GONE, BOUND, UNCORDONED], []),
     ],
