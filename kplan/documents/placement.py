@@ -275,6 +275,9 @@ class PreemptionReport(Report, frozen=True, kw_only=True):
     summary: Summary
     #: in the order in which they were decided; with --settle-preemption a pod that gets in has two in a row
     placements: tuple[PodPlacement, ...]
+    #: pending pods that fit without evictions, NAMESPACE/NAME -> node, where the question is about every one that does
+    #: not; absent without any
+    fits: dict[str, str] | UnsetType = UNSET
     #: where the victims go, when all the pods are scheduled in queue order; null unless followed
     aftermath: tuple[Aftermath, ...] | None
     #: every node before and after these pods; where --explain or a picture asks for it, if followed

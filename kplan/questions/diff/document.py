@@ -90,6 +90,10 @@ def ends_of(report: Report) -> Ends:
             is_placed = placement.outcome is Outcome.SCHEDULED
             tally.add(_node_of(placement), 1, placement.message, None if is_placed else placement)
             tally.origin = placement.pod.origin or None
+    for key, node in (report.fits or {}).items() if isinstance(report, PreemptionReport) else ():
+        ends.fates[key] = d.Fate(outcome="Scheduled", node=node)
+        ends.workload_of[key] = f"Pod/{key}"
+        ends.tallies[f"Pod/{key}"].add(node)
     for unlisted in report.unlisted if isinstance(report, PlacementReport) else ():
         for node, pods in unlisted.nodes.items():
             ends.tallies[unlisted.workload].add(node, pods)

@@ -52,6 +52,9 @@ class Preempt(AboutPods, frozen=True):
             nodes_of=None if showing.nodes is UNSET else dict.fromkeys(range(len(placements)), showing.nodes),
             explain=self.explain,
         )
+        looked_at = {placement.pod.key for placement in placements}
+        fits = {one.pod.key: one.node for one in plan.placements if one.pod.key not in looked_at and one.node}
+        report = replace(report, fits=fits or UNSET)
         if not self.follow:
             return report
         aftermath, course = follow_victims(subject.base, WorkedOff(tuple(pods)))

@@ -21,6 +21,7 @@ from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.document import COMPARED, diff_report
 from kplan.questions.diff.facts import ComparedAnswer, _both, _of_capacity
 from kplan.questions.place.view import clusters_report
+from kplan.questions.preempt import Preempt
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
 from kplan.questions.runbook import Runbook
@@ -315,3 +316,10 @@ def test_nodes_that_are_added_are_compared_by_what_they_are_and_cost() -> None:
     assert [(event.object, event.rule) for event in report.verdict.counted] == [("shop/train-6d-1", "UnhelpedWorse")]
     text = render(report, "table", ReportOptions())
     assert "1 more node added; 1 pod newly without help; price" in " ".join(text.split())
+
+
+def test_a_pod_that_needs_no_eviction_any_more_is_newly_placed() -> None:
+    before, after = (planner_of(node("n1", cpu=cpu), pod("p", cpu="4")) for cpu in ("2", "4"))
+    sides = [ComparedAnswer(cluster, planner.ask(Preempt())) for cluster, planner in (("a", before), ("b", after))]
+    (difference,) = diff_report(*sides).pods
+    assert (difference.difference, difference.after and difference.after.node) == (Difference.NEWLY_PLACED, "n1")
