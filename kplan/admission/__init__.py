@@ -16,9 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission import limits
-from kplan.admission.gates import is_on
+from kplan.admission.gates import NEWEST, is_on
 from kplan.admission.limits import QuotaLedger, Refusal, Rejection
-from kplan.admission.podsecurity import NEWEST, enforced
+from kplan.admission.podsecurity import enforced
 from kplan.admission.stored import Stage, WholeTemplate
 from kplan.admission.validation.checks import quoted
 from kplan.api.affinity import NO_EXECUTE, Toleration

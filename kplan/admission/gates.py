@@ -144,7 +144,7 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[
 
 _SEARCHED = object()
 
-NEWEST = 36  #: the newest minor whose gates are known
+NEWEST = 36  #: the newest minor whose gates and pod security standards are known
 
 _NEVER = 1_000_000
 

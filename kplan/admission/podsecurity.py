@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from kplan.admission.gates import NEWEST
 from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.checks import quoted as go_quoted
 from kplan.admission.validation.pods import APP_ARMOR, SECCOMP, SECCOMP_POD
@@ -302,7 +303,6 @@ _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
 _LATEST = "latest"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
-NEWEST = 36  #: the newest known minor of the policies
 
 
 class Policy(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.podsecurity import NEWEST
+from kplan.admission.gates import NEWEST
 from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET, type_of
 from kplan.api.labels import InvalidSelector, parse_selector

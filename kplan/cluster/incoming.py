@@ -12,9 +12,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter, Named
+from kplan.admission.gates import NEWEST
 from kplan.admission.judge import invalid_words, update_errors
 from kplan.admission.limits import Refusal, Rejection
-from kplan.admission.podsecurity import NEWEST
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of

@@ -56,14 +56,14 @@ BoundAskAll = Callable[..., Any]
 """Answers questions in parallel, in order, such as ``functools.partial(kplan.sweeps.ask_all, planner)``."""
 
 
-def for_any_base(planner: Base, ask_all: BoundAskAll | None) -> AskAll | None:
+def for_any_base(base: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     """Return the same for questions about any cluster: those about another one are answered one after the other."""
     if ask_all is None:
         return None
 
-    def ask(base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
-        if base is not planner:
-            return answers(base, questions, None, progress=progress)
+    def ask(other: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
+        if other is not base:
+            return answers(other, questions, None, progress=progress)
         ready: Iterable[T] = ask_all(questions) if progress is None else ask_all(questions, progress=progress)
         return ready
 

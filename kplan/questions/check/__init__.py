@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.names import camel_case
 from kplan.api.quantity import capitalized, clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
@@ -26,7 +26,7 @@ from kplan.documents.drains import DrainsReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.remedies import NodesReport
-from kplan.errors import KplanError, NotFoundError, Problem, UsageError
+from kplan.errors import KplanError, NotFoundError, ParameterError, Problem, UsageError
 from kplan.framework.results import Outcome
 from kplan.health.words import shortage_text
 from kplan.questions.base import Question
@@ -35,7 +35,7 @@ from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
 from kplan.questions.reading import API_VERSION, converted, refuse
 from kplan.questions.what_if import Plain, WhatIf
-from kplan.reading.arguments import FilePath, Option
+from kplan.reading.arguments import FilePath, Option, seconds_of
 from kplan.reading.documents import read_contents
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
             raise answer
         subject, of, findings = judge(answer, check.expect)
     except KplanError as error:
-        return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(error), hint=error.hint)
+        why = error.naming(camel_case) if isinstance(error, ParameterError) else error
+        return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(why), hint=why.hint)
     return CheckOutcome(
         name=check.name,
         question=kind,
@@ -263,10 +264,6 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
 
 
 Judgement = tuple[Level, int, list[Finding]]  #: what was looked at, how many of them, and those that break the promise
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600}
-_DURATION = re.compile(r"((?<![0-9.])\d++(?:\.\d++)?+[smh])+")
 
 
 def judge(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - one case a kind of document
@@ -348,7 +345,7 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
             if workload.ready < _share(expect.ready.min, workload.desired)
         ]
     if expect.within is not None:
-        most_seconds = seconds_of(expect.within)
+        most_seconds = seconds_of(expect.within, "within")
         if not document.timeline:
             raise UsageError("the answer has no times", hint="within needs a question with a timeline")
         end = document.timeline.end
@@ -381,13 +378,6 @@ def _share(least: str | int, total: int) -> int:
     if digits == least or not digits.isdecimal() or len(digits) > 3:
         raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
     return -(-int(digits) * total // 100)
-
-
-def seconds_of(text: str) -> float:
-    """Return a duration such as ``1h30m`` in seconds; raises UsageError for anything else."""
-    if not _DURATION.fullmatch(text):
-        raise UsageError(f"{text} is not a duration", hint="write for example 90s, 20m or 1h30m")
-    return sum(float(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"(?<![0-9.])\d++(?:\.\d++)?+[smh]", text))
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission import Admission
-from kplan.admission.podsecurity import NEWEST
+from kplan.admission.gates import NEWEST
 from kplan.admission.stored import FilledField, changes_between, created_pod, filled_in
 from kplan.api.core import Pod
 from kplan.api.quantity import grouped

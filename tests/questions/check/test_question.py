@@ -9,8 +9,8 @@ import yaml
 
 import kplan
 from kplan.changes.remedy import AddNodes
+from kplan.course.clock import Clock
 from kplan.documents.checks import CheckOutcome
-from kplan.errors import UsageError
 from kplan.questions.base import Question
 from kplan.questions.check import (
     STANDARD,
@@ -24,7 +24,6 @@ from kplan.questions.check import (
     Surge,
     checks_of,
     outcomes_of,
-    seconds_of,
 )
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
@@ -219,15 +218,11 @@ def test_as_many_as_are_expected_at_most_pass_and_one_more_fails(
     assert all(finding.name for finding in failed.findings)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("0.5h", 1800)])
-def test_durations_are_those_of_go(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5", "m", "1d", "-5m", "five minutes"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a duration"):
-        seconds_of(text)
+def test_a_check_names_what_does_not_go_together_as_its_document_does() -> None:
+    drain = Drain(("n1",), how="rolling", max_unavailable=1)
+    assert outcome_of(Check("a", drain), planner_of(TWO)).error == "maxUnavailable needs timeline"
+    late = outcome_of(Check("a", Drain(("n1",), timeline=Clock()), Expect(within="5 minutes")), planner_of(TWO))
+    assert late.error == "within: not a duration: '5 minutes'"
 
 
 def test_a_file_may_write_questions_in_short() -> None:
