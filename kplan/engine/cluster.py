@@ -14,7 +14,7 @@ from kplan.engine.arrays import BoolArray, Int64Array, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.matching import PodMatch
 from kplan.engine.node_table import NodeTable
-from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, START, PodTable
+from kplan.engine.pod_table import NONZERO_CPU, NONZERO_MEMORY, POD_COUNT, PodTable
 from kplan.engine.terms import TermIndex
 from kplan.rules.pod_info import DistinctResources, HostPort, PodInfo
 from kplan.rules.resources import PODS
@@ -195,12 +195,6 @@ class Cluster:
         empty = np.zeros(more, np.int64)
         grown._set_sums({key: np.append(column, empty) for key, column in self._requested.items()})
         return grown
-
-    def derive_pod_columns(self) -> None:
-        """Build the pod columns that preemption and selectors read, so that later copies of this cluster share them."""
-        self.pods.sort_by_labels()
-        for key in (*self._requested, START):
-            self.pods.derived(key)
 
     def __len__(self) -> int:
         return self._n_nodes

@@ -127,6 +127,9 @@ class PodTable:
 
     def __init__(self) -> None:
         self.infos: list[PodInfo] = []  #: list of PodInfo, by row
+        self._is_origin = False  # it never changes, and its copies share what is built in it
+        self._origin: PodTable | None = None  # the table of that kind from which this one was copied
+        self._n_coded = 0  # how many pods have a label code
         self._label_codes: CodeArray = np.zeros(_FIRST_CAPACITY, np.int32)
         self._priorities: Int64Array = np.zeros(_FIRST_CAPACITY, np.int64)
         self._terminating: BoolArray = np.zeros(_FIRST_CAPACITY, np.bool_)
@@ -153,6 +156,7 @@ class PodTable:
             setattr(copied, name, getattr(self, name).copy())
         copied._requests = dict(self._requests)
         self._has_own_starts = False
+        copied._origin, copied._n_coded = self if self._is_origin else self._origin, self._n_coded
         copied._by_labels = self._by_labels
         copied._has_terminating = self._has_terminating
         copied._share_codes(self)
@@ -171,11 +175,12 @@ class PodTable:
         known.extend(more)
         for name in {name for info in more for name in info.resources.requests}:
             known.derived(name)
+        known.label_codes  # noqa: B018 - computed once for all such tables, as the start times below are
         picked = PodTable()
-        picked.infos = infos
+        picked.infos, picked._n_coded = infos, len(infos)
         for name in _COLUMNS:
             setattr(picked, name, np.append(getattr(known, name)[places], getattr(picked, name)))
-        picked._requests = {key: known.derived(key)[places] for key in known._requests}
+        picked._requests = {key: known.derived(key)[places] for key in (*known._requests, START)}
         picked._has_terminating = known._has_terminating
         picked._share_codes(known)
         uncoded = np.zeros(len(known), np.bool_)
@@ -183,18 +188,22 @@ class PodTable:
         picked._without_term_code = np.flatnonzero(uncoded[places]).tolist()
         return picked
 
+    def become_origin(self) -> None:
+        """Build what selectors and preemption read only when it is needed, once for all copies: nothing changes now."""
+        self._is_origin = True
+
     def label_values(self, key: str) -> list[str]:
+        self.label_codes  # noqa: B018 - makes the sets known
         return self._label_sets.values(key)
 
     def replace(self, row: int, info: PodInfo) -> None:
         """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
         self.infos[row] = info
-        starts = self._requests.get(START)
-        if starts is not None and row < len(starts):
-            if not self._has_own_starts:
-                starts = self._requests[START] = starts.copy()
-                self._has_own_starts = True
-            starts[row] = read_column(START, [info])[0]
+        starts = self.derived(START)
+        if not self._has_own_starts:
+            starts = self._requests[START] = starts.copy()
+            self._has_own_starts = True
+        starts[row] = read_column(START, [info])[0]
         if info.is_terminating:
             self._terminating[row] = self._has_terminating = True
             for mask in self._masks.values():
@@ -205,8 +214,6 @@ class PodTable:
         self._grow(end)
         # Fields are read off the objects, as a property takes longer, and all pods of a cluster come through here.
         metadata, specs = [info.pod.metadata for info in infos], [info.pod.spec for info in infos]
-        code_of = self._label_sets.code
-        self._label_codes[first:end] = [code_of(meta.namespace, meta.labels) for meta in metadata]
         for column, values in (
             (self._priorities, [spec.priority or 0 for spec in specs]),
             (self._terminating, [meta.deletion_timestamp is not None for meta in metadata]),
@@ -223,7 +230,6 @@ class PodTable:
         """Add a pod, or replicas of it, and return the row of the first."""
         first, end, spec = len(self.infos), len(self.infos) + n, info.pod.spec
         self._grow(end)
-        self._label_codes[first:end] = self._label_sets.code(info.namespace, info.labels)
         self._priorities[first:end] = info.priority
         self._terminating[first:end] = info.is_terminating
         self._has_terminating |= info.is_terminating
@@ -279,12 +285,27 @@ class PodTable:
         int64 of shape (n_pods,), built when first used.
         """
         column = self._requests.get(key)
+        if column is None and key == START and self._origin is not None:
+            column = self._requests[key] = self._origin.derived(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
             more = np.asarray(read_column(key, self.infos[known:]), np.int64)
             column = more if column is None else np.concatenate((column, more))
             self._requests[key] = column
         return column
+
+    @property
+    def label_codes(self) -> CodeArray:
+        """The code of each pod's namespace and labels in the label sets, int32 of shape (at least n_pods,)."""
+        known, n_pods = self._n_coded, len(self.infos)
+        if known < n_pods:
+            if known == 0 and self._origin is not None:
+                known = len(self._origin)
+                self._label_codes[:known] = self._origin.label_codes[:known]
+            metadata, code_of = [info.pod.metadata for info in self.infos[known:]], self._label_sets.code
+            self._label_codes[known:n_pods] = [code_of(meta.namespace, meta.labels) for meta in metadata]
+            self._n_coded = n_pods
+        return self._label_codes
 
     @property
     def term_sets(self) -> list[PodAffinityTerms]:
@@ -313,33 +334,38 @@ class PodTable:
                 rows = rows[self._matches_clause(clause, rows)]
         return rows[~self._terminating[rows]] if match.skip_terminating and self._has_terminating else rows
 
-    def sort_by_labels(self) -> None:
-        """Sort the pods by their labels, unless hardly any have been added since; copies of the table share that."""
-        n_pods, n_sorted = len(self.infos), len(self._by_labels.order)
+    def by_labels(self) -> ByLabels:
+        """Return the pods, but for few that have been added, sorted by their labels; copies of the table share that."""
+        if self._origin is not None and not len(self._by_labels.order):
+            self._by_labels = self._origin.by_labels()
+        codes, n_pods, n_sorted = self.label_codes, len(self.infos), len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
-            self._by_labels = ByLabels.of(self._label_codes[:n_pods], len(self._label_sets))
+            self._by_labels = ByLabels.of(codes[:n_pods], len(self._label_sets))
+        return self._by_labels
 
     def _rows_selected(self, clause: Clause) -> RowArray:
         """Return the pods that match a clause."""
-        self.sort_by_labels()
-        n_pods, order, bounds = len(self.infos), self._by_labels.order, self._by_labels.bounds
+        by_labels = self.by_labels()
+        n_pods, order, bounds = len(self.infos), by_labels.order, by_labels.bounds
         codes = self._label_sets.codes(*clause)
         if len(codes) * _PODS_A_SET > len(order):
             return self._matches_clause(clause, slice(n_pods)).nonzero()[0]
         parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
         if len(order) < n_pods:
-            parts.append(np.isin(self._label_codes[len(order) : n_pods], codes).nonzero()[0] + len(order))
+            parts.append(np.isin(self.label_codes[len(order) : n_pods], codes).nonzero()[0] + len(order))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
 
     def by_namespace(self, rows: RowArray) -> dict[str, RowArray]:
         """Return where the pods of each namespace stand among some pods, as ascending indices into `rows`."""
-        codes = self._label_sets.namespace_codes()[self._label_codes[rows]]
+        label_codes = self.label_codes[rows]
+        codes = self._label_sets.namespace_codes()[label_codes]
         order = np.argsort(codes, kind="stable")
         bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1)).tolist()
         return {self.infos[rows[order[low]]].namespace: order[low:high] for low, high in pairwise(bounds)}
 
     def _matches_clause(self, clause: Clause, rows: RowArray | slice) -> BoolArray:
-        matches: BoolArray = self._label_sets.mask(*clause)[self._label_codes[rows]]
+        codes = self.label_codes[rows]
+        matches: BoolArray = self._label_sets.mask(*clause)[codes]
         return matches
 
     def matching_rows(self, match: PodMatch, rows: RowArray) -> BoolArray:
@@ -352,5 +378,5 @@ class PodTable:
     def matches(self, match: PodMatch, row: int) -> bool:
         if match.skip_terminating and self.infos[row].is_terminating:
             return False
-        code = self._label_codes.item(row)
+        code = self.label_codes.item(row)
         return all(self._label_sets.takes(clause, code) for clause in match.clauses)
