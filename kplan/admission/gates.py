@@ -88,7 +88,7 @@ def without_disabled_fields(
 ) -> Snapshot:
     """Return a cluster as a scheduler with these feature gates sees it; `snapshot` itself where nothing is dropped."""
     disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
-    if not any(one.status.node_allocatable_resource_claim_statuses for one in snapshot.pods):
+    if not snapshot.has_claim_statuses:
         disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
     changes: dict[str, Any] = {}
     for kind in KINDS:

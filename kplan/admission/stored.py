@@ -9,6 +9,7 @@ Upstream: pkg/registry/core/pod strategy.go, applyAppArmorVersionSkew; plugin/pk
 from __future__ import annotations
 
 import copy
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -72,11 +73,8 @@ def add_service_account(pod: Object) -> None:
 
 def _suffix(metadata: Object) -> str:
     """Return five characters in place of the API server's random ones."""
-    import hashlib
-
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-    digest = hashlib.sha256(name.encode()).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+    number = zlib.crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode())
+    return "".join(_ALPHABET[number // len(_ALPHABET) ** place % len(_ALPHABET)] for place in range(5))
 
 
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")  #: template metadata that controllers copy into their pods

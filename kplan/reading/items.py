@@ -32,7 +32,7 @@ from kplan.reading.files import (
     as_builtins,
 )
 
-_HEAD = 1 << 20
+_HEAD = 1 << 18
 """The first objects of a list, which show how it is written, begin within so many bytes; files of fewer are small."""
 
 _PIECE = 1 << 18
