@@ -149,7 +149,7 @@ def valid_selector(selector: LabelSelector | None) -> Selector:
 
 def selector_from_map(labels: Mapping[str, str]) -> Selector:
     """Compile a map, as in services and node selectors, without validation; an empty map matches everything."""
-    return selector_of(Requirement(key, "In", (value,)) for key, value in labels.items())
+    return selector_of(Requirement(key, "In", (value,)) for key, value in labels.items()) if labels else EVERYTHING
 
 
 def selector_of(requirements: Iterable[Requirement]) -> Selector:

@@ -203,7 +203,8 @@ class GroupTurns:
         if end.nominated is not None:
             if nominator.row_of(pod) != end.nominated:
                 node = self._motion.cluster.nodes.names[end.nominated]
-                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], node=node)
+                owner = self._motion.owner(pod)
+                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], owner, node=node)
             nominator.nominate(pod, end.nominated)
         elif end.drops_nomination and nominator.row_of(pod) is not None:
             nominator.drop(pod)

@@ -19,7 +19,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
 from kplan.course.simulation.life_cycle import LifeCycle
-from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.motion import Motion, workload_key
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import share
@@ -200,7 +200,7 @@ class Kubelets:
             self._update(replace(pod, ready_since=None, is_fresh=False))
 
     def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
-        return self._motion.durations.of(f"Pod/{pod.key}" if owner is None else owner.workload.key)
+        return self._motion.durations.of(workload_key(pod, owner))
 
     def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         failing = self._failing(pod, owner)
@@ -218,7 +218,7 @@ class Kubelets:
 
     def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
-        return "" if owner is None else self.failing.get(owner.template_key(pod), "")
+        return self.failing.get(owner.template_key(pod), "") if self.failing and owner is not None else ""
 
     def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
@@ -240,7 +240,7 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         if pod is not None and not pod.is_terminating and not pod.is_ready:
             owner = self._motion.owner(row)
-            self._motion.log.add_pod(StepEvent.READY, pod)
+            self._motion.log.add_pod(StepEvent.READY, pod, owner)
             self._update(self._as_ready(pod, owner))
 
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
@@ -285,8 +285,8 @@ class Kubelets:
         if pod is None or pod.is_terminating:
             return
         owner = self._motion.owner(row)
-        self._motion.log.add_pod(StepEvent.SUCCEEDED, pod)
-        self.finished.append((self._motion.workload_of(pod), pod))
+        self._motion.log.add_pod(StepEvent.SUCCEEDED, pod, owner)
+        self.finished.append((workload_key(pod, owner), pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):
@@ -301,7 +301,7 @@ class Kubelets:
         motion = self._motion
         row = pod.row
         if not pod.node:
-            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=True)
             return None
         seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
         if isinstance(owner, JobState) and not by_owner:
@@ -310,7 +310,7 @@ class Kubelets:
             failure = owner.failure_of(pod)
             owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True, failure=failure)
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
-            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
         motion.pods[row] = leaving
@@ -319,7 +319,7 @@ class Kubelets:
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         motion.cluster.update(row, _with_deletion(info, motion.now + (grace or 0), is_preempted=by is not None))
         motion.disruptions.settle(leaving)
-        motion.log.add_pod(StepEvent.TERMINATING, pod, of_time=True)
+        motion.log.add_pod(StepEvent.TERMINATING, pod, owner, of_time=True)
         return leaving
 
     def _stop_of(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> tuple[float, bool]:
@@ -389,7 +389,7 @@ class Kubelets:
         if row not in self._motion.pods:
             return
         pod, owner = self._motion.pods[row], self._motion.owner(row)
-        self._motion.log.add_pod(StepEvent.GONE, pod, of_time=of_time)
+        self._motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=of_time)
         if owner is not None:
             owner.bury(pod)
             self._motion.notify(owner)

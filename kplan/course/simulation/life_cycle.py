@@ -198,7 +198,7 @@ class LifeCycle:
         motion.disruptions.join(pod, info, owner)
         motion.circles.note(pod, owner, 1)
         motion.messages[row] = ""
-        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted, pod))
+        motion.log.add_pod(StepEvent.CREATED, pod, owner, "" if owner is None else self._why(wanted, pod))
         if owner is None:
             self.add_orphan(pod)
         place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)
@@ -270,7 +270,7 @@ class LifeCycle:
         self._motion.disruptions.settle(pod)
         if owner is not None:
             owner.settle(pod)
-        self._motion.log.add_pod(StepEvent.CREATED, pod)
+        self._motion.log.add_pod(StepEvent.CREATED, pod, owner)
 
     def remove(
         self,
@@ -289,7 +289,7 @@ class LifeCycle:
         """
         owner = self._motion.owner(pod.row)
         self.removals.append(Removal(pod, by, because, by_owner))
-        self._motion.log.add_pod(event, pod, because, by=by)
+        self._motion.log.add_pod(event, pod, owner, because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
             self.on_leaving(leaving)
@@ -373,12 +373,12 @@ class LifeCycle:
             owner.settle(pod)
             motion.notify(owner)
         motion.circles.note(pod, owner, 1)
-        motion.log.add_pod(StepEvent.BOUND, pod)
+        motion.log.add_pod(StepEvent.BOUND, pod, owner)
         motion.notice(PodAdded(info))
         cluster = motion.cluster
         cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(motion.now)))
         if pod.is_ready:
-            motion.log.add_pod(StepEvent.READY, pod, of_time=True)
+            motion.log.add_pod(StepEvent.READY, pod, owner, of_time=True)
         self.on_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:

@@ -63,6 +63,11 @@ _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)  #: steps in which nothing ha
 _UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})  #: steps that Kubernetes does not notice
 
 
+def workload_key(pod: ObservedPod, owner: Owner | None) -> str:
+    """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
+    return f"Pod/{pod.key}" if owner is None else owner.workload.key
+
+
 class Motion:
     """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it."""
 
@@ -115,9 +120,7 @@ class Motion:
         return self.now - self.starts_at
 
     def workload_of(self, pod: ObservedPod) -> str:
-        """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
-        owner = self.owner(pod.row)
-        return f"Pod/{pod.key}" if owner is None else owner.workload.key
+        return workload_key(pod, self.owner(pod.row))
 
     def waiting(self) -> dict[str, frozenset[str]]:
         """Return NAMESPACE/NAME of the pods that wait for a node, by workload."""
@@ -232,6 +235,7 @@ class Log:
         self,
         event: StepEvent,
         pod: ObservedPod,
+        owner: Owner | None,
         because: str = "",
         *,
         node: str = "",
@@ -240,7 +244,7 @@ class Log:
         of_time: bool = False,
     ) -> None:
         """Append a step about a pod; `node`: one that it is nominated to."""
-        workload, node_name = self._motion.workload_of(pod), node or pod.node or None
+        workload, node_name = workload_key(pod, owner), node or pod.node or None
         self.add(event, workload, because, pod=pod.key, node=node_name, by=by, is_finding=is_finding, of_time=of_time)
 
     def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:

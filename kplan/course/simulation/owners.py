@@ -132,7 +132,7 @@ class Owner:
     @property
     def is_cut_short(self) -> bool:
         """Whether it wants too many pods, and enough exist to know how further ones would fare."""
-        return self.desired > MAX_REPLICAS and (self.n_waiting >= MOST_WAITING or self.n_created >= MAX_REPLICAS)
+        return (self.n_waiting >= MOST_WAITING or self.n_created >= MAX_REPLICAS) and self.desired > MAX_REPLICAS
 
     def join(self, pod: ObservedPod) -> None:
         self.n_created += pod.is_new

@@ -40,15 +40,15 @@ class FailedShapes:
     def decide(self, session: Session, pod: int) -> CycleResult:
         """Run a pod's scheduling cycle, or repeat that of a like pod which has failed and left everything as it was."""
         info = session.cluster.pods.infos[pod]
-        if pod in session.refused or not _is_decided_by_shape(session, pod, info):
-            return schedule_pod(session, pod)
-        failed = self._results.find(info.shape)
-        if failed is not None:
-            return _repeated(failed, info, pod)
+        if self._has_results and _is_decided_by_shape(session, pod, info):
+            failed = self._results.find(info.shape)
+            if failed is not None:
+                return _repeated(failed, info, pod)
         start = session.sampling.start_index
         result = schedule_pod(session, pod)
-        if _changes_nothing(result) and session.sampling.start_index == start:
-            self._results.get(info.shape, lambda: result)
+        has_moved = session.sampling.start_index != start
+        if _changes_nothing(result) and not has_moved and _is_decided_by_shape(session, pod, info):
+            self._results.put(info.shape, result)
             self._has_results = True
         return result
 
@@ -58,6 +58,7 @@ def _is_decided_by_shape(session: Session, pod: int, info: PodInfo) -> bool:
     framework = session.framework_for(info)
     return not (
         framework is None
+        or pod in session.refused
         or framework.foreign_plugins
         or session.extenders
         or info.is_terminating
@@ -160,7 +161,7 @@ class Scheduler:
         motion.session.nominator.nominate(row, place)
         because = ", ".join(motion.pods[victim].key for victim in victims)
         node = motion.cluster.nodes.names[place]
-        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], because, node=node)
+        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], motion.owner(row), because, node=node)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.send_off(row, victims)
