@@ -219,6 +219,8 @@ class Session:
 
     def reserved_objects(self) -> fwk.ReservedObjects:
         """Return the claims and volumes that plugins have reserved, as they are once everything reserved is bound."""
+        if self._frameworks is None:
+            return fwk.ReservedObjects(())  # plugins reserve nothing before they exist
         reserved = [plugin.reserved_objects() for plugin in self._reserving(fwk.ReservedObjectsPlugin)]
         objects = chain.from_iterable(of_plugin.objects for of_plugin in reserved)
         return fwk.ReservedObjects(tuple(objects), frozenset().union(*(of_plugin.unnamed for of_plugin in reserved)))
