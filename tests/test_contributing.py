@@ -23,7 +23,7 @@ def section(title: str) -> list[tuple[str, str]]:
 def follow(title: str, folder: Path) -> None:
     """Do in a copy of the package what a walk-through says, and run the linters on what it makes."""
     changed = []
-    shutil.copytree(HERE / "kplan", folder / "kplan", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(HERE / "kplan", folder / "kplan")  # with what is compiled of it
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(HERE / name, folder / name)
     for language, text in section(title):

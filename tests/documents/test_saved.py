@@ -74,7 +74,7 @@ def test_a_report_of_the_first_format_is_told_with_its_details_fact_by_fact(tmp_
 
 
 def test_a_runbook_of_the_last_release_is_told_without_the_rules_of_its_stuck_nodes(tmp_path: Path) -> None:
-    report = demo().ask(Runbook(nodes=("gpu-a-1",))).to_dict()
+    report = demo().ask(Runbook(nodes=("spot-b-1",))).to_dict()
     for node in report["stuck"]:
         del node["rule"]
     path = written(tmp_path / "old.json", json.dumps(report))

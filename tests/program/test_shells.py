@@ -15,6 +15,7 @@ from typing import Self
 import pytest
 
 from tests.cli.commands import invoke
+from tests.recorded import sample
 
 HERE = Path(__file__).parents[2] / "completions"
 
@@ -158,7 +159,8 @@ def test_names_run_nothing_where_kubectl_completes_its_plugin(shell: str, home: 
     for name, function in (("kubectl-kplan", "run_as_plugin"), ("kubectl_complete-kplan", "complete_for_kubectl")):
         code = f"from kplan.program.start import {function}; {function}()"
         _program(home, f"#!/bin/sh\nexport KUBECONFIG={home}/config\nexec {sys.executable} -c '{code}' \"$@\"\n", name)
-    for words in ("drain -s cluster.json so", "plan --context so", "explain -s cluster.json sound/so"):
+    lines = ("drain -s cluster.json so", "plan --context so", "explain -s cluster.json sound/so")
+    for words in sample(lines, 3, first=[*START].index(shell)):
         with Terminal(shell, home, KUBECTL[shell]) as terminal:
             terminal.type(f"kubectl kplan {words}\t")
             assert "sound" in terminal.see(20.0, "sound"), words
