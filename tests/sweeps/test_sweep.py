@@ -24,7 +24,7 @@ def planner() -> Planner:
 
 @pytest.fixture(scope="module")
 def questions(planner: Planner) -> list[Any]:
-    pods = ("shop/voucher-api", "ml/llm-eval", "shop/flash-sale") * 4
+    pods = ("shop/voucher-api", "ml/llm-eval", "shop/flash-sale") * 2
     return [methodcaller("drain", ["general-b-1"]), *(methodcaller("place", pod) for pod in pods)]
 
 
