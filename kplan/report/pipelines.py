@@ -170,7 +170,7 @@ def _counts(cases: Sequence[Case]) -> str:
 
 def _test_case(case: Case) -> list[str]:
     if case.state == "passed":
-        result = f"<system-out>{escape(case.detail, quote=False)}</system-out>"
+        result = f"<system-out>{escape(case.detail or case.message, quote=False)}</system-out>"
     else:
         element = "failure" if case.state == "failed" else "skipped"
         text = escape("\n".join(filter(None, (case.place, case.detail))), quote=False)

@@ -396,8 +396,7 @@ def _staying(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Block
 
 def _shrink_cases(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Case]:
     for node in document.freed:
-        message = f"can go: {count(node.moved, 'pod')} placed elsewhere"
-        yield Case(node.name, "passed", "CanGo", message, message)
+        yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
     for stays in document.stays:
         detail = ": ".join(filter(None, (stays.pod, stays.because)))
         words = _STAYS[stays.why]

@@ -272,6 +272,11 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
         always = next((rule for rule, end in _RULES.items() if end in ends and ends[end].share == 1), "")
         rule = always or ("Pending" if pod.placed.share == 0 else "Chance")
         yield Case(pod.pod, state, rule, message, f"{message}: {_node_shares(pod, options.top)}")
+    listed = {*(one.workload for one in document.workloads), *(pod.pod for pod in document.pods)}
+    warned = {warning.code for warning in document.warnings}
+    for counted in document.verdict.counted:
+        if counted.object not in listed and counted.rule not in warned:  # a pod that takes the place of a listed one
+            yield Case(counted.object, "failed", counted.rule, counted.text)
 
 
 def _names(document: OddsReport) -> Iterator[str]:

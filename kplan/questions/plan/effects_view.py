@@ -470,10 +470,6 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         detail = "\n".join(dict.fromkeys(filter(None, (obstacle.why, obstacle.words, text))))
         case = Case(pod, state_of(document.verdict, pod), obstacle.rule, f"{stays}: {obstacle.why}", detail, hint=text)
         yield case if obstacle.owner is None else replace(case, workload=obstacle.owner.title)
-    for warning in document.warnings:
-        if warning.code == TIMED_OUT:
-            state = state_of(document.verdict, warning.object)
-            yield Case(warning.object, state, TIMED_OUT, warning.message, kind="node")
     for workload in document.workloads:
         state = state_of(document.verdict, workload.key)
         if workload.refused:

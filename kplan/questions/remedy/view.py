@@ -113,12 +113,12 @@ def _pods_sentence(document: d.RemedyReport) -> str:
             enough = f"{by} gets in by evicting {listing(victims, most=2)}{besides}"
         return f"{_all_run(remedy)}: {enough}"
     first, reasons = _first_left(document), document.because or {}
-    like = sum(reasons.get(pod) == reasons.get(first) for pod in document.pods)
+    like = max(sum(reason == reasons.get(first) for reason in reasons.values()), 1)
     who = f"{first} and {count(like - 1, 'other pod')} stay pending" if like > 1 else f"{first} stays pending"
     why = f": {clause(reasons[first])}" if reasons.get(first) else ""
     helpful = (document.would_help or {}).get(first)
     ending = "no action helps" if helpful is None else f"what would help: {remedy_text(helpful)}"
-    others = len(document.pods) - like
+    others = len(document.pods) - remedy.runs - like
     return f"{who}{why}; {ending}" + (f"; {count(others, 'other pod')} too" if others else "")
 
 
