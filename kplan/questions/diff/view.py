@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -60,7 +60,7 @@ def workloads_sentence(document: d.DiffReport) -> str:
     worse = [row for row in document.workloads if is_pending_now(row)]
 
     def more(rows: Sequence[d.WorkloadDifference]) -> str:
-        return f" and {count(len(rows) - 1, 'more workload')}" if len(rows) > 1 else ""
+        return f" and {count(len(rows) - 1, f'more {_noun_of(rows[1:])}')}" if len(rows) > 1 else ""
 
     parts = []
     if refused:
@@ -71,13 +71,16 @@ def workloads_sentence(document: d.DiffReport) -> str:
         parts.append(f"evicted now: {listing(evicted, most=1)}")
     others = [row for row in document.workloads if row not in refused and row.now_pending <= 0]
     if others:
-        noun = "pod" if all(row.workload.startswith("Pod/") for row in others) else "workload"
-        parts.append(_numbers(noun, len(others), Counter(row.difference for row in others)))
+        parts.append(_numbers(_noun_of(others), len(others), Counter(row.difference for row in others)))
     if still := document.summary.still_pending:
         parts.append(f"{count(still, 'pod')} pending before and after")
     if document.summary.same:
         parts.append(f"{count(document.summary.same, 'pod')} the same")
     return capitalized("; ".join(parts))
+
+
+def _noun_of(rows: Iterable[d.WorkloadDifference]) -> str:
+    return "pod" if all(row.workload.startswith("Pod/") for row in rows) else "workload"
 
 
 def _numbers(noun: str, number: int, ways: Mapping[d.Difference, int]) -> str:
