@@ -120,6 +120,11 @@ class Verdicts(msgspec.Struct, frozen=True):
             code = max(code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         return code
 
+    def only_code(self) -> Code | None:
+        """Return the code of all rejections where they have the same for certain."""
+        kinds = {reason.code for reason in self.reasons}
+        return kinds.pop() if len(kinds) == 1 and self.unresolvable is None else None
+
     def codes(self) -> NDArray[np.int8]:
         """Return the code of every position, int8 of shape (n_view,), 0 where it passes."""
         codes = np.zeros(len(self.bits), np.int8)

@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -47,11 +47,11 @@ def node_status(status: Status) -> NodeStatus:
     return NodeStatus(code, status.plugin, tuple(Reason(text, code) for text in status.reasons))
 
 
-def first_rejectors(verdicts: Iterable[tuple[str, Verdicts]], n_view: int) -> Int64Array:
+def first_rejectors(verdicts: Sequence[tuple[str, Verdicts]], n_view: int) -> Int64Array:
     """Return the index of the first verdicts that reject each position, -1 where all pass."""
     first = np.full(n_view, -1, np.int64)
-    for index, (_, verdict) in enumerate(verdicts):
-        first[(verdict.bits != 0) & (first < 0)] = index
+    for index in reversed(range(len(verdicts))):
+        first[verdicts[index][1].bits != 0] = index
     return first
 
 
@@ -122,7 +122,8 @@ class FilterOutcome(msgspec.Struct, dict=True):
             is_absent &= ~self.not_evaluated
         rejected = np.flatnonzero(self.first >= 0)
         is_absent[rejected if self.rows is None else self.rows[rejected]] = False
-        is_absent[list(self.overrides)] = False
+        if self.overrides:
+            is_absent[list(self.overrides)] = False
         return np.flatnonzero(is_absent)
 
     def status(self, row: int) -> NodeStatus | None:
@@ -143,7 +144,8 @@ class FilterOutcome(msgspec.Struct, dict=True):
     def verdicts_count(self) -> BoolArray:
         """Whether `verdicts` decide about a node: it was evaluated, and no override replaces them; as `first`."""
         counts = np.ones(self.n_nodes, np.bool_)
-        counts[list(self.overrides)] = False
+        if self.overrides:
+            counts[list(self.overrides)] = False
         if self.not_evaluated is not None:
             counts &= ~self.not_evaluated
         return counts if self.rows is None else counts[self.rows]
@@ -181,8 +183,8 @@ class FilterOutcome(msgspec.Struct, dict=True):
         codes = np.zeros(self.n_nodes, np.int8)
         filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
         for index, _, verdict in self._rejecting:
-            is_first = self.first == index
-            filtered[is_first] = verdict.codes()[is_first]
+            is_first, only = self.first == index, verdict.only_code()
+            filtered[is_first] = verdict.codes()[is_first] if only is None else only
         codes[slice(None) if self.rows is None else self.rows] = filtered
         if self.absent is not None:
             codes[self.absent_rows()] = self.absent.code

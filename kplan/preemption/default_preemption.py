@@ -196,11 +196,11 @@ class DefaultPreemption:
         framework = self._handle.framework
         assert framework is not None  # noqa: S101 - set once all plugins exist
         run = dry_run(framework, cycle, outcome, self.budgets)
-        candidates = self._limited(run, Candidates.of(self._handle.cluster, run.reprieve))
-        if len(candidates) == 0:
+        if not run.rejections.feasible.any():
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
             return replace(blank, message=message, why_not="no-node-helps", dry_run=run)
+        candidates = self._limited(run, Candidates.of(self._handle.cluster, run.reprieve))
         candidates = self._ask_extenders(cycle, run, candidates)
         if len(candidates) == 0:
             message = "preemption: no candidate node for preemption"
@@ -265,7 +265,7 @@ class DefaultPreemption:
         It stops once it has enough candidates, one of which violates no budget.
         """
         rows, n_nodes = run.rejections.rows, run.rejections.n_nodes
-        if not self._handle.is_sampling or rows is None or len(candidates) == 0:
+        if not self._handle.is_sampling or rows is None:
             return candidates
         order = self._search_order(rows, n_nodes)
         index = np.full(n_nodes, -1, np.intp)
