@@ -49,8 +49,9 @@ class NodePods:
     def take_out(self, row: int, pod: int) -> None:
         """Put the last pod of a node's list in the place of one that leaves, as upstream's NodeInfo does."""
         pods = self.changing(row)
-        pods[pods.index(pod)] = pods[-1]
-        pods.pop()
+        last = pods.pop()
+        if last != pod:
+            pods[pods.index(pod)] = last
 
 
 NOWHERE = -1  #: the node row of a pod that runs on no node of the table

@@ -333,7 +333,7 @@ def _describe(
         current = len(pods)
     else:
         pods = [pod for theirs in owners for pod in theirs.pods.values()]
-        current = sum(theirs.is_current(pod) for theirs in owners for pod in theirs.pods.values())
+        current = sum(sum(map(theirs.is_current, theirs.pods.values())) for theirs in owners)
     down = simulation.node_lifecycle.down
     if down or owner is None:
         ready = sum(pod.is_ready and pod.row not in down for pod in pods)

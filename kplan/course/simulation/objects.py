@@ -6,7 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -386,6 +386,7 @@ def _template_of(pod: Pod) -> PodTemplateSpec:
     return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))
 
 
+@lru_cache(maxsize=16)
 def stamp(at: float) -> str:
     """Return seconds since 1970 as a time of an object, which has whole seconds."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(round(at, 6)))  # a sum may end just before a second
