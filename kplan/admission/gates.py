@@ -7,7 +7,6 @@ pkg/features/kube_features.go for the minors.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.admission.validation.checks import Object, reached
 from kplan.api import affinity, core, pod, resource, storage
@@ -95,7 +95,7 @@ def without_disabled_fields(
         objects = snapshot.objects(kind.attribute)
         if objects and _steps(kind.type, disabled) and (reduced := drop(objects, disabled)) is not objects:
             changes[kind.attribute] = reduced
-    return dataclasses.replace(snapshot, **changes) if changes else snapshot
+    return replace(snapshot, **changes) if changes else snapshot
 
 
 def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True) -> frozenset[GatedField]:

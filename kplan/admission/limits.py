@@ -6,7 +6,6 @@ pkg/quota/v1/evaluator/core/pods.go.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -279,7 +278,7 @@ def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
         _recounted(quota, before, after) if id(quota) in known and quota.status.hard else quota
         for quota in after.resource_quotas
     )
-    return dataclasses.replace(after, resource_quotas=quotas)
+    return replace(after, resource_quotas=quotas)
 
 
 def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> core.ResourceQuota:

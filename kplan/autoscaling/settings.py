@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -145,7 +144,7 @@ def with_change(settings: Settings | None, snapshot: Snapshot, change: Pool) -> 
             settings = replace(settings, max_sizes={**settings.max_sizes, change.name: change.size.to})
         return settings, snapshot
     pools = tuple(_changed(pool, change) if pool.metadata.name == change.name else pool for pool in snapshot.node_pools)
-    return settings, dataclasses.replace(snapshot, node_pools=pools)
+    return settings, replace(snapshot, node_pools=pools)
 
 
 def _changed(pool: NodePool, change: Pool) -> NodePool:

@@ -8,7 +8,6 @@ nodes that are not needed are left out of them. Every offer has been tried with 
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -108,9 +107,7 @@ class _Tries:
 
     def _fit_alone(self, maker: Maker, fit: Fit) -> int | None:
         nodes, pods, csi_nodes = maker(1)
-        snapshot = dataclasses.replace(
-            self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods), csi_nodes=tuple(csi_nodes)
-        )
+        snapshot = replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods), csi_nodes=tuple(csi_nodes))
         session, stopped = self._base.with_snapshot(snapshot).session, self._templates[fit.stopped_template or 0]
         if stopped.group is not None:
             # A node that takes no pod of a group on its own is no help to the group, whatever the number of such nodes.
@@ -133,7 +130,7 @@ class _Tries:
             snapshot = self._base.snapshot
             kinds = [maker(n) for maker, n in zip(self._makers, mix, strict=True)]
             nodes, pods, csi_nodes = (tuple(chain.from_iterable(parts)) for parts in zip(*kinds, strict=True))
-            grown = dataclasses.replace(
+            grown = replace(
                 snapshot,
                 nodes=(*snapshot.nodes, *nodes),
                 pods=(*snapshot.pods, *pods),

@@ -7,7 +7,6 @@ may add nodes for those that fit nowhere.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -366,7 +365,7 @@ def fill_growing(
         growth.note_groups(session, () if fit.stopped_group is None else fit.stopped_group.pods)
         n_waiting *= 2
         present = tuple(pod for pod in base.objects.pods if pod.spec.node_name)
-        snapshot = with_objects(dataclasses.replace(base.objects, pods=(*present, *pods)), there)
+        snapshot = with_objects(replace(base.objects, pods=(*present, *pods)), there)
         adds = growth.look(as_waiting(snapshot, session.cluster.nodes.nodes), session, base.now)
         if not adds:
             break

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
@@ -281,7 +281,7 @@ def without_nodes_and_pods(snapshot: Snapshot, names: Sequence[str]) -> Snapshot
     gone = set(names)
     if unknown := sorted(gone - snapshot.node_by_name.keys()):
         raise no_node(unknown, snapshot.node_by_name)
-    return dataclasses.replace(
+    return structs.replace(
         snapshot,
         nodes=tuple(node for node in snapshot.nodes if node.metadata.name not in gone),
         pods=tuple(pod for pod in snapshot.pods if pod.spec.node_name not in gone),
@@ -342,7 +342,7 @@ def single_replicas(
     """
     return load_manifests(
         sources,
-        snapshot=replace(base.snapshot, pods=()),
+        snapshot=structs.replace(base.snapshot, pods=()),
         namespace=namespace,
         replicas=1,
         minor=base.release.number,

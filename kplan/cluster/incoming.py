@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -279,4 +278,4 @@ def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snaps
             obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
         )
         changes[attribute] = (*others, *newer.values())
-    return dataclasses.replace(snapshot, **changes)
+    return replace(snapshot, **changes)

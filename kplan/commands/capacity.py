@@ -144,7 +144,7 @@ def capacity(
     loaded = None
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
-        alone = dataclasses.replace(base.snapshot, pods=())
+        alone = structs.replace(base.snapshot, pods=())
         loaded = read_manifests(
             files,
             dataclasses.replace(manifests, replicas=1),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from kplan.cli.answer import as_data, check_template, write_document, write_out
 from kplan.cli.arguments import PodChoiceFlags
@@ -126,7 +126,7 @@ def show(
     check_template(output)
     snapshot = cluster.open(file)
     if choice.selector or namespace:
-        snapshot = dataclasses.replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
+        snapshot = replace(snapshot, pods=tuple(choice.of(snapshot.pods, namespace)))
     report = overview_report(snapshot, with_durations=durations)
     write_document(report, output, lambda width: render_overview(shown(report), width))
 

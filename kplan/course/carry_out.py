@@ -6,7 +6,6 @@ autoscalers do their part.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from typing import Any
 
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD
@@ -435,7 +435,7 @@ def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
     former = update.content if update.is_new else whole_object(snapshot, update.key)
     whole = {**(former or {}), "spec": dict(update.spec)}
     wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
-    return dataclasses.replace(with_objects(snapshot, [update.obj]), whole=wholes)
+    return replace(with_objects(snapshot, [update.obj]), whole=wholes)
 
 
 _TO_PODS = {StepEvent.LOST, StepEvent.EVICTED, StepEvent.DELETED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED}

@@ -6,7 +6,6 @@ look by look, and kube-scheduler binds pods to them, which may come out differen
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -163,7 +162,7 @@ def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
     there = {node.metadata.name for node in snapshot.nodes}
     held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
     held += [node for node in nodes if node.metadata.name not in there]
-    return dataclasses.replace(snapshot, pods=unconditioned_pods(snapshot), nodes=tuple(map(_with_cordon, held)))
+    return replace(snapshot, pods=unconditioned_pods(snapshot), nodes=tuple(map(_with_cordon, held)))
 
 
 def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
@@ -368,7 +367,7 @@ def _snapshot_after(
         if not is_gone or pod.status.phase in ENDED:
             pods.append(pod)
     pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
-    after = dataclasses.replace(snapshot, pods=tuple(pods))
+    after = replace(snapshot, pods=tuple(pods))
     return with_objects(after, session.reserved_objects().objects)
 
 

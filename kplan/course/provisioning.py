@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -155,7 +154,7 @@ class Growing:
         """Have the autoscaler look at the cluster as it is now."""
         current = _as_waiting(simulation, self._snapshot)
         self._read_pod_events(simulation)
-        current = dataclasses.replace(current, node_claims=tuple(map(self._with_pod_event, current.node_claims)))
+        current = replace(current, node_claims=tuple(map(self._with_pod_event, current.node_claims)))
         cluster = PreparedCluster(current, simulation.session, self._micros(simulation))
         if self._watch is None:
             self._watch = self.growth.autoscaler.watch(cluster)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -63,8 +62,8 @@ def snapshot_of(
     there = {claim.metadata.key for claim in snapshot.resource_claims}
     added += [claim for claim in device_claims if claim.metadata.key not in there and has_its_pod(claim, uids)]
     left = _without_deleted_claims(snapshot, listers.persistent_volume_claims)
-    after = with_objects(dataclasses.replace(left, pods=tuple(pods)), added)
-    return dataclasses.replace(
+    after = with_objects(replace(left, pods=tuple(pods)), added)
+    return replace(
         with_budget_statuses(after, simulation.disruptions.statuses()),
         jobs=tuple(_settled_job(obj, simulation) for obj in after.jobs),
         replica_sets=tuple(_settled_workload(obj, simulation) for obj in listers.replica_sets.values()),
@@ -84,7 +83,7 @@ def with_budget_statuses(snapshot: Snapshot, statuses: Mapping[tuple[str, str], 
         if (allowed, expected) != before:
             status = replace(obj.status, disruptions_allowed=allowed, expected_pods=expected)
             budgets[index] = replace(obj, status=status)
-    return dataclasses.replace(snapshot, pod_disruption_budgets=tuple(budgets)) if statuses else snapshot
+    return replace(snapshot, pod_disruption_budgets=tuple(budgets)) if statuses else snapshot
 
 
 def has_its_pod(obj: Any, uids: Collection[str]) -> bool:
@@ -104,7 +103,7 @@ def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, st
         replace(volume, status=replace(volume.status, phase="Released")) if volume.metadata.name in freed else volume
         for volume in snapshot.persistent_volumes
     ]
-    return dataclasses.replace(snapshot, persistent_volume_claims=left, persistent_volumes=tuple(volumes))
+    return replace(snapshot, persistent_volume_claims=left, persistent_volumes=tuple(volumes))
 
 
 def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:

@@ -5,7 +5,6 @@ Where pods leave because of a change, their controllers create others, as pendin
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -68,7 +67,7 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     objects = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in matches]
     keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
     whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, replicas)}
-    rewritten = dataclasses.replace(edits.with_updated(base.snapshot, kind.attribute, objects), whole=whole)
+    rewritten = replace(edits.with_updated(base.snapshot, kind.attribute, objects), whole=whole)
     simulation = begin_controllers(base, rewritten)
     for key in keys:
         owner = simulation.workloads.find(key)
@@ -105,7 +104,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     after = _with_reserved(after, simulation)
     if growth := growth_of(simulation):
         after = with_objects(after, [obj for new in growth.adds for obj in (new.node, *new.objects)])
-    after = dataclasses.replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
+    after = replace(after, warnings=(*after.warnings, *_unsettled(simulation, after)))
     return followed(simulation, after, edits.change_of("settle", "", list(moved)))
 
 
@@ -129,7 +128,7 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         ]
         if objects:
             whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
-            snapshot = dataclasses.replace(edits.with_updated(snapshot, attribute, objects), whole=whole)
+            snapshot = replace(edits.with_updated(snapshot, attribute, objects), whole=whole)
     return snapshot
 
 
@@ -199,7 +198,7 @@ def without(base: Base, which: Reference) -> Followed:
         return Followed(removal.after, removal.change)
     present = lost | failed | _keys(removal.after.pods)  # those that go are still there, in their old order
     pods = tuple(pod for pod in base.snapshot.pods if pod.metadata.key in present)
-    simulation = begin_controllers(base, dataclasses.replace(removal.after, pods=pods))
+    simulation = begin_controllers(base, replace(removal.after, pods=pods))
     _remove(simulation, lost, "its node is lost")
     simulation.controllers.run(waits=True)
     _remove(simulation, failed, "is deleted", is_deleted=True)
@@ -218,7 +217,7 @@ def with_requests(base: Base, recommended: Recommendations) -> Followed:
     if not evicted:
         return Followed(after, entry)
     evicted_keys = _keys(evicted)
-    left = dataclasses.replace(after, pods=tuple(pod for pod in after.pods if pod.metadata.key not in evicted_keys))
+    left = replace(after, pods=tuple(pod for pod in after.pods if pod.metadata.key not in evicted_keys))
     simulation = begin_controllers(base, after)
     _remove(simulation, evicted_keys, "its node has no room for its new requests")
     simulation.controllers.run(waits=True)
@@ -258,7 +257,7 @@ def edited(base: B, changes: Iterable[Edit]) -> B:
         after, note, at = edit(before)
         moment = max(moment, at)
         after = with_usage(after, before.snapshot)
-        before = base.with_snapshot(dataclasses.replace(after, changes=(*after.changes, note)))
+        before = base.with_snapshot(replace(after, changes=(*after.changes, note)))
     if before is base:
         return base
     return base.with_snapshot(edits.with_warnings(base.snapshot, before.snapshot), not_before=moment or None)

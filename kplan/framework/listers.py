@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import operator
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import Namespace, Node, PersistentVolume, PersistentVolumeClaim, ReplicationController, Service
 from kplan.api.kinds import by_kind_and_name
@@ -71,7 +71,7 @@ class Listers:
             if own:
                 held = (*(own.get(key_of(obj), obj) for obj in there), *fresh)
                 changes: dict[str, Any] = {attribute: held}
-                self.snapshot = dataclasses.replace(self.snapshot, **changes)
+                self.snapshot = replace(self.snapshot, **changes)
         for attribute in ("persistent_volumes", "csi_nodes"):
             self.__dict__.pop(attribute, None)
         self.persistent_volume_claims |= newer.get("persistent_volume_claims", {})

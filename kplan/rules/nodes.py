@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable
+
+from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.provisioning import NodeClaim
@@ -64,7 +65,7 @@ def without_published(snapshot: Snapshot, gone: Iterable[Node]) -> Snapshot:
     """Return a cluster without what is about nodes that are gone for good: their claims, devices and volume limits."""
     nodes = list(gone)
     names = {node.metadata.name for node in nodes}
-    return dataclasses.replace(
+    return replace(
         snapshot,
         node_claims=claims_left(snapshot.node_claims, nodes),
         resource_slices=tuple(one for one in snapshot.resource_slices if one.spec.node_name not in names),

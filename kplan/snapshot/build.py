@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace as with_changes
 from functools import cache, lru_cache
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from kplan.api import core, provisioning, resource, scheduling, workloads
 from kplan.api.kinds import KINDS, Kind, type_of
@@ -463,11 +462,11 @@ class SnapshotBuilder:
             )
         objects["nodes"] = tuple(self._with_allocatable(node) for node in objects["nodes"])
         pods = self._objects["pods"]
-        snapshot = with_changes(about, **objects, versions=_versions(pods))
+        snapshot = replace(about, **objects, versions=_versions(pods))
         snapshot.__dict__["pod_by_key"] = dict(zip(pods, objects["pods"], strict=True))  # what it would derive itself
         unread = map(missing_warning, about.missing)
         all_warnings = (*about.warnings, *self.warnings, *unread, *reference_warnings(snapshot))
-        object.__setattr__(snapshot, "warnings", all_warnings)
+        force_setattr(snapshot, "warnings", all_warnings)
         return snapshot
 
     def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Place) -> None:

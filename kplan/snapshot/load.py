@@ -7,7 +7,6 @@ snapshot files are complete already.
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import re
 import zlib
@@ -275,7 +274,7 @@ class _Loader:
             Warning("EmptyFile", note.path, f"{note.message}, and was passed over: was it meant to hold objects?")
             for note in self.notes
         )
-        about = dataclasses.replace(
+        about = replace(
             own_file.read_metadata(self._metadata),
             source=source,
             whole=self.whole,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +24,7 @@ LIVE = "live:"  #: what the source of a snapshot begins with that was read from 
 Warning = InputWarning  # noqa: A001 - the contract's word; Python's own warnings play no part here
 
 
-@dataclass(frozen=True, repr=False)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A cluster at one instant: every object that scheduling reads, by kind, in the order in which they were read.
 
     Equal objects have an equal ``digest``, whatever their order and source.
@@ -88,14 +86,21 @@ class Snapshot:
     server_version: str | None = None
     warnings: tuple[Warning, ...] = ()
     missing: tuple[MissingKind, ...] = ()  #: kinds that could not be read
-    skipped: dict[str, int] = field(default_factory=dict)  #: number of objects of other kinds, by kind
+    skipped: dict[str, int] = {}  #: number of objects of other kinds, by kind
     #: workloads and their revisions with all fields, by ``Kind/namespace/name``, where the source has more than
     #: scheduling reads; they tell whether a manifest changes anything, and are never written
-    whole: Mapping[str, msgspec.Raw | dict[str, Any]] = field(default_factory=dict, compare=False)
+    whole: Mapping[str, msgspec.Raw | dict[str, Any]] = {}
     #: resource versions of pods by ``namespace/name``, which give the order of their last changes
-    versions: Mapping[str, int] = field(default_factory=dict, compare=False)
+    versions: Mapping[str, int] = {}
     unredacted: tuple[str, ...] = ()  #: what redacting left as it is; empty where nothing was redacted
     changes: tuple[ClusterChange, ...] = ()  #: what was changed on paper, in order
+
+    def __eq__(self, other: object) -> bool:
+        """Compare what scheduling reads, and where it comes from."""
+        compared = [name for name in self.__struct_fields__ if name not in ("whole", "versions")]
+        return isinstance(other, Snapshot) and all(getattr(self, name) == getattr(other, name) for name in compared)
+
+    __hash__ = None  # type: ignore[assignment] # it holds dictionaries
 
     def __repr__(self) -> str:
         """Return what a person wants to know at a glance: there may be thousands of objects."""
@@ -167,11 +172,7 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle objects as JSON, which is quicker and omits default fields."""
-        rest = {
-            attribute.name: getattr(self, attribute.name)
-            for attribute in fields(self)
-            if attribute.name not in KINDS_BY_ATTRIBUTE
-        }
+        rest = {name: getattr(self, name) for name in self.__struct_fields__ if name not in KINDS_BY_ATTRIBUTE}
         encoder = msgspec.json.Encoder()
         return (_received, ({name: encoder.encode(self.objects(name)) for name in self.counts()}, rest))
 

@@ -18,7 +18,6 @@ of single texts.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -423,7 +422,7 @@ def redact_snapshot(snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) ->
         missing=[*map(_without_namespaces, snapshot.missing)],
         completes=False,
     )
-    return dataclasses.replace(redacted, unredacted=KEPT)
+    return replace(redacted, unredacted=KEPT)
 
 
 def _redact(obj: msgspec.Struct, words: Words) -> msgspec.Struct:

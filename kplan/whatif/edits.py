@@ -10,7 +10,6 @@ hash, readiness, validation; pkg/apis/v1/nodepool.go Hash.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,7 +78,7 @@ def with_updated(snapshot: Snapshot, attribute: str, objects: Iterable[Any]) -> 
     newer = {key_of(obj): obj for obj in objects}
     held = tuple(newer.get(key_of(obj), obj) for obj in getattr(snapshot, attribute))
     changes: dict[str, Any] = {attribute: held}
-    return dataclasses.replace(snapshot, **changes)
+    return replace(snapshot, **changes)
 
 
 def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
@@ -88,7 +87,7 @@ def with_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
         return after
     stale = set(reference_warnings(before))
     others = tuple(warning for warning in after.warnings if warning not in stale)
-    return dataclasses.replace(after, warnings=(*others, *reference_warnings(after)))
+    return replace(after, warnings=(*others, *reference_warnings(after)))
 
 
 def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterChange:
@@ -118,7 +117,7 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
         changes[attribute] = tuple(held.values())
     names = [name_of(type_of(obj), obj) for obj in loaded.objects]
     whole = {**snapshot.whole, **loaded.whole}
-    return dataclasses.replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
+    return replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
 
 
 def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
@@ -168,7 +167,7 @@ def removed(snapshot: Snapshot, which: Reference) -> Removed:
     }
     keys = {object_name(gone_kind.name, obj.metadata.namespace, obj.metadata.name) for gone_kind, obj in gone.values()}
     whole = {key: value for key, value in snapshot.whole.items() if key not in keys}
-    after = dataclasses.replace(snapshot, **changes, whole=whole)
+    after = replace(snapshot, **changes, whole=whole)
     lost_ids = set(map(id, lost))
     deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
     names_gone = [name_of(gone_kind, obj) for gone_kind, obj in gone.values()]
@@ -233,7 +232,7 @@ def with_nodes(
         attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
     }
     objects = [f"Node/{name}" for name in names]
-    return dataclasses.replace(snapshot, **changes), change_of("add-nodes", f"{number}={like}", objects)
+    return replace(snapshot, **changes), change_of("add-nodes", f"{number}={like}", objects)
 
 
 def _copied_slice(obj: Any, old: str, name: str) -> Any:

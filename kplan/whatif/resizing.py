@@ -6,7 +6,6 @@ requests have grown leave, by name, until the others fit.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -157,7 +156,7 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
         raise UsageError("no workload of the cluster has a recommendation", hint=hint)
     after = with_objects(snapshot, objects)
     keys = {*names, *(key for key, owner in owners.items() if owner in wanted)}
-    after = dataclasses.replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
+    after = replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
     sums = {
         name: RequestSum(before=quantity_text(name, before[name]), after=quantity_text(name, then[name]))
         for name in _CONTROLLED

@@ -1,7 +1,7 @@
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter
 from kplan.facts import MissingKind
@@ -62,7 +62,7 @@ def test_runtime_class_refused(spec: Obj, message: str) -> None:
 @pytest.mark.parametrize("hidden", [(), ("runtimeclasses", "priorityclasses")])
 def test_what_a_server_has_none_of_is_not_there_and_what_it_did_not_show_may_be(hidden: tuple[str, ...]) -> None:
     missing = tuple(MissingKind(resource, "forbidden") for resource in hidden)
-    read = dataclasses.replace(EMPTY, from_server=True, missing=missing)
+    read = replace(EMPTY, from_server=True, missing=missing)
     runtime, priority = try_pod(read, {"runtimeClassName": "x"}), try_pod(read, {"priorityClassName": "x"})
     refusals = [found.rejected and found.rejected.partition("forbidden: ")[2] for found in (runtime, priority)]
     known = ['pod rejected: RuntimeClass "x" not found', "no PriorityClass with name x was found"]

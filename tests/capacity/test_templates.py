@@ -1,11 +1,11 @@
 """Templates of workloads: what is counted, and replicas that need claims of their own."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.capacity import templates as templates_module
@@ -41,7 +41,7 @@ def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **option
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(workloads)}))
     shares = options.pop("shares", ())
     snapshot = kplan.load_snapshot(objects)
-    found = load_manifests([str(path)], snapshot=dataclasses.replace(snapshot, pods=()), replicas=1)
+    found = load_manifests([str(path)], snapshot=replace(snapshot, pods=()), replicas=1)
     given = templates_of(found, snapshot, shares=shares, wanted=options.get("wanted"), limit=options.get("limit"))
     planner = kplan.Planner(snapshot, additions=given.objects, warnings=given.warnings)
     return planner.capacity(given.templates, **options)

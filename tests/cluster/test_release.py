@@ -1,8 +1,7 @@
 """Which release decides, and which of equal nodes is taken."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.errors import ConfigError, UsageError

@@ -1,7 +1,6 @@
 import html
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.resources import files
 from xml.etree import ElementTree as ET
 
@@ -67,7 +66,7 @@ def test_same_document_same_bytes_ending_in_a_line_feed(kind: str, output: str) 
 
 def _with_warning() -> PlacementReport:
     missing = MissingKind("poddisruptionbudgets", "forbidden", ("DefaultPreemption",))
-    snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(missing,))
+    snapshot = structs.replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(missing,))
     planner = kplan.Planner(
         snapshot, warnings=[InputWarning("UnmodelledFeature", "Pod/default/p", "asks for <the> | moon")]
     )
@@ -84,15 +83,17 @@ def test_warnings_are_in_every_format(output: str) -> None:
 
 
 def test_missing_kinds_fail_a_verdict_that_counts_warnings() -> None:
-    snapshot = replace(kplan.load_snapshot([node("n"), pod("p")]), missing=(MissingKind("services", "forbidden"),))
+    snapshot = structs.replace(
+        kplan.load_snapshot([node("n"), pod("p")]), missing=(MissingKind("services", "forbidden"),)
+    )
     document = kplan.Planner(snapshot).plan(["default/p"]).report(fail_on=["warning"])
     assert document.verdict.because == ("services: MissingKind",)
     assert 'failures="1"' in render(document, "junit", ReportOptions())
 
 
 def test_missing_kinds_that_the_snapshot_warns_of_are_told_once() -> None:
-    bare = replace(kplan.load_snapshot([node("n")]), missing=(MissingKind("services", "forbidden"),))
-    snapshot = replace(bare, warnings=tuple(map(missing_warning, bare.missing)))
+    bare = structs.replace(kplan.load_snapshot([node("n")]), missing=(MissingKind("services", "forbidden"),))
+    snapshot = structs.replace(bare, warnings=tuple(map(missing_warning, bare.missing)))
     assert [warning.object for warning in kplan.Planner(snapshot).warnings] == ["services"]
     assert kplan.Planner(bare).warnings == kplan.Planner(snapshot).warnings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -347,4 +346,4 @@ def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snaps
         else node
         for node in snapshot.nodes
     )
-    return dataclasses.replace(snapshot, nodes=nodes)
+    return replace(snapshot, nodes=nodes)

@@ -12,13 +12,13 @@ simulator/scheduling: hinting_simulator.go, hints.go.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
@@ -307,7 +307,7 @@ class Scratch:
             known = listers.snapshot
             slices = [*known.resource_slices, *(one for one in objects if isinstance(one, ResourceSlice))]
             csi_nodes = [*known.csi_nodes, *(one for one in objects if isinstance(one, CSINode))]
-            listers = Listers(dataclasses.replace(known, resource_slices=tuple(slices), csi_nodes=tuple(csi_nodes)))
+            listers = Listers(replace(known, resource_slices=tuple(slices), csi_nodes=tuple(csi_nodes)))
         session = Session(bigger, listers, self.session.config, plugin_factory(()))
         scratch = Scratch(session, order, self.cursor, dict(self._row_of_pod))
         scratch._pods = self._pods

@@ -6,7 +6,6 @@ how high the limits have to be, and which further values of a label are needed.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -369,7 +368,7 @@ class Widening:
         self._left -= 1
         snapshot = self._prepared.snapshot
         pools = tuple(pool if other.metadata.name == pool.metadata.name else other for other in snapshot.node_pools)
-        other = dataclasses.replace(snapshot, node_pools=pools)
+        other = replace(snapshot, node_pools=pools)
         provisioned = self._prepared.of(other).provisioned
         if _n_waiting(provisioned) >= self._n_waiting:
             return []

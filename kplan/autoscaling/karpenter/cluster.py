@@ -9,13 +9,13 @@ scheduling/nodeclaimtemplate.go; utils/nodepool/nodepool.go and utils/nodeclaim/
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node, NodeCondition, Pod
@@ -49,7 +49,7 @@ def own_part(snapshot: Snapshot, options: Options) -> tuple[Snapshot, dict[str, 
     if not supported:
         return snapshot, {}
     foreign = {name: kind for name, kind in sorted(of_pools.items()) if kind and kind not in supported}
-    own = dataclasses.replace(
+    own = replace(
         snapshot,
         node_pools=tuple(pool for pool in snapshot.node_pools if pool.metadata.name not in foreign),
         node_claims=tuple(

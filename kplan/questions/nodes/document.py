@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -160,7 +159,7 @@ def as_scheduled(base: B, pods: Iterable[PodLike] = ()) -> B:
     other = base.with_additions(new) if new else base
     rest = settled(other.for_cluster(other.objects), retries=True)
     return base.for_cluster(
-        dataclasses.replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
+        replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
         warnings=(*base.warnings, *refusals),
         not_before=rest.moment,
     )

@@ -1,6 +1,6 @@
 """The context of reports, their summary, and the report about placements."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kplan.course.answers.placement_report import placement_documents, placement_report, summary
 from kplan.diagnosis.explanation import Shown

@@ -1,8 +1,8 @@
 import copy
-import dataclasses
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.course.carried_out import CarriedOut
@@ -51,7 +51,7 @@ def pod_of(workload: Object, name: str, on: str, image: str, label: str, *, is_o
 
 def lean(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot as it is after a live read: without the fields that scheduling does not read."""
-    return dataclasses.replace(snapshot, whole={})
+    return replace(snapshot, whole={})
 
 
 @pytest.fixture(params=["whole", "lean", "redacted"])
