@@ -199,11 +199,14 @@ class PodTable:
     def replace(self, row: int, info: PodInfo) -> None:
         """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
         self.infos[row] = info
-        starts = self.derived(START)
-        if not self._has_own_starts:
-            starts = self._requests[START] = starts.copy()
-            self._has_own_starts = True
-        starts[row] = read_column(START, [info])[0]
+        starts = self._requests.get(START)
+        if starts is None and self._origin is not None:
+            starts = self._origin.derived(START)
+        if starts is not None and row < len(starts):  # else it is read later
+            if not self._has_own_starts:
+                starts = self._requests[START] = starts.copy()
+                self._has_own_starts = True
+            starts[row] = read_column(START, [info])[0]
         if info.is_terminating:
             self._terminating[row] = self._has_terminating = True
             for mask in self._masks.values():
@@ -230,10 +233,12 @@ class PodTable:
         """Add a pod, or replicas of it, and return the row of the first."""
         first, end, spec = len(self.infos), len(self.infos) + n, info.pod.spec
         self._grow(end)
-        self._priorities[first:end] = info.priority
-        self._terminating[first:end] = info.is_terminating
-        self._has_terminating |= info.is_terminating
-        self._with_ports[first:end] = has_ports(spec)
+        if info.priority:  # else, as below, it is what a column begins with
+            self._priorities[first:end] = info.priority
+        if info.is_terminating:
+            self._terminating[first:end] = self._has_terminating = True
+        if has_ports(spec):
+            self._with_ports[first:end] = True
         if spec.affinity is not None:
             self._with_affinity[first:end] = True
             self._without_term_code += range(first, end)

@@ -248,7 +248,7 @@ class Session:
         return self.frameworks.get(pod.pod.spec.scheduler_name)
 
     def has_profile_for(self, pod: PodInfo) -> bool:
-        return any(pod.pod.spec.scheduler_name == profile.scheduler_name for profile in self.config.profiles)
+        return pod.pod.spec.scheduler_name in [profile.scheduler_name for profile in self.config.profiles]
 
     def bound_at_once(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Return a new claim as it is after the volume controller has seen it: bound, unless it waits for a pod."""
