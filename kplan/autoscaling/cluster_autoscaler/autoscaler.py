@@ -110,13 +110,14 @@ def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]
 def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator[NewNode]:
     for templates, outcome in ((loop.templates, outcome) for loop in results for outcome in loop.scale_ups):
         choice = outcome.choice
-        tied = () if choice is None else tuple(name for name in choice.tied if name != choice.best.group.name)
+        tied = () if choice is None else choice.tied
         waiting = iter(() if choice is None else choice.best.placement)
         for group, number in ((growth.group, growth.wanted - growth.current) for growth in outcome.growths):
+            others = tuple(name for name in tied if name != group.name)
             for _ in range(number):
                 _, pods = next(waiting, ("", []))
                 new = _new_node(templates[group.name], namer.name(as_part_of_node_name(group.name)), group, setup)
-                yield replace(new, pods=tuple(pod.metadata.key for pod in pods), options=tied)
+                yield replace(new, pods=tuple(pod.metadata.key for pod in pods), options=others)
 
 
 def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> NewNode:

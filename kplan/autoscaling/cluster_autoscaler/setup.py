@@ -106,7 +106,7 @@ def listed_groups(
         if group is not None:
             if any(known.name == group.name for known in groups):
                 reader.wrong("name", f"a second group is called {group.name}", "give each group a different name")
-            for name in group.nodes:
+            for name in group.nodes if group.name else ():
                 if owner_of.setdefault(name, group.name) != group.name:
                     hint = "a node belongs to one group"
                     reader.wrong("nodes", f"node {name} is in the group {owner_of[name]} already", hint)

@@ -174,3 +174,26 @@ def test_a_quota_that_leaves_nothing_is_named_with_what_it_lacks() -> None:
     assert report.events == {
         "default/web": 'pod didn\'t trigger scale-up: 1 exceeded quota: "CapacityQuota/q", resources: cpu, nodes'
     }
+
+
+@pytest.mark.parametrize(
+    ("prices", "cpus", "expected"),
+    [
+        ({"instanceTypes": {"small": 0.1, "large": 0.5}}, ("4", "8"), "small"),
+        ({"instanceTypes": {"small": 0.5, "large": 0.1}, "cpu": 0.01}, ("4", "8"), "large"),
+        ({"instanceTypes": {"small": 0.1}, "cpu": 0.01, "memoryGiB": 0.001}, ("4", "8"), "small"),
+        ({"instanceTypes": {"small": 0.3}, "cpu": 0.01, "memoryGiB": 0.001}, ("4", "8"), "large"),
+        ({"instanceTypes": {"small": 0.1}, "cpu": 0.04}, ("4", "8"), "small"),
+        ({"instanceTypes": {"small": 0.1, "large": 0.1}}, ("1", "2"), "small"),
+        ({"cpu": 0.1}, ("2", "16"), "small"),
+    ],
+)
+def test_the_price_expander_weighs_the_price_of_nodes_and_how_far_they_are_from_the_best_size(
+    prices: dict[str, Any], cpus: tuple[str, str], expected: str
+) -> None:
+    groups = [
+        group(name, template=node("t", cpu, **{"node.kubernetes.io/instance-type": name}))
+        for name, cpu in zip(("small", "large"), cpus, strict=True)
+    ]
+    report = ask(groups, node("n1", "100m"), pod("web", "500m"), prices=prices, options={"expander": "price"})
+    assert [new.group for new in report.adds] == [expected]
