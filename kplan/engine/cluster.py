@@ -119,7 +119,7 @@ class Cluster:
             codes += resources.share(few)
             node_of += [find(info.pod.spec.node_name or "", NOWHERE) for info in few]
         pods.set_resources(resources.distinct, np.asarray(codes, np.intp))
-        cluster = cls(nodes, pods)
+        cluster = cls(nodes, pods, NodePods([]))
         cluster._place_pods(node_of)
         return cluster
 
@@ -129,7 +129,7 @@ class Cluster:
         The `rows` are those in this cluster of each pod, NOWHERE for a new pod. The result equals that of
         :meth:`build`; this cluster must not have changed since it was built.
         """
-        cluster = Cluster(nodes, self.pods.picked(rows, infos))
+        cluster = Cluster(nodes, self.pods.picked(rows, infos), NodePods([]))
         find = nodes.row_of.get
         new_row_of = np.asarray([*(find(name, NOWHERE) for name in self.nodes.names), NOWHERE], np.intp)
         node_of = (

@@ -8,10 +8,7 @@ import warnings
 
 from kplan.cli import process
 
-process.end_at_once()
-
-from kplan.program import streams  # noqa: E402 - an interrupt while anything is imported shows no traceback
-from kplan.program.streams import open_streams  # noqa: E402 - likewise
+process.end_at_once()  # an interrupt while anything is imported shows no traceback
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
@@ -24,6 +21,8 @@ def run_as_plugin() -> None:
 
 def complete_for_kubectl() -> None:
     """Print what kubectl offers for the words after ``kubectl kplan``."""
+    from kplan.program.streams import open_streams
+
     open_streams()
     import typer
 
@@ -36,10 +35,12 @@ def complete_for_kubectl() -> None:
 
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
-    streams.prepare()
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
-    open_streams()
+    from kplan.program import streams
+
+    streams.prepare()
+    streams.open_streams()
     # Warnings of libraries name their own lines; python -W shows them.
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
