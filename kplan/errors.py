@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 __all__ = [
     "ApiError",
@@ -45,8 +45,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One problem of an input, with its place as far as that is known."""
 
     message: str
@@ -58,7 +57,7 @@ class Problem:
     wants_quotes: bool = False  #: the hint is to put quotes around the value; a file shows how that is written
 
     def below(self, path: str) -> Problem:
-        return replace(self, json_path=path + self.json_path.removeprefix("$"))
+        return self._replace(json_path=path + self.json_path.removeprefix("$"))
 
     def __str__(self) -> str:
         within = [f"document {self.document}"] if self.document is not None else []

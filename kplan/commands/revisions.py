@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -82,7 +81,7 @@ def manifests_of_both(names: Sequence[str], against: str, kustomizations: Sequen
         except ManifestError as error:
             there = {path: f"{against}:{name}" for name, path in (*paths.items(), *folders.items()) if path}
             raise ManifestError(
-                [replace(problem, path=_renamed(problem.path, there)) for problem in error.problems],
+                [problem._replace(path=_renamed(problem.path, there)) for problem in error.problems],
                 unchecked=error.unchecked,
             ) from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kplan.config.releases import Release, reference
@@ -52,7 +51,7 @@ class Problems:
             order = {path: position for position, path in enumerate(_paths(self.document if in_order else None, ""))}
             problems = sorted(self.recorded, key=lambda problem: _position(problem.json_path, order))
             lines = self._lines
-            raise ConfigError(replace(one, line=lines.of(one.json_path)) if lines else one for one in problems)
+            raise ConfigError(one._replace(line=lines.of(one.json_path)) if lines else one for one in problems)
 
 
 class Place:

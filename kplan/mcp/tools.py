@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -136,7 +135,7 @@ def _objects(text: str, path: str, problems: list[Problem]) -> Iterator[dict[str
                 yield {**item.value(), "apiVersion": item.api_version, "kind": item.kind}
             except DecodeError as error:
                 wrong += map(item.locate, error.problems)
-    problems += [replace(problem, path=path) for problem in wrong]
+    problems += [problem._replace(path=path) for problem in wrong]
 
 
 class Tool(msgspec.Struct, frozen=True):

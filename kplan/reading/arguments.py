@@ -14,7 +14,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
 
@@ -162,7 +161,7 @@ def plain(value: Any) -> Any:
 def refuse(whose: str, problems: list[Problem], hint: str) -> None:
     """Raise UsageError for the arguments of a question or method, told with the names that they have in Python."""
     if problems:
-        texts = [str(replace(problem, path=whose, json_path=_in_python(problem.json_path))) for problem in problems]
+        texts = [str(problem._replace(path=whose, json_path=_in_python(problem.json_path))) for problem in problems]
         raise UsageError("\n".join(texts), hint=hint)
 
 

@@ -19,7 +19,6 @@ import sys
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
@@ -495,7 +494,7 @@ class Document:
         written = self.lines.written(problem.json_path) if problem.wants_quotes else ""
         hint = decode.in_quotes(decode.shortened(written)) if written else problem.hint
         line = self.lines.of(problem.json_path)
-        return replace(problem, path=self.file, document=self.number, hint=hint, line=line)
+        return problem._replace(path=self.file, document=self.number, hint=hint, line=line)
 
 
 def as_builtins(content: msgspec.Raw | Any) -> Any:

@@ -10,7 +10,6 @@ import io
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, TypeVar
 
@@ -211,7 +210,7 @@ class Place(NamedTuple):
 
     def locate(self, problem: Problem, prefix: str = "") -> Problem:
         message = f"{prefix}: {problem.message}" if prefix else problem.message
-        located = with_changes(problem.below(self.json_path), message=message)
+        located = problem.below(self.json_path)._replace(message=message)
         return self.origin.locate(located) if self.origin is not None else located
 
 

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -119,7 +118,7 @@ class Sources(msgspec.Struct):
         """Return a problem with what to do about its file where another program builds objects from that."""
         if not problem.path or (passed_over := self._by_name(Path(problem.path))) is None:
             return problem
-        return replace(problem, hint=f"the file is {passed_over.reason}")
+        return problem._replace(hint=f"the file is {passed_over.reason}")
 
     def _file(self, file: Path) -> Iterator[Item]:
         if (passed_over := self._by_name(file)) is not None:

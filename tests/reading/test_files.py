@@ -7,7 +7,6 @@ import os
 import pickle
 import threading
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -335,7 +334,7 @@ def test_a_hint_quotes_what_is_written_and_not_what_yaml_makes_of_it() -> None:
     bare = Problem("expected a string", hint="guessed", wants_quotes=True)
 
     def hint(path: str) -> str:
-        return document.locate(replace(bare, json_path=path)).hint
+        return document.locate(bare._replace(json_path=path)).hint
 
     assert hint("$.metadata.labels.x") == 'put quotes around it: "n"'
     assert hint("$.metadata.labels['y/z']") == 'put quotes around it: "1.10"'
