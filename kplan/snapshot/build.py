@@ -167,34 +167,32 @@ def _is_unquestioned(quantity: QuantityLike) -> bool:
 
 TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 
-_OF_CONDITIONS = {"status.conditions": ("last_transition_time",)}
-_METADATA = {"metadata": ("creation_timestamp", "deletion_timestamp")}
-_OF_WORKLOADS = {**_OF_CONDITIONS, **_METADATA}
+_OF_CONDITIONS: dict[str, tuple[str, ...]] = {"status.conditions": ("last_transition_time",)}
 _TIMES: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
-    core.Pod: {"status": ("start_time",), **_OF_CONDITIONS, **_METADATA},
+    core.Pod: {"status": ("start_time",), **_OF_CONDITIONS},
     core.Node: {
         "status.conditions": ("last_transition_time", "last_heartbeat_time"),
         "spec.taints": ("time_added",),
-        **_METADATA,
     },
-    core.ReplicationController: _OF_WORKLOADS,
-    workloads.ReplicaSet: _OF_WORKLOADS,
-    workloads.StatefulSet: _OF_WORKLOADS,
-    workloads.Deployment: _OF_WORKLOADS,
-    workloads.HorizontalPodAutoscaler: _OF_WORKLOADS,
-    scheduling.Lease: {"spec": ("renew_time",), **_METADATA},
-    workloads.Job: {**_OF_CONDITIONS, "status": ("start_time", "completion_time"), **_METADATA},
-    resource.ResourceClaim: {"status.allocation": ("allocation_timestamp",), **_METADATA},
-    provisioning.NodePool: _OF_WORKLOADS,
-    provisioning.NodeClaim: {**_OF_CONDITIONS, "status": ("last_pod_event_time",), **_METADATA},
+    core.ReplicationController: _OF_CONDITIONS,
+    workloads.ReplicaSet: _OF_CONDITIONS,
+    workloads.StatefulSet: _OF_CONDITIONS,
+    workloads.Deployment: _OF_CONDITIONS,
+    workloads.HorizontalPodAutoscaler: _OF_CONDITIONS,
+    scheduling.Lease: {"spec": ("renew_time",)},
+    workloads.Job: {**_OF_CONDITIONS, "status": ("start_time", "completion_time")},
+    resource.ResourceClaim: {"status.allocation": ("allocation_timestamp",)},
+    provisioning.NodePool: _OF_CONDITIONS,
+    provisioning.NodeClaim: {**_OF_CONDITIONS, "status": ("last_pod_event_time",)},
 }
-"""Kind -> an object or list in it -> the fields of its times, or of those of its items."""
+"""Kind -> an object or list in it -> the fields of its times, or of those of its items, besides its metadata."""
 
 
-def have_times(objects: Sequence[msgspec.Struct]) -> bool:
+def have_times(objects: Sequence[Any]) -> bool:
     """Tell whether all times of objects of one kind parse; quicker than `time_problems` of each."""
-    texts: set[str | None] = set()
-    for way, names in _TIMES.get(type(objects[0]), _METADATA).items():
+    metadata = [obj.metadata for obj in objects]
+    texts = {own.creation_timestamp for own in metadata} | {own.deletion_timestamp for own in metadata}
+    for way, names in _TIMES.get(type(objects[0]), {}).items():
         holders: list[Any] = [*filter(None, map(attrgetter(way), objects))]
         if holders and isinstance(holders[0], tuple):
             holders = [*chain.from_iterable(holders)]
@@ -206,7 +204,8 @@ def have_times(objects: Sequence[msgspec.Struct]) -> bool:
 def time_problems(obj: msgspec.Struct) -> list[Problem]:
     """Return the problems of an object's times that do not parse: an API server never stores such a time."""
     problems = []
-    for way, names in _TIMES.get(type(obj), _METADATA).items():
+    times = {**_TIMES.get(type(obj), {}), "metadata": ("creation_timestamp", "deletion_timestamp")}
+    for way, names in times.items():
         holder: Any = attrgetter(way)(obj)
         for name in names:
             for index, item in enumerate(holder) if isinstance(holder, tuple) else ((None, holder),):
