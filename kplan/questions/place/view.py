@@ -43,6 +43,7 @@ _OF_ALL: Mapping[Outcome, tuple[str, str]] = {
     Outcome.ERROR: ("cannot be scheduled", "cannot be scheduled"),
 }
 """How one pod ends, and how several do."""
+_BY_EVICTING = ("fits only by evicting", "fit only by evicting")
 _UNDECIDED: Mapping[str, tuple[str, str]] = {
     "refused": ("is refused", "are refused"),
     "other-scheduler": ("is not for kube-scheduler", "are not for kube-scheduler"),
@@ -146,23 +147,30 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     if len(groups) > 1 and all(members[0].pod.origin for members in groups):
         of += f" of {len(groups)} workloads"
     failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
+    ends_of = {member.pod.key: member for member in document.placements}  # with its evictions a pod may be tried twice
+    preempting = {member.pod.owner_key for member in ends_of.values() if member.eviction}  # also those that are alike
+    waiting = [(1, one.pod.owner_key) for one in ends_of.values() if one.outcome is Outcome.UNSCHEDULABLE]
+    waiting += [(one.pods, one.workload) for one in document.unlisted if one.outcome is Outcome.UNSCHEDULABLE]
+    n_evicting = sum(number for number, workload in waiting if workload in preempting)
     numbers = (
-        (Outcome.UNSCHEDULABLE, summary.unschedulable),
-        (Outcome.GATED, summary.gated),
-        (Outcome.ERROR, summary.errors),
+        (n_evicting, _BY_EVICTING),
+        (summary.unschedulable - n_evicting, _OF_ALL[Outcome.UNSCHEDULABLE]),
+        (summary.gated, _OF_ALL[Outcome.GATED]),
+        (summary.errors, _error_words(document.placements)),
     )
-    of_all = {**_OF_ALL, Outcome.ERROR: _error_words(document.placements)}
-    ends = [(number, of_all[outcome][number > 1]) for outcome, number in numbers if number]
+    ends = [(number, words[number > 1]) for number, words in numbers if number]
     if ends:
         names = listing([overview.workload_name(members[0]) for members in failed], most=_MOST_NAMES)
         (number, words), *others = ends
-        text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
-        text += "".join(f", {number} {words}" for number, words in others)
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
         reasons = {why_nowhere(member) for member in first}
-        if len(reasons) == 1 and (why := reasons.pop()):
-            text += f" but by evicting {why}" if first[0].eviction else f": {why}"
-            evicted = 0 if first[0].eviction else evicted
+        why = reasons.pop() if len(reasons) == 1 else ""
+        if n_evicting and not why:
+            words += f" {count(evicted, 'other pod')}"
+        text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
+        text += "".join(f", {number} {words}" for number, words in others)
+        text += f": {why}" if why else ""
+        evicted = 0 if n_evicting else evicted
     else:
         text = {1: "The pod finds a node", 2: "Both pods find a node"}.get(summary.pods, f"All {of} find a node")
     parts = [f"{count(evicted, 'other pod')} evicted"] if evicted else []
@@ -373,7 +381,7 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
-    words = ("fits only by evicting", "fit only by evicting") if one.eviction else _OF_ALL[one.outcome]
+    words = _BY_EVICTING if one.eviction else _OF_ALL[one.outcome]
     words = words if one.outcome is not Outcome.ERROR else _error_words(members)
     return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 
