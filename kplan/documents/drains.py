@@ -70,6 +70,7 @@ class DrainsReport(Report, frozen=True, kw_only=True):
     kind: Literal["DrainsReport"] = "DrainsReport"
     label: str | None  #: nodes with the same value are drained together; null where each is drained alone
     drains: tuple[DrainOutcome, ...]  #: the worst first
+    lost: Literal[True] | UnsetType = UNSET  #: true where the nodes are lost; absent where they are drained
     cluster: ClusterMap | UnsetType = UNSET  #: every node as it is; where --explain or a picture asks for it
 
 

@@ -77,6 +77,7 @@ def drains_report(
         **opening(base.context(), chosen, counted),
         label=label,
         drains=tuple(outcomes),
+        lost=True if question.how == "lost" else UNSET,
         cluster=cluster_map(cluster, cluster) if showing.with_map else UNSET,
     )
 

@@ -27,18 +27,33 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     yield Table(
-        (_what(document).upper(), "DRAINABLE", *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED"),
+        (
+            _what(document).upper(),
+            "MAY BE LOST" if document.lost else "DRAINABLE",
+            *times,
+            "PLACED",
+            "PENDING",
+            "BLOCKED",
+            "PREEMPTED",
+            "NOT REPLACED",
+        ),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
-        note=left_out(len(document.drains) - len(shown), extra=" that can be drained"),
+        note=left_out(len(document.drains) - len(shown), extra=f" that can be {_fate(document)}"),
     )
     for drain in [drain for drain in stay if drain.trouble][:_MOST_TOLD]:
         yield line(Span(drain.name, "strong"), f": {drain.trouble}", is_item=True)
-    yield line(Span("Each is drained alone, in the cluster as it is: a drain is undone before the next.", "dim"))
+    one = "loss" if document.lost else "drain"
+    end = f"Each is {_fate(document)} alone, in the cluster as it is: a {one} is undone before the next."
+    yield line(Span(end, "dim"))
 
 
 def _that_stay(document: DrainsReport) -> list[DrainOutcome]:
     return [drain for drain in document.drains if not drain.may_go]
+
+
+def _fate(document: DrainsReport) -> str:
+    return "lost" if document.lost else "drained"
 
 
 def _what(document: DrainsReport) -> str:
@@ -50,8 +65,9 @@ def _what(document: DrainsReport) -> str:
 def _marks(document: DrainsReport) -> dict[str, Span]:
     """Return node -> whether it can be drained; with the nodes that it is drained with."""
     what = "" if document.label is None else f"{_what(document)} "
+    yes, no = ("may be lost", "may not be lost") if document.lost else ("drainable", "not drainable")
     return {
-        node: Span(f"{what}drainable", "good") if drain.may_go else Span(f"{what}not drainable", "bad")
+        node: Span(f"{what}{yes}", "good") if drain.may_go else Span(f"{what}{no}", "bad")
         for drain in document.drains
         for node in drain.nodes
     }
@@ -60,17 +76,17 @@ def _marks(document: DrainsReport) -> dict[str, Span]:
 def _sentence(document: DrainsReport) -> str:
     stay, what, number = _that_stay(document), _what(document), len(document.drains)
     if not stay:
-        return f"Each of {count(number, what)} can be drained alone"
+        return f"Each of {count(number, what)} can be {_fate(document)} alone"
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
     loses_pods = any(event.rule == "NotReplaced" for drain in leaving for event in drain.counted)
     is_placeless = any(drain.pending for drain in leaving) or not loses_pods
-    fate = " or ".join(["without a node"] * is_placeless + ["unreplaced"] * loses_pods)
+    end = " or ".join(["without a node"] * is_placeless + ["unreplaced"] * loses_pods)
     parts = [f"{blocked} cannot be emptied"] if blocked else []
-    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {fate}"] if leaving else []
+    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {end}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
-    return f"{len(stay)} of {count(number, what)} cannot be drained, even alone ({', '.join(parts)}){why}"
+    return f"{len(stay)} of {count(number, what)} cannot be {_fate(document)}, even alone ({', '.join(parts)}){why}"
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
