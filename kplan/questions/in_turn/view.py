@@ -26,17 +26,9 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     shown = document.drains if options.shows_all else document.drains[: max(_MOST_ROWS, len(stay))]
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
+    may_go = "MAY BE LOST" if document.lost else "DRAINABLE"
     yield Table(
-        (
-            _what(document).upper(),
-            "MAY BE LOST" if document.lost else "DRAINABLE",
-            *times,
-            "PLACED",
-            "PENDING",
-            "BLOCKED",
-            "PREEMPTED",
-            "NOT REPLACED",
-        ),
+        (_what(document).upper(), may_go, *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED"),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=f" that can be {_fate(document)}"),
