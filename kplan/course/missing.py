@@ -17,10 +17,11 @@ from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
-from kplan.api.pod import ENDED, PodMeta
+from kplan.api.pod import ENDED, PodMeta, PodSpec
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.course.answers.verdict import Happened, counted_warnings
+from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import nearest
@@ -86,32 +87,26 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
     lacking = [key for key in missing if key.partition("/")[0] in _WITH_PODS]
     if not lacking:
         return {}
-    simulation = begin(base)
-    for key in lacking:
-        owner = simulation.workloads.owner(key)
-        if owner is not None:
-            simulation.enqueue(owner)
-    simulation.controllers.run()
-    specs = {
-        object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
-        for kind in _WITH_PODS
-        for obj in getattr(base.objects, POD_MAKERS[kind].attribute)
-        if obj.spec.template is not None
-    }
+    simulation = _tried(base, lacking)
+    specs = _specs(base.objects)
     facts: dict[str, RefusedPods] = {}
     by_quota: list[tuple[Pod, int]] = []
+    not_refused: list[tuple[Pod, int]] = []
     for key in lacking:
         owner = simulation.workloads.owner(key)
-        if owner is None or not owner.refusal or key not in specs:
+        if owner is None or key not in specs:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
+        if not owner.refusal:
+            not_refused.append((pod, missing[key]))  # they count in quotas, too, once they are made
+            continue
         because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
         if not because.by:
             because = structs.replace(because, lacks=_lacking(base.objects, pod, because.message))
         facts[key] = because
         if because.uses:
             by_quota.append((pod, missing[key]))
-    raises = _raises(base, by_quota)
+    raises = _raises(base, [*not_refused, *by_quota]) if by_quota else {}
     refused: dict[str, RefusedPods] = {}
     for key, because in facts.items():
         above, namespace = key, WorkloadRef.parse(key).namespace
@@ -119,6 +114,27 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
             refused[above] = structs.replace(because, raises=raises.get(namespace, ()) if because.uses else ())
             above = owners.get(above, "")
     return refused
+
+
+def _tried(base: Base, workloads: Iterable[str]) -> Simulation:
+    """Return the cluster after the controllers of some workloads have tried to make the pods that they lack."""
+    simulation = begin(base)
+    for key in workloads:
+        owner = simulation.workloads.owner(key)
+        if owner is not None:
+            simulation.enqueue(owner)
+    simulation.controllers.run()
+    return simulation
+
+
+def _specs(snapshot: Snapshot) -> dict[str, PodSpec]:
+    """Return the pod specs of the workloads that make pods."""
+    return {
+        object_name(kind, obj.metadata.namespace, obj.metadata.name): obj.spec.template.spec
+        for kind in _WITH_PODS
+        for obj in getattr(snapshot, POD_MAKERS[kind].attribute)
+        if obj.spec.template is not None
+    }
 
 
 _NO_ACCOUNT = r'serviceaccount "([a-z0-9][a-z0-9.-]{0,252})" not found'
@@ -144,8 +160,6 @@ def _lacking(snapshot: Snapshot, pod: Pod, message: str) -> MissingName | UnsetT
 
 def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:
     """Return what quotas have to allow so that they take pods, of which so many are missing, by namespace."""
-    if not missing:
-        return {}
     admitter = Admitter(base.objects, minor=base.release.number)
     pods = [(admitter.admit(pod).pod, number) for pod, number in missing]
     raises: dict[str, tuple[QuotaRaise, ...]] = {}
