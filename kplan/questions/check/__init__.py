@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -22,7 +23,7 @@ from kplan.course.watching import at_rest
 from kplan.documents.base import Counted, Head, Report, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
-from kplan.documents.drains import DrainsReport
+from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.placement import PlacementReport
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.documents.remedies import NodesReport
@@ -265,9 +266,37 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
 
 Judgement = tuple[Level, int, list[Finding]]  #: what was looked at, how many of them, and those that break the promise
 
+_EVERYTHING = frozenset(Expect.__struct_fields__)
+_TOLD: Mapping[str, frozenset[str]] = {
+    "PlanReport": _EVERYTHING,
+    "DrainsReport": frozenset({"placed", "pending", "blocked", "within"}),
+    "PlacementReport": frozenset({"placed", "pending"}),
+    "HeadroomReport": frozenset({"placed", "pending"}),
+    "BudgetsReport": frozenset({"blocked"}),
+    "NodesReport": frozenset({"placed", "new_nodes"}),
+}
+"""Kind of an answer -> the expectations that it can be held against."""
 
-def judge(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - one case a kind of document
+
+def _untold(kinds: Iterable[str], expect: Expect) -> list[str]:
+    """Return the expectations of which no answer of these kinds tells whether they hold, as documents name them."""
+    judged = frozenset[str]().union(*(_TOLD.get(kind, {"placed"}) for kind in kinds))
+    names = [name for name in expect.__struct_fields__ if getattr(expect, name) is not None and name not in judged]
+    return [camel_case(name) for name in names]
+
+
+def judge(document: Head, expect: Expect) -> Judgement:
     """Return what breaks a promise; raises UsageError when the answer does not tell what is expected."""
+    if untold := _untold([document.kind], expect):
+        message = f"{untold[0]} cannot be expected of an answer of kind {document.kind}"
+        raise UsageError(message, hint="expect something else, or ask another question")
+    judgement = _judgement(document, expect)
+    if expect == Expect() and not judgement[2] and isinstance(document, Report) and document.verdict.failed:
+        return _verdict(document)
+    return judgement
+
+
+def _judgement(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - one case a kind of document
     match document:
         case DrainsReport():
             return _drains(document, expect)
@@ -276,9 +305,9 @@ def judge(document: Head, expect: Expect) -> Judgement:  # noqa: PLR0911 - one c
         case PlacementReport():
             return _placements(document, expect)
         case HeadroomReport():
-            return _headroom(document)
+            return _headroom(document, expect)
         case BudgetsReport():
-            return _budgets(document)
+            return _budgets(document, expect)
         case NodesReport() if expect.new_nodes is not None:
             added = [Finding(name=node.name) for node in document.adds]
             return "node", len(added), added[expect.new_nodes.max :]
@@ -305,15 +334,29 @@ def _most(limit: int | None, expect: Expect) -> int | None:
 
 def _drains(document: DrainsReport, expect: Expect) -> Judgement:
     pending, blocked = _most(expect.pending, expect), _most(expect.blocked, expect)
-    findings = [
-        Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets))
-        for drain in document.drains
+    seconds = None if expect.within is None else seconds_of(expect.within, "within")
+    if seconds is not None and any(drain.restored is UNSET for drain in document.drains):
+        raise UsageError(_NO_TIMES, hint=_NEEDS_TIMELINE)
+    findings = []
+    for drain in document.drains:
         # Where none waits, and some are not replaced, that is one without a place.
-        if (pending is not None and (drain.pending or drain.state == "pending") > pending)
-        or (blocked is not None and drain.blocked > blocked)
-    ]
+        is_pending = pending is not None and (drain.pending or drain.state == "pending") > pending
+        if is_pending or (blocked is not None and drain.blocked > blocked):
+            findings.append(Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets)))
+        elif seconds is not None and (end := _end_of(drain)) > seconds:
+            findings.append(Finding(name=drain.name, message="never" if end == math.inf else f"{end:g} s"))
     subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
+
+
+_NO_TIMES = "the answer has no times"
+_NEEDS_TIMELINE = "within needs a question with a timeline"
+
+
+def _end_of(drain: DrainOutcome) -> float:
+    """Return after how many seconds the nodes are empty, and all that has left them is replaced; inf for never."""
+    times = (time for time in (drain.emptied, drain.restored) if time is not UNSET)
+    return max((math.inf if time is None else float(time) for time in times), default=0.0)
 
 
 def _plan(document: PlanReport, expect: Expect) -> Judgement:
@@ -336,8 +379,10 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
         findings += helped if len(helped) > expect.remediable else []
     if expect.missing is not None:
         present = document.at_present.workloads if document.at_present else ()
-        findings = [Finding(name=one.workload, message=shortage_text(one)) for one in present if one.is_short]
-        return ("workload", len(findings), findings) if len(findings) > expect.missing else ("answer", 1, [])
+        short = [Finding(name=one.workload, message=shortage_text(one)) for one in present if one.is_short]
+        findings += short if len(short) > expect.missing else []
+        if expect == Expect(missing=expect.missing):
+            return ("workload", len(findings), findings) if findings else ("answer", 1, [])
     if expect.ready is not None:
         findings += [
             Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")
@@ -347,7 +392,7 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
     if expect.within is not None:
         most_seconds = seconds_of(expect.within, "within")
         if not document.timeline:
-            raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+            raise UsageError(_NO_TIMES, hint=_NEEDS_TIMELINE)
         end = document.timeline.end
         findings += [Finding(name="end", message=f"{end:g} s")] if end > most_seconds else []
     if expect.new_nodes is not None and document.nodes:
@@ -391,8 +436,8 @@ def _placements(document: PlacementReport, expect: Expect) -> Judgement:
     return "pod", document.summary.pods, findings if len(findings) > most else []
 
 
-def _headroom(document: HeadroomReport) -> Judgement:
-    findings = []
+def _headroom(document: HeadroomReport, expect: Expect) -> Judgement:
+    findings, n_without_room = [], 0
     for workload in document.workloads:
         wanted = workload.wanted if isinstance(workload.wanted, int) else document.wanted
         if wanted is None or workload.fits >= wanted:
@@ -402,17 +447,19 @@ def _headroom(document: HeadroomReport) -> Judgement:
             name, what = workload.pool, f"no room for another pod as large as {name.removeprefix('Pod/')}"
         why = clause(workload.stop.diagnosis or workload.stop.message) if workload.stop is not None else ""
         findings.append(Finding(name=name, message=f"{what}: {why}" if why else what))
+        n_without_room += wanted - workload.fits
+    findings = findings if n_without_room > (expect.pending or 0) else []
     is_of_pools = any(workload.pool is not UNSET for workload in document.workloads)
     return "pool" if is_of_pools else "workload", len(document.workloads), findings
 
 
-def _budgets(document: BudgetsReport) -> Judgement:
+def _budgets(document: BudgetsReport, expect: Expect) -> Judgement:
     findings = [
         Finding(name=budget.budget, message=f"{budget.desired} of {count(budget.expected, 'pod')} must stay healthy")
         for budget in document.budgets
         if budget.expected and not budget.allowed_at_best
     ]
-    return "budget", len(document.budgets), findings
+    return "budget", len(document.budgets), findings if len(findings) > (expect.blocked or 0) else []
 
 
 _EXPECTED = "checks, with apiVersion: kplan/v1 and kind: Checks"
@@ -444,7 +491,26 @@ def checks_of(content: Any) -> tuple[list[Check], list[Problem]]:
         complete.append(_complete(entry, index) if isinstance(entry, dict) else entry)
     question, wrong = converted({"apiVersion": API_VERSION, "kind": "ChecksQuestion", "checks": complete}, Checks)
     problems += wrong
-    return ([*question.checks], []) if isinstance(question, Checks) and not problems else ([], problems)
+    checks = question.checks if isinstance(question, Checks) and not problems else ()
+    for index, check in enumerate(checks):
+        problems += _problems_of_expectations(check, f"$.checks[{index}].expect")
+    return ([], problems) if problems else ([*checks], [])
+
+
+def _problems_of_expectations(check: Check, path: str) -> Iterator[Problem]:
+    """Yield what no answer would tell: a check that expects it in vain must not pass."""
+    plain = check.question.question if isinstance(check.question, WhatIf) else check.question
+    kinds = type(plain).answer_about.__annotations__["return"].split(" | ")
+    for name in _untold(kinds, check.expect):
+        hint = "expect something else, or ask another question"
+        yield Problem(f"cannot be expected of an answer of kind {kinds[0]}", json_path=f"{path}.{name}", hint=hint)
+    try:
+        if check.expect.within is not None:
+            seconds_of(check.expect.within, "within")
+        if check.expect.ready is not None:
+            _share(check.expect.ready.min, 0)
+    except UsageError as error:
+        yield Problem(error.message, json_path=path, hint=error.hint)
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:

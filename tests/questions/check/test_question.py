@@ -191,6 +191,8 @@ def test_expectations_bound_what_an_answer_may_say() -> None:
         (Plan(), Expect(within="5m"), "unasked", []),
     ):
         assert outcome(Check("a", question, expect), *objects) == (state, names), expect
+    assert outcome(Check("a", lost, Expect(ready=Least())), *objects) == ("unasked", [])
+    assert outcome(Check("a", Plan()), *TWO, waiting("big", cpu="6"))[0] == "failed"  # by the question's verdict
 
 
 @pytest.mark.parametrize(
