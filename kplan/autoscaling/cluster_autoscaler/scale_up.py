@@ -174,7 +174,8 @@ class Expanders(msgspec.Struct, frozen=True):
 
         def score(option: Option) -> float:
             node = self.templates[option.group.name].node
-            nodes_price = prices.of_node(node) * option.n_nodes
+            own_price = option.group.price
+            nodes_price = (prices.of_node(node) if own_price is None else own_price) * option.n_nodes
             pods_price = 0.0
             for pod in option.pods:
                 pods_price += prices.of_pod(pod)

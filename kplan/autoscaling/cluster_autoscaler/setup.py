@@ -12,6 +12,7 @@
       price: 0.2
       options: {scale-down-utilization-threshold: 0.6}
     options: {expander: least-waste}      # flags of the cluster-autoscaler
+    prices: {instanceTypes: {m5.large: 0.1}, cpu: 0.03, memoryGiB: 0.004}   # for the price expander
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
 _MOST_SLICES = 100
 
+_FIELDS = ("nodeGroups", "options", "prices")
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
 
 
@@ -71,6 +73,7 @@ class GroupList(msgspec.Struct, frozen=True):
     groups: Sequence[Any]
     options: Mapping[str, Any] = {}
     document: Document | None = None  #: that holds them; None where they were given as a list
+    prices: Mapping[str, Any] | None = None  #: as in the settings
 
 
 def read_group_file(source: str | Path) -> GroupList:
@@ -79,15 +82,23 @@ def read_group_file(source: str | Path) -> GroupList:
     for document, content in read_contents(source, problems, expected=_EXPECTED, is_single=True):
         whole: dict[str, Any] = content if isinstance(content, dict) else {"nodeGroups": content}
         groups: Any = whole.get("nodeGroups")
-        options = whole.get("options") or {}
-        wrong = []
+        options, prices = whole.get("options") or {}, whole.get("prices")
+        wrong = [
+            Problem("unknown field", json_path=f"$.{name}", hint=f"choose from {', '.join(_FIELDS)}")
+            for name in whole
+            if isinstance(groups, list) and name not in (*_FIELDS, "apiVersion", "kind")
+        ]
         if not isinstance(groups, list):
             wrong.append(Problem("no list of groups", json_path="$.nodeGroups", hint=f"expected {_EXPECTED}"))
         if not isinstance(options, dict):
             wrong.append(Problem("no flags", json_path="$.options", hint="for example {expander: least-waste}"))
+        try:
+            _checked({} if prices is None else prices)
+        except UsageError as error:
+            wrong.append(Problem(error.message, json_path="$.prices", hint=error.hint))
         problems += map(document.locate, wrong)
         if not problems:
-            return GroupList(groups, options, document)
+            return GroupList(groups, options, document, prices)
     raise InputError(problems)
 
 
@@ -137,6 +148,8 @@ class _Reader(EntryReader):
         for field, size in sizes.items():
             if size is not None and not 0 <= size <= MAX_SIZE:
                 self.wrong(field, f"{size} is no size of a group", f"a number from 0 to {MAX_SIZE:,}")
+        if entry.price is not None and not 0 <= entry.price < _PRICES_BELOW:
+            self.wrong("price", f"{entry.price} is no price", "a number from 0 on")
         if entry.min_size > entry.max_size:
             self.wrong("minSize", f"{entry.min_size} is above maxSize {entry.max_size}", "exchange them")
         instances = (one for one in entry.instances if one.get("state") != "deleting")
@@ -217,6 +230,7 @@ class _Reader(EntryReader):
 
 
 _PRICES = ("cpu", "memoryGiB", "gpu")
+_PRICES_BELOW = 2**53  #: a larger number is not exact as JSON has it
 
 
 def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
@@ -224,9 +238,12 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
 
     Raises UsageError for flags and prices that cannot be read, InputError with all problems of the list of groups.
     """
-    prices = None if settings.prices is None else Prices(_checked(settings.prices))
     setup = find_groups(snapshot, settings.options) if settings.node_groups is None else _listed(settings, snapshot)
+    prices = setup.prices if settings.prices is None else Prices(_checked(settings.prices))
     warnings = list(setup.warnings)
+    if prices is None and "price" in setup.options.expander:
+        message = "prices are unknown, so the expander filters nothing; a file for --node-groups may have them (prices)"
+        warnings.append(InputWarning("NoPrices", "expander price", message))
     priorities = priorities_of(snapshot, warnings)
     sizes = settings.max_sizes
     groups = tuple(replace(group, most=sizes.get(group.name, group.most)) for group in setup.groups)
@@ -244,7 +261,8 @@ def _listed(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     if problems:
         raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
     source = "a list of node groups" if document is None else str(settings.node_groups)
-    return Setup(tuple(groups), options, source, tuple(warnings), flags)
+    prices = None if listed.prices is None else Prices(listed.prices)
+    return Setup(tuple(groups), options, source, tuple(warnings), flags, prices)
 
 
 def content_of(settings: ClusterAutoscaler) -> GroupList:
@@ -257,13 +275,15 @@ def content_of(settings: ClusterAutoscaler) -> GroupList:
     return GroupList(settings.node_groups or ())
 
 
-def _checked(prices: Mapping[str, Any]) -> Mapping[str, Any]:
-    amounts = {name: prices.get(name) or 0 for name in _PRICES} | dict(prices.get("instanceTypes") or {})
-    for name, price in amounts.items():
-        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 2**53:
-            hint = "give numbers: {instanceTypes: {m5.large: 0.1}, cpu: 0.03, memoryGiB: 0.004}"
+def _checked(prices: Any) -> Mapping[str, Any]:
+    hint = "give numbers: {instanceTypes: {m5.large: 0.1}, cpu: 0.03, memoryGiB: 0.004}"
+    types = (prices.get("instanceTypes") or {}) if isinstance(prices, Mapping) else None
+    if not isinstance(types, Mapping):
+        raise UsageError("no prices", hint=hint)
+    for name, price in ({name: prices.get(name) or 0 for name in _PRICES} | dict(types)).items():
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < _PRICES_BELOW:
             raise UsageError(f"the price of {str(name)[:80]} is no number from 0 on", hint=hint)
-    return prices
+    return dict(prices)
 
 
 def found_list(snapshot: Snapshot) -> tuple[dict[str, Any], tuple[InputWarning, ...]]:

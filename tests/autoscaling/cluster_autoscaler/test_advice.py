@@ -197,3 +197,9 @@ def test_the_price_expander_weighs_the_price_of_nodes_and_how_far_they_are_from_
     ]
     report = ask(groups, node("n1", "100m"), pod("web", "500m"), prices=prices, options={"expander": "price"})
     assert [new.group for new in report.adds] == [expected]
+
+
+def test_the_price_of_a_group_goes_before_that_of_its_type() -> None:
+    groups = [group(name, template=node(name, "4"), price=price) for name, price in (("dear", 0.3), ("cheap", 0.2))]
+    report = ask(groups, node("n1", "100m"), pod("web", "500m"), prices={"cpu": 0.01}, options={"expander": "price"})
+    assert [new.group for new in report.adds] == ["cheap"]
