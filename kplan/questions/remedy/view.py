@@ -232,5 +232,5 @@ VIEW = View[d.RemedyReport](
     _body,
     _cases,
     lambda document: (*(step for action in document.remedy.actions for step in action.steps), *document.remedy.undo),
-    style=lambda one: "good" if one.remedy.runs == one.remedy.of and not one.verdict.failed else "bad",
+    style=lambda one: "bad" if one.verdict.failed or one.because or one.remedy.runs < one.remedy.of else "good",
 )
