@@ -277,7 +277,7 @@ class _Reader:
         if isinstance(value, bool | int | float | list | dict):
             self._refuse(_json_kind(value).split()[0], "string", path, plain, owner)
             return None
-        text = value if isinstance(value, str) else _key(value)
+        text = _key(value)
         if problem := time_problem(text):
             self.faults.append(Fault(path, problem))
             return None

@@ -60,6 +60,7 @@ _LAYOUT = "2006-01-02T15:04:05Z07:00"
         ("2024-01-01 00:00:00Z", f'as "{_LAYOUT}": cannot parse " 00:00:00Z" as "T"'),
         ("2024-13-01T00:00:00Z", "month out of range"),
         ("2023-02-29T00:00:00Z", "day out of range"),
+        ("2100-02-29T00:00:00Z", "day out of range"),
         ("2024-01-01T24:00:00Z", "hour out of range"),
         ("2024-01-01T00:00:00+25:00", "time zone offset hour out of range"),
         ("2024-01-01T00:00:00Zx", 'extra text: "x"'),
@@ -68,6 +69,10 @@ _LAYOUT = "2006-01-02T15:04:05Z07:00"
 def test_bad_ones_are_told_in_its_words(text: str, problem: str) -> None:
     assert time_problem(text).startswith(f'parsing time "{text}"')
     assert time_problem(text).endswith(problem)
+
+
+def test_leap_days_are_days() -> None:
+    assert not any(map(time_problem, ("2024-02-29T00:00:00Z", "2000-02-29T00:00:00Z")))
 
 
 def test_the_shipped_table_is_what_the_generator_makes_of_the_api_description() -> None:

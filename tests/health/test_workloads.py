@@ -35,12 +35,12 @@ def condition(kind: str, status: str, reason: str = "") -> list[dict[str, str]]:
     return [{"type": kind, "status": status, "reason": reason}]
 
 
-def scaler(*conditions: dict[str, str]) -> dict[str, Any]:
+def scaler(*conditions: dict[str, str], least: int = 1, most: int = 1) -> dict[str, Any]:
     target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x"}
-    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1}
+    spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
     return head("HorizontalPodAutoscaler", name="x", namespace="web") | {
         "spec": spec,
-        "status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": list(conditions)},
+        "status": {"currentReplicas": 1, "desiredReplicas": most, "conditions": list(conditions)},
     }
 
 
@@ -92,6 +92,10 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
          "web/x: HorizontalPodAutoscaler web/x is at its maximum of 1 replicas", ""),
         ([*ONE, scaler({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"})],
          "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)", ""),
+        ([*ONE, scaler()], "web/x: 1 of 1 pod is ready", ""),
+        ([*ONE, scaler(least=0)], "web/x: 1 of 1 pod is ready", ""),
+        ([*ONE, scaler(least=0, most=2)], "web/x: HorizontalPodAutoscaler web/x is at its maximum of 2 replicas", ""),
+        ([*ONE, scaler(*condition("ScalingActive", "True"), most=2)], "web/x: 1 of 1 pod is ready", ""),
     ],
 )  # fmt: skip
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:

@@ -78,6 +78,8 @@ def test_elements_with_names_are_merged_by_them() -> None:
     assert merged(live, {"env": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}]}) == {
         "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "3"}, {"name": "C", "value": "4"}]
     }
+    assert merged({"args": ["a"]}, {"args": ["a", "b"]}) == {"args": ["a", "b"]}
+    assert merged({"env": ["A", {}]}, {"env": [{"name": "A"}]}) == {"env": [{"name": "A"}]}
 
 
 def test_a_strategy_and_a_volume_source_keep_nothing_of_the_ones_before() -> None:
