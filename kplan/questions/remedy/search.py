@@ -133,7 +133,7 @@ class Search:
         # Most often each further node takes as many pods as the first.
         guess = min(-(-number * (self._goal.of - runs + gain) // max(gain, 1)), _MOST_NODES)
         if guess > number and self._may_try and (more := self._runs(with_number(guess))) > runs:
-            least, number, runs = (guess // 2 if more >= self._goal.of else number), guess, more
+            least, number, runs = number, guess, more
         while runs < self._goal.of and number < _MOST_NODES and self._may_try:
             more = self._runs(with_number(2 * number))
             if more <= runs:

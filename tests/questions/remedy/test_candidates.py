@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import kplan
 from kplan.changes.values import AddNodes, Patch, Uncordon
 from kplan.documents.base import UNSET
 from kplan.documents.remedies import RemedyReport
 from kplan.questions.remedy import Remedy
-from tests.objects import node
+from kplan.questions.remedy.candidates import object_of
+from tests.objects import deployment, node, planner_of, pod
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -23,6 +25,18 @@ def test_as_many_nodes_are_added_as_a_gang_lacks() -> None:
     (action,) = report.remedy.actions
     assert isinstance(action, AddNodes)
     assert (action.nodes, report.remedy.runs, report.remedy.of) == (2, 3, 3)
+
+
+def test_no_more_nodes_are_added_than_let_all_pods_run_though_the_first_takes_but_one() -> None:
+    large, *small = (pod(name, cpu=cpu) for name, cpu in (("large", "3500m"), *((f"small-{i}", "1") for i in range(4))))
+    report = planner_of(node("a"), pod("full", "a", cpu="4"), large, *small).ask(Remedy(only=("nodes",)))
+    assert [action.nodes for action in report.remedy.actions if isinstance(action, AddNodes)] == [2]
+
+
+def test_a_workload_is_found_by_its_kind_and_name() -> None:
+    snapshot = kplan.load_snapshot([deployment("a", 1), deployment("b", 1)])
+    assert object_of(snapshot, "Deployment/default/b").metadata.name == "b"
+    assert object_of(snapshot, "Deployment/default/c") is object_of(snapshot, "CronJob/default/b") is None
 
 
 def test_all_nodes_that_a_gang_lacks_are_uncordoned() -> None:
