@@ -2,8 +2,12 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 
+from kplan.api.core import Node
+from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, wanted_by
+from kplan.autoscaling.cluster_autoscaler.templates import Template, are_similar
 
 
 class Searched:
@@ -50,3 +54,11 @@ def test_pods_go_to_the_nodes_in_turn(
         assert nodes.spread(wanted, n, last) == expected
         last = expected[1]
     assert nodes.n_pods == [free["pods"] - node["pods"] for node in searched.nodes]
+
+
+def test_groups_are_similar_whose_nodes_have_nearly_as_much_for_pods() -> None:
+    def template(**allocatable: str) -> Template:
+        return Template(convert({"status": {"capacity": {"cpu": "4"}, "allocatable": allocatable}}, Node), ())
+
+    others = (template(cpu="3900m"), template(cpu="3700m"), template(cpu="4", extra="0"))
+    assert [are_similar(template(cpu="4"), other, Options()) for other in others] == [True, False, False]

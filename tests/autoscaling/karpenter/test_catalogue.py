@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, plain_entries, read_catalogue
+from kplan.autoscaling.karpenter.catalogue import MOST_TYPES, learned_catalogue, plain_entries, read_catalogue
 from kplan.autoscaling.karpenter.ec2 import Converted, convert_ec2
 from kplan.autoscaling.karpenter.instance_types import InstanceType
+from kplan.autoscaling.karpenter.requirements import INSTANCE_TYPE
+from tests.objects import head
 
 TYPE: dict[str, Any] = {
     "name": "m.large",
@@ -71,6 +73,19 @@ def test_other_content_is_refused(content: Any, message: str, tmp_path: Path) ->
     file.write_text(json.dumps(content))
     with pytest.raises(kplan.InputError, match=re.escape(message)):
         read_catalogue(file)
+
+
+def test_types_are_learned_from_nodes_and_from_claims_whose_node_is_missing_or_says_nothing() -> None:
+    machines: dict[str, dict[str, Any] | None] = {"alone": None, "runs": {"capacity": {"cpu": "5"}}, "starts": {}}
+    objects = []
+    for name, own in machines.items():
+        labels = {INSTANCE_TYPE: name}
+        claimed = {"status": {"providerID": name, "capacity": {"cpu": "4"}}}
+        objects.append(head("NodeClaim", name=name, labels=labels) | claimed)
+        if own is not None:
+            objects.append(head("Node", name=name, labels=labels) | {"spec": {"providerID": name}, "status": own})
+    learned = learned_catalogue(kplan.load_snapshot(objects))
+    assert {one.name: one.resources["cpu"] for one in learned} == {"alone": "4", "runs": "5", "starts": "4"}
 
 
 HERE = Path(__file__).parents[3] / "fixtures" / "karpenter"
