@@ -73,7 +73,9 @@ class RetryQueue:
         forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         forked._place = self._place.copy()
         forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
-        forked._created, forked._sort = self._created, self._sort
+        forked._created = self._created
+        if "_sort" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
+            forked._sort = self._sort
         return forked
 
     @cached_property
