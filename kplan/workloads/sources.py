@@ -36,6 +36,7 @@ _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements
 """Fields of a kustomization that name files which change objects and are none."""
 
 _MOST_WAYS = 3  # a hint names so many; the others are counted
+_MOST_ABOVE = 100  #: a chart is looked for at most so many folders above a file, however many its name has
 _MOST_FOLDERS = 4  #: a file is part of a kustomization at most so many folders above it
 
 
@@ -154,13 +155,14 @@ class Sources(msgspec.Struct):
             return PassedOver(
                 str(file), f"part of an overlay of kustomize; build it with {command}", command, is_overlay=True
             )
-        for folder in (*file.parents,)[:_MOST_FOLDERS]:
+        for folder in file.parents[:_MOST_FOLDERS]:
             if os.path.normpath(file) in self._patches_of(folder):
                 command = f"-k {shlex.quote(str(folder))}"
                 return PassedOver(str(file), f"a patch of a kustomization; build it with {command}", command)
-        chart = next((folder for folder in file.parents if _is(Path.is_file, folder / "Chart.yaml")), None)
+        above = file.parents[:_MOST_ABOVE]
+        chart = next((folder for folder in above if _is(Path.is_file, folder / "Chart.yaml")), None)
         is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
-        if chart is None or not (is_own or chart / "templates" in file.parents):
+        if chart is None or not (is_own or file.is_relative_to(chart / "templates")):
             return None
         command = f"helm template {shlex.quote(str(chart))} | kplan place -"
         kind = "part of a chart" if is_own else "a template of a chart"
