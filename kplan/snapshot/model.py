@@ -100,6 +100,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
         compared = [name for name in self.__struct_fields__ if name not in ("whole", "versions")]
         return isinstance(other, Snapshot) and all(getattr(self, name) == getattr(other, name) for name in compared)
 
+    __ne__ = object.__ne__  # a struct brings one of its own, that compares identities
     __hash__ = None  # type: ignore[assignment] # it holds dictionaries
 
     def __repr__(self) -> str:

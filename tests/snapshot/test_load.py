@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kplan.errors import SnapshotError
 from kplan.snapshot import Snapshot, load_snapshot
@@ -209,3 +210,10 @@ def test_quantities_of_devices_are_checked_wherever_they_stand() -> None:
         "$[1].status.allocation.devices.results[0].consumedCapacity.memory",
         "$[2].spec.spec.devices.requests[0].exactly.capacity.requests.memory",
     ]
+
+
+def test_snapshots_of_equal_objects_are_equal_and_others_differ() -> None:
+    one, other = load_snapshot("demo"), load_snapshot("demo")
+    assert one == replace(other, whole={})
+    assert not one != replace(other, whole={})  # noqa: SIM202 - both operators are meant
+    assert one != replace(other, pods=())

@@ -239,7 +239,7 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     Raises UsageError for flags and prices that cannot be read, InputError with all problems of the list of groups.
     """
     setup = find_groups(snapshot, settings.options) if settings.node_groups is None else _listed(settings, snapshot)
-    prices = setup.prices if settings.prices is None else Prices(_checked(settings.prices))
+    prices = Prices(_checked(settings.prices)) if settings.prices else setup.prices
     warnings = list(setup.warnings)
     if prices is None and "price" in setup.options.expander:
         message = "prices are unknown, so the expander filters nothing; a file for --node-groups may have them (prices)"
@@ -261,7 +261,7 @@ def _listed(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     if problems:
         raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
     source = "a list of node groups" if document is None else str(settings.node_groups)
-    prices = None if listed.prices is None else Prices(listed.prices)
+    prices = Prices(listed.prices) if listed.prices else None
     return Setup(tuple(groups), options, source, tuple(warnings), flags, prices)
 
 
@@ -280,6 +280,9 @@ def _checked(prices: Any) -> Mapping[str, Any]:
     types = (prices.get("instanceTypes") or {}) if isinstance(prices, Mapping) else None
     if not isinstance(types, Mapping):
         raise UsageError("no prices", hint=hint)
+    for name in prices:
+        if name not in ("instanceTypes", *_PRICES):
+            raise UsageError(f"prices of {str(name)[:80]} are unknown to the autoscaler", hint=hint)
     for name, price in ({name: prices.get(name) or 0 for name in _PRICES} | dict(types)).items():
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < _PRICES_BELOW:
             raise UsageError(f"the price of {str(name)[:80]} is no number from 0 on", hint=hint)

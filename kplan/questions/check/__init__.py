@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -36,7 +37,7 @@ from kplan.questions.in_turn import InTurn
 from kplan.questions.plan import Plan
 from kplan.questions.reading import API_VERSION, converted, refuse
 from kplan.questions.what_if import Plain, WhatIf
-from kplan.reading.arguments import FilePath, Option, seconds_of
+from kplan.reading.arguments import FilePath, Number, Option, seconds_of
 from kplan.reading.documents import read_contents
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 class Most(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """An upper bound, such as ``max: 3``."""
 
-    max: int = 0
+    max: Number = 0
 
 
 class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -151,13 +152,13 @@ class Expect(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """
 
     placed: Literal["all"] | None = None
-    pending: int | None = None
-    blocked: int | None = None
+    pending: Number | None = None
+    blocked: Number | None = None
     ready: Least | None = None
     within: str | None = None
     new_nodes: Most | None = None
-    remediable: int | None = None
-    missing: int | None = None
+    remediable: Number | None = None
+    missing: Number | None = None
 
 
 Checkable = Plain | WhatIf | Budgets | Surge | AtMaximum | PoolRoom  #: questions that can be part of a check
@@ -249,7 +250,7 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
     try:
         if isinstance(answer, KplanError):
             raise answer
-        subject, of, findings = judge(answer, check.expect)
+        subject, of, findings = judge(check.question, answer, check.expect)
     except KplanError as error:
         why = error.naming(camel_case) if isinstance(error, ParameterError) else error
         return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(why), hint=why.hint)
@@ -278,16 +279,19 @@ _TOLD: Mapping[str, frozenset[str]] = {
 """Kind of an answer -> the expectations that it can be held against."""
 
 
-def _untold(kinds: Iterable[str], expect: Expect) -> list[str]:
+def _untold(question: Checkable, kinds: Iterable[str], expect: Expect) -> list[str]:
     """Return the expectations of which no answer of these kinds tells whether they hold, as documents name them."""
     judged = frozenset[str]().union(*(_TOLD.get(kind, {"placed"}) for kind in kinds))
+    plain = question.question if isinstance(question, WhatIf) else question
+    if not isinstance(plain, Plan) or plain.manifests or plain.only_these:
+        judged -= {"missing"}  # a plan of the whole cluster alone looks at all workloads
     names = [name for name in expect.__struct_fields__ if getattr(expect, name) is not None and name not in judged]
     return [camel_case(name) for name in names]
 
 
-def judge(document: Head, expect: Expect) -> Judgement:
+def judge(question: Checkable, document: Head, expect: Expect) -> Judgement:
     """Return what breaks a promise; raises UsageError when the answer does not tell what is expected."""
-    if untold := _untold([document.kind], expect):
+    if untold := _untold(question, [document.kind], expect):
         message = f"{untold[0]} cannot be expected of an answer of kind {document.kind}"
         raise UsageError(message, hint="expect something else, or ask another question")
     judgement = _judgement(document, expect)
@@ -344,7 +348,7 @@ def _drains(document: DrainsReport, expect: Expect) -> Judgement:
         if is_pending or (blocked is not None and drain.blocked > blocked):
             findings.append(Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets)))
         elif seconds is not None and (end := _end_of(drain)) > seconds:
-            findings.append(Finding(name=drain.name, message="never" if end == math.inf else f"{end:g} s"))
+            findings.append(Finding(name=drain.name, message="never at rest" if end == math.inf else f"{end:g} s"))
     subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
 
@@ -420,7 +424,7 @@ def _share(least: str | int, total: int) -> int:
     if isinstance(least, int):
         return least
     digits = least.removesuffix("%")
-    if digits == least or not digits.isdecimal() or len(digits) > 3:
+    if digits == least or not digits.isdecimal() or len(digits) > 3 or int(digits) > 100:
         raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
     return -(-int(digits) * total // 100)
 
@@ -501,16 +505,19 @@ def _problems_of_expectations(check: Check, path: str) -> Iterator[Problem]:
     """Yield what no answer would tell: a check that expects it in vain must not pass."""
     plain = check.question.question if isinstance(check.question, WhatIf) else check.question
     kinds = type(plain).answer_about.__annotations__["return"].split(" | ")
-    for name in _untold(kinds, check.expect):
+    for name in _untold(check.question, kinds, check.expect):
         hint = "expect something else, or ask another question"
         yield Problem(f"cannot be expected of an answer of kind {kinds[0]}", json_path=f"{path}.{name}", hint=hint)
-    try:
-        if check.expect.within is not None:
-            seconds_of(check.expect.within, "within")
-        if check.expect.ready is not None:
-            _share(check.expect.ready.min, 0)
-    except UsageError as error:
-        yield Problem(error.message, json_path=path, hint=error.hint)
+    values: tuple[tuple[str, Any, Callable[[Any], object]], ...] = (
+        ("within", check.expect.within, partial(seconds_of, option="within")),
+        ("ready.min", check.expect.ready and check.expect.ready.min, partial(_share, total=0)),
+    )
+    for name, value, read in values:
+        try:
+            if value is not None:
+                read(value)
+        except UsageError as error:
+            yield Problem(error.message.removeprefix(f"{name}: "), json_path=f"{path}.{name}", hint=error.hint)
 
 
 def _problems_of_head(content: Any) -> Iterator[Problem]:

@@ -78,7 +78,8 @@ def _sentence(document: DrainsReport) -> str:
     parts = [f"{blocked} cannot be emptied"] if blocked else []
     parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {end}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
-    return f"{len(stay)} of {count(number, what)} cannot be {_fate(document)}, even alone ({', '.join(parts)}){why}"
+    no = "may not be" if document.lost else "cannot be"
+    return f"{len(stay)} of {count(number, what)} {no} {_fate(document)}, even alone ({', '.join(parts)}){why}"
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:

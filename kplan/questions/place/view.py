@@ -148,10 +148,7 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
         of += f" of {len(groups)} workloads"
     failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
     ends_of = {member.pod.key: member for member in document.placements}  # with its evictions a pod may be tried twice
-    preempting = {member.pod.owner_key for member in ends_of.values() if member.eviction}  # also those that are alike
-    waiting = [(1, one.pod.owner_key) for one in ends_of.values() if one.outcome is Outcome.UNSCHEDULABLE]
-    waiting += [(one.pods, one.workload) for one in document.unlisted if one.outcome is Outcome.UNSCHEDULABLE]
-    n_evicting = sum(number for number, workload in waiting if workload in preempting)
+    n_evicting = sum(bool(one.eviction) for one in ends_of.values() if one.outcome is Outcome.UNSCHEDULABLE)
     numbers = (
         (n_evicting, _BY_EVICTING),
         (summary.unschedulable - n_evicting, _OF_ALL[Outcome.UNSCHEDULABLE]),
