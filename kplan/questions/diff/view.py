@@ -251,7 +251,7 @@ def cost_blocks(document: d.DiffReport) -> Iterator[Block]:
 
 
 def _then(before: str, after: str) -> str:
-    if not before and not after:
+    if not after:
         return "-"
     before, after = in_cores(before), in_cores(after)
     return after if before == after else f"{before} -> {after}"

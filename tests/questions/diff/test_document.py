@@ -230,6 +230,10 @@ def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> Non
     short, long = (planner_of(held) for held in (objects, [*objects, first]))
     found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
     assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
+    first["metadata"]["name"] = "c"
+    hurried = planner_of([*objects[:3], first])
+    found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("hurried", queue(hurried)))
+    assert {fact.about: fact.after for fact in found.facts} == {"default/a": 2, "default/b": 3, "default/c": 1}
 
 
 def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
@@ -249,6 +253,7 @@ def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
     with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
     nothing = planner.plan([]).report(with_map=True)
     found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
+    assert found.cluster
     assert "cpu" in {usage.resource for usage in found.utilisation}
     assert all(usage.after > usage.before for usage in found.utilisation)
     assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
