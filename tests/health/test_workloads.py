@@ -56,6 +56,12 @@ QUOTA = head("ResourceQuota", name="team", namespace="web") | {
 }
 
 
+def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
+    sets = [workload("ReplicaSet", {"replicas": 2}), workload("StatefulSet", {"replicas": 2})]
+    found = workloads_at_present(planner_of(head("Node", name="n1"), *sets, QUOTA))
+    assert ["ResourceQuota web/team pods 1 of 1 used" in workload_text(health) for health in found] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("objects", "said", "command"),
     [
