@@ -28,17 +28,17 @@ pieces of names, and at last below.
 """
 _NARROWEST = 6
 
-_PIECE = r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)"
+_PIECE = re.compile(r"\s+|\S+?(?:(?<=\w[-/,;=:])(?=\w)|(?<=\w\.)(?=[A-Za-z])|(?<=[a-z])(?=[A-Z][a-z])|(?=\s)|\Z)")
 """What stays together: blanks, or a word up to its next dash, slash, comma, dot or capital; numbers keep their dots."""
 
-_PART = r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)"
+_PART = re.compile(r"\s+|\S+?(?:(?<=\w/)(?=\w)|(?=\s)|\Z)")
 """What stays together as long as there is room: a name breaks behind its namespace rather than at one of its dashes."""
 
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|%)(?:[\s,;:.)]|\Z))")
 
 _WORD = re.compile(r"\S+")
-_LONG_NAME = r"\w-\w"  #: a name with a dash, at which it would break
+_LONG_NAME = re.compile(r"\w-\w")  #: a name with a dash, at which it would break
 
 
 def with_units(text: str) -> str:
@@ -56,10 +56,10 @@ def fold(text: str, width: int) -> list[str]:
 
 def pieces_of(word: str, width: int) -> list[str]:
     """Return the pieces between which a word may break, none longer than `width`."""
-    parts: list[str] = re.findall(_PART, word)
+    parts: list[str] = _PART.findall(word)
     if all(len(part) <= width for part in parts):
         return parts
-    pieces = [(piece, range(0, len(piece), max(width, 1))) for piece in re.findall(_PIECE, word)]
+    pieces = [(piece, range(0, len(piece), max(width, 1))) for piece in _PIECE.findall(word)]
     return [piece[start : start + width] for piece, starts in pieces for start in starts]
 
 
@@ -87,14 +87,14 @@ def _broken_name(table: Table, limits: Sequence[int]) -> int | None:
     """Return the column of names that would break within a part, the first or the one behind a mark; None for none."""
     name = next((column for column in range(2) if _most(table, column, _WORD) > len(_STEP)), 0)
     is_last = name + 1 >= len(limits)
-    is_names = table.align[name] == "<" and any(re.search(_LONG_NAME, plain(row[name])) for row in table.rows)
+    is_names = table.align[name] == "<" and any(_LONG_NAME.search(plain(row[name])) for row in table.rows)
     return name if is_names and not is_last and limits[name] < _most(table, name, _PART) else None
 
 
-def _most(table: Table, column: int, pattern: str | re.Pattern[str]) -> int:
+def _most(table: Table, column: int, pattern: re.Pattern[str]) -> int:
     """Return the length of the longest piece of a column; 0 for a column that the table does not have."""
     cells = [plain(row[column]) for row in table.rows if column < len(row)]
-    return max((len(piece) for cell in cells for piece in re.findall(pattern, cell)), default=0)
+    return max((len(piece) for cell in cells for piece in pattern.findall(cell)), default=0)
 
 
 def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
@@ -134,7 +134,7 @@ def _widths(table: Table, width: int) -> list[int]:
     widths = [max(map(len, cells)) for cells in columns]
     words, parts, pieces = (
         [max(len(piece) for cell in cells for piece in ["", *pattern.findall(cell)]) for cells in columns]
-        for pattern in (_WORD, re.compile(_PART), re.compile(_PIECE))
+        for pattern in (_WORD, _PART, _PIECE)
     )
     last = min(max(words[-1], _COMFORTABLE), widths[-1]) if table.align.endswith("<") else widths[-1]
     prose, whole_names, names = (

@@ -19,7 +19,7 @@ from kplan.errors import UsageError
 __all__ = ["HEAP", "Gate", "Release", "parse_gates", "with_gates"]
 
 AUTO: Final = "auto"  #: the release of the snapshot's server
-_VERSION: Final = r"(?s)v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?"
+_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 
 
 def releases() -> tuple[Release, ...]:
@@ -41,7 +41,7 @@ def reference() -> Release:
 
 def parse_version(text: str) -> tuple[int, int | None] | None:
     """Parse minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for other texts."""
-    match = re.fullmatch(_VERSION, text)
+    match = _VERSION.fullmatch(text)
     if match is None:
         return None
     return int(match.group(1)), None if match.group(2) is None else int(match.group(2))
