@@ -194,7 +194,7 @@ def _impress(obj: Object, pod: Pod) -> None:
     plain: Object = msgspec.to_builtins(pod.spec)
     for key in ("tolerations", "nodeSelector", "priorityClassName", "priority", "preemptionPolicy"):
         _set(spec, key, plain.get(key))
-    _set(spec, "overhead", _amounts(pod.spec.overhead or {}))
+    _set(spec, "overhead", _amounts(pod.spec.overhead))
     for group, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
         for written, container in zip(spec.get(group, []), containers, strict=False):
             resources: Object = written.setdefault("resources", {})

@@ -292,16 +292,14 @@ LIMITS: AmountsOf = attrgetter("resources.limits")
 def requests_of(spec: PodSpec, amounts_of: AmountsOf = REQUESTS) -> Totals:
     """Return the requests of the whole pod with its overhead (upstream PodRequests)."""
     total = _with_pod_level(spec, REQUESTS, amounts_of)
-    add_resources(total, spec.overhead or {})
+    add_resources(total, spec.overhead)
     return total
 
 
 def limits_of(spec: PodSpec, amounts_of: AmountsOf = LIMITS) -> Totals:
     """Return the limits of the whole pod; overhead counts where there is a limit (upstream PodLimits)."""
     total = _with_pod_level(spec, LIMITS, amounts_of)
-    add_resources(
-        total, {name: extra for name, extra in (spec.overhead or {}).items() if name in total and total[name].nanos}
-    )
+    add_resources(total, {name: extra for name, extra in spec.overhead.items() if name in total and total[name].nanos})
     return total
 
 

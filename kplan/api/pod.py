@@ -95,7 +95,7 @@ class PodSpec(KubeStruct, frozen=True):
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     resources: ResourceRequirements | None = None
-    overhead: ResourceList | None = None
+    overhead: ResourceList = {}
     runtime_class_name: str | None = None
     host_network: bool = False
     host_users: bool | None = None
@@ -232,7 +232,7 @@ class PodStatus(KubeStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
-    allocated_resources: ResourceList | None = None
+    allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 

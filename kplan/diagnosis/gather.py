@@ -351,9 +351,9 @@ def _surplus(pod: Pod) -> Iterator[tuple[str, c.Surplus]]:
             if resource not in most or amount.nanos > most[resource][0].nanos:
                 most[resource] = amount, container.name
     peaks = container_totals(spec, REQUESTS)
-    for resource in dict.fromkeys((*(spec.overhead or {}), *most)):
+    for resource in dict.fromkeys((*spec.overhead, *most)):
         is_peak = resource in peaks and (resource not in running or peaks[resource].nanos > running[resource].nanos)
         name = most[resource][1] if is_peak and resource in most else ""
-        overhead = str((spec.overhead or {}).get(resource, ""))
+        overhead = str(spec.overhead.get(resource, ""))
         if name or overhead:
             yield resource, c.Surplus(overhead, spec.runtime_class_name or "", name)

@@ -114,9 +114,9 @@ def pod_requests(
         spec, status = pod.spec.resources.requests, pod.status
         now = spec
         if use_status and status.resources is not None:
-            now = _largest(pod, spec, status.resources.requests, status.allocated_resources or {})
+            now = _largest(pod, spec, status.resources.requests, status.allocated_resources)
         total |= core.parsed({name: now.get(name, 0) for name in spec if core.is_pod_level_resource(name)})
-    core.add_resources(total, pod.spec.overhead or {})
+    core.add_resources(total, pod.spec.overhead)
     return {name: amount.nanos for name, amount in total.items()}
 
 

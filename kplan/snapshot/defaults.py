@@ -82,7 +82,7 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
     return replace(
         spec,
-        overhead=round_up(spec.overhead) if spec.overhead else None,
+        overhead=round_up(spec.overhead),
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
         restart_policy=spec.restart_policy or "Always",
         termination_grace_period_seconds=_DEFAULT_GRACE_PERIOD_SECONDS
