@@ -250,7 +250,7 @@ def _outcome_of(check: Check, answer: Any) -> CheckOutcome:
     try:
         if isinstance(answer, KplanError):
             raise answer
-        subject, of, findings = judge(check.question, answer, check.expect)
+        subject, of, findings = judge(check, answer)
     except KplanError as error:
         why = error.naming(camel_case) if isinstance(error, ParameterError) else error
         return CheckOutcome(name=check.name, question=kind, state="unasked", error=str(why), hint=why.hint)
@@ -279,21 +279,29 @@ _TOLD: Mapping[str, frozenset[str]] = {
 """Kind of an answer -> the expectations that it can be held against."""
 
 
-def _untold(question: Checkable, kinds: Iterable[str], expect: Expect) -> list[str]:
-    """Return the expectations of which no answer of these kinds tells whether they hold, as documents name them."""
+def _untold(check: Check, *kinds: str) -> Iterator[tuple[str, UsageError]]:
+    """Yield the expectations of which no answer of these kinds tells whether they hold, as documents name them."""
     judged = frozenset[str]().union(*(_TOLD.get(kind, {"placed"}) for kind in kinds))
-    plain = question.question if isinstance(question, WhatIf) else question
+    plain = _plain(check.question)
     if not isinstance(plain, Plan) or plain.manifests or plain.only_these:
         judged -= {"missing"}  # a plan of the whole cluster alone looks at all workloads
-    names = [name for name in expect.__struct_fields__ if getattr(expect, name) is not None and name not in judged]
-    return [camel_case(name) for name in names]
+    why = UsageError(
+        f"cannot be expected of an answer of kind {kinds[0]}", hint="expect something else, or ask another question"
+    )
+    for name in check.expect.__struct_fields__:
+        if getattr(check.expect, name) is not None and name not in judged:
+            yield camel_case(name), why
 
 
-def judge(question: Checkable, document: Head, expect: Expect) -> Judgement:
+def _plain(question: Checkable) -> Checkable:
+    return question.question if isinstance(question, WhatIf) else question
+
+
+def judge(check: Check, document: Head) -> Judgement:
     """Return what breaks a promise; raises UsageError when the answer does not tell what is expected."""
-    if untold := _untold(question, [document.kind], expect):
-        message = f"{untold[0]} cannot be expected of an answer of kind {document.kind}"
-        raise UsageError(message, hint="expect something else, or ask another question")
+    expect = check.expect
+    for name, why in _untold(check, document.kind):
+        raise UsageError(f"{name} {why.message}", hint=why.hint)
     judgement = _judgement(document, expect)
     if expect == Expect() and not judgement[2] and isinstance(document, Report) and document.verdict.failed:
         return _verdict(document)
@@ -338,23 +346,27 @@ def _most(limit: int | None, expect: Expect) -> int | None:
 
 def _drains(document: DrainsReport, expect: Expect) -> Judgement:
     pending, blocked = _most(expect.pending, expect), _most(expect.blocked, expect)
-    seconds = None if expect.within is None else seconds_of(expect.within, "within")
-    if seconds is not None and any(drain.restored is UNSET for drain in document.drains):
-        raise UsageError(_NO_TIMES, hint=_NEEDS_TIMELINE)
+    limit = _time_limit(expect, has_times=all(drain.restored is not UNSET for drain in document.drains))
     findings = []
     for drain in document.drains:
         # Where none waits, and some are not replaced, that is one without a place.
         is_pending = pending is not None and (drain.pending or drain.state == "pending") > pending
         if is_pending or (blocked is not None and drain.blocked > blocked):
             findings.append(Finding(name=drain.name, message=drain.trouble or ", ".join(drain.budgets)))
-        elif seconds is not None and (end := _end_of(drain)) > seconds:
+        elif limit is not None and (end := _end_of(drain)) > limit:
             findings.append(Finding(name=drain.name, message="never at rest" if end == math.inf else f"{end:g} s"))
     subject: Level = "node" if document.label is None else "zone" if "zone" in document.label else "group"
     return subject, len(document.drains), findings
 
 
-_NO_TIMES = "the answer has no times"
-_NEEDS_TIMELINE = "within needs a question with a timeline"
+def _time_limit(expect: Expect, *, has_times: bool) -> float | None:
+    """Return within how many seconds an answer is to be at rest; raises UsageError where it has no times."""
+    if expect.within is None:
+        return None
+    seconds = seconds_of(expect.within, "within")
+    if not has_times:
+        raise UsageError("the answer has no times", hint="within needs a question with a timeline")
+    return seconds
 
 
 def _end_of(drain: DrainOutcome) -> float:
@@ -393,12 +405,9 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
             for workload in document.workloads
             if workload.ready < _share(expect.ready.min, workload.desired)
         ]
-    if expect.within is not None:
-        most_seconds = seconds_of(expect.within, "within")
-        if not document.timeline:
-            raise UsageError(_NO_TIMES, hint=_NEEDS_TIMELINE)
-        end = document.timeline.end
-        findings += [Finding(name="end", message=f"{end:g} s")] if end > most_seconds else []
+    limit = _time_limit(expect, has_times=bool(document.timeline))
+    if limit is not None and document.timeline and (end := document.timeline.end) > limit:
+        findings.append(Finding(name="end", message=f"{end:g} s"))
     if expect.new_nodes is not None and document.nodes:
         findings += [Finding(name=node.name) for node in document.nodes.added[expect.new_nodes.max :]]
     return "pod", len(document.changes), findings
@@ -503,11 +512,9 @@ def checks_of(content: Any) -> tuple[list[Check], list[Problem]]:
 
 def _problems_of_expectations(check: Check, path: str) -> Iterator[Problem]:
     """Yield what no answer would tell: a check that expects it in vain must not pass."""
-    plain = check.question.question if isinstance(check.question, WhatIf) else check.question
-    kinds = type(plain).answer_about.__annotations__["return"].split(" | ")
-    for name in _untold(check.question, kinds, check.expect):
-        hint = "expect something else, or ask another question"
-        yield Problem(f"cannot be expected of an answer of kind {kinds[0]}", json_path=f"{path}.{name}", hint=hint)
+    kinds = type(_plain(check.question)).answer_about.__annotations__["return"].split(" | ")
+    for name, why in _untold(check, *kinds):
+        yield Problem(why.message, json_path=f"{path}.{name}", hint=why.hint)
     values: tuple[tuple[str, Any, Callable[[Any], object]], ...] = (
         ("within", check.expect.within, partial(seconds_of, option="within")),
         ("ready.min", check.expect.ready and check.expect.ready.min, partial(_share, total=0)),
