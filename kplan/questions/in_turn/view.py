@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import UnsetType
 
@@ -26,17 +27,25 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     shown = document.drains if options.shows_all else document.drains[: max(_MOST_ROWS, len(stay))]
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
-    may_go = "MAY BE LOST" if document.lost else "DRAINABLE"
+    words = _words(document)
     yield Table(
-        (_what(document).upper(), may_go, *times, "PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED"),
+        (
+            _what(document).upper(),
+            words.well.upper(),
+            *times,
+            "PLACED",
+            "PENDING",
+            "BLOCKED",
+            "PREEMPTED",
+            "NOT REPLACED",
+        ),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
-        note=left_out(len(document.drains) - len(shown), extra=f" that can be {_fate(document)}"),
+        note=left_out(len(document.drains) - len(shown), extra=f" that can be {words.done}"),
     )
     for drain in [drain for drain in stay if drain.trouble][:_MOST_TOLD]:
         yield line(Span(drain.name, "strong"), f": {drain.trouble}", is_item=True)
-    one = "loss" if document.lost else "drain"
-    end = f"Each is {_fate(document)} alone, in the cluster as it is: a {one} is undone before the next."
+    end = f"Each is {words.done} alone, in the cluster as it is: a {words.one} is undone before the next."
     yield line(Span(end, "dim"))
 
 
@@ -44,8 +53,22 @@ def _that_stay(document: DrainsReport) -> list[DrainOutcome]:
     return [drain for drain in document.drains if not drain.may_go]
 
 
-def _fate(document: DrainsReport) -> str:
-    return "lost" if document.lost else "drained"
+class _Words(NamedTuple):
+    """How nodes are spoken of that are drained, or lost."""
+
+    done: str
+    one: str
+    well: str  #: of those of which nothing bad comes
+    unwell: str
+    cannot: str
+
+
+_DRAINED = _Words("drained", "drain", "drainable", "not drainable", "cannot be drained")
+_LOST = _Words("lost", "loss", "may be lost", "may not be lost", "may not be lost")
+
+
+def _words(document: DrainsReport) -> _Words:
+    return _LOST if document.lost else _DRAINED
 
 
 def _what(document: DrainsReport) -> str:
@@ -57,9 +80,9 @@ def _what(document: DrainsReport) -> str:
 def _marks(document: DrainsReport) -> dict[str, Span]:
     """Return node -> whether it can be drained; with the nodes that it is drained with."""
     what = "" if document.label is None else f"{_what(document)} "
-    yes, no = ("may be lost", "may not be lost") if document.lost else ("drainable", "not drainable")
+    words = _words(document)
     return {
-        node: Span(f"{what}{yes}", "good") if drain.may_go else Span(f"{what}{no}", "bad")
+        node: Span(f"{what}{words.well}", "good") if drain.may_go else Span(f"{what}{words.unwell}", "bad")
         for drain in document.drains
         for node in drain.nodes
     }
@@ -68,7 +91,7 @@ def _marks(document: DrainsReport) -> dict[str, Span]:
 def _sentence(document: DrainsReport) -> str:
     stay, what, number = _that_stay(document), _what(document), len(document.drains)
     if not stay:
-        return f"Each of {count(number, what)} can be {_fate(document)} alone"
+        return f"Each of {count(number, what)} can be {_words(document).done} alone"
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
@@ -78,8 +101,7 @@ def _sentence(document: DrainsReport) -> str:
     parts = [f"{blocked} cannot be emptied"] if blocked else []
     parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {end}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
-    no = "may not be" if document.lost else "cannot be"
-    return f"{len(stay)} of {count(number, what)} {no} {_fate(document)}, even alone ({', '.join(parts)}){why}"
+    return f"{len(stay)} of {count(number, what)} {_words(document).cannot}, even alone ({', '.join(parts)}){why}"
 
 
 def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
