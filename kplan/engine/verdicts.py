@@ -120,18 +120,15 @@ class Verdicts(msgspec.Struct, frozen=True):
             code = max(code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         return code
 
-    def only_code(self) -> Code | None:
-        """Return the code of all rejections where they have the same for certain."""
-        kinds = {reason.code for reason in self.reasons}
-        return kinds.pop() if len(kinds) == 1 and self.unresolvable is None else None
-
     def codes(self) -> NDArray[np.int8]:
         """Return the code of every position, int8 of shape (n_view,), 0 where it passes."""
         codes = np.zeros(len(self.bits), np.int8)
         kinds = {reason.code for reason in self.reasons}
         for code in sorted(kinds):
-            mask = sum(1 << k for k, reason in enumerate(self.reasons) if reason.code is code)
-            codes[self.bits & mask != 0] = code
+            bits = self.bits
+            if len(kinds) > 1:  # most often all reasons have the same
+                bits = bits & sum(1 << k for k, reason in enumerate(self.reasons) if reason.code is code)
+            codes[bits != 0] = code
         if self.unresolvable is not None:
             harder = self.unresolvable & (self.bits != 0)
             np.maximum(codes, np.where(harder, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 0).astype(np.int8), out=codes)

@@ -183,8 +183,7 @@ class FilterOutcome(msgspec.Struct, dict=True):
         codes = np.zeros(self.n_nodes, np.int8)
         filtered = np.zeros(self.n_nodes if self.rows is None else len(self.rows), np.int8)
         for index, _, verdict in self._rejecting:
-            is_first, only = self.first == index, verdict.only_code()
-            filtered[is_first] = verdict.codes()[is_first] if only is None else only
+            np.copyto(filtered, verdict.codes(), where=self.first == index)
         codes[slice(None) if self.rows is None else self.rows] = filtered
         if self.absent is not None:
             codes[self.absent_rows()] = self.absent.code
