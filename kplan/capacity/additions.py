@@ -111,6 +111,7 @@ class _Tries:
         session, stopped = self._base.with_snapshot(snapshot).session, self._templates[fit.stopped_template or 0]
         if stopped.group is not None:
             # A node that takes no pod of a group on its own is no help to the group, whatever the number of such nodes.
+            session = session.fork()
             rows = (session.cluster.add_pod(info) for info in {info.shape: info for info in stopped.replicas}.values())
             tries = (schedule_pod(session, row, is_member=True, looks_for_victims=False) for row in rows)
             return 1 if any(result.row is not None for result in tries) else None

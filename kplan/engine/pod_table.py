@@ -175,7 +175,7 @@ class PodTable:
         known.extend(more)
         for name in {name for info in more for name in info.resources.requests}:
             known.derived(name)
-        known.label_codes  # noqa: B018 - computed once for all such tables, as the start times below are
+        known.label_codes()  # computed once for all such tables, as the start times below are
         picked = PodTable()
         picked.infos, picked._n_coded = infos, len(infos)
         for name in _COLUMNS:
@@ -189,19 +189,17 @@ class PodTable:
         return picked
 
     def become_origin(self) -> None:
-        """Build what selectors and preemption read only when it is needed, once for all copies: nothing changes now."""
+        """Promise that nothing changes from now on: copies share what is built here when the first of them needs it."""
         self._is_origin = True
 
     def label_values(self, key: str) -> list[str]:
-        self.label_codes  # noqa: B018 - makes the sets known
+        self.label_codes()  # makes the sets known
         return self._label_sets.values(key)
 
     def replace(self, row: int, info: PodInfo) -> None:
         """Replace a pod by what has become of it: `info` has another start time, or a deletion time."""
         self.infos[row] = info
-        starts = self._requests.get(START)
-        if starts is None and self._origin is not None:
-            starts = self._origin.derived(START)
+        starts = self._known_column(START)
         if starts is not None and row < len(starts):  # else it is read later
             if not self._has_own_starts:
                 starts = self._requests[START] = starts.copy()
@@ -284,14 +282,19 @@ class PodTable:
         """Which pods list ports, host ports or not, or have `spec.affinity`; bool of shape (n_pods,)."""
         return (self._with_ports | self._with_affinity)[: len(self.infos)]
 
+    def _known_column(self, key: str) -> Int64Array | None:
+        """Return what has been built of a column, here or by the origin; None for nothing."""
+        column = self._requests.get(key)
+        if column is None and key == START and self._origin is not None:
+            column = self._requests[key] = self._origin.derived(key)
+        return column
+
     def derived(self, key: str) -> Int64Array:
         """Return a column by its key, or each pod's request for a resource in the scheduler's units.
 
         int64 of shape (n_pods,), built when first used.
         """
-        column = self._requests.get(key)
-        if column is None and key == START and self._origin is not None:
-            column = self._requests[key] = self._origin.derived(key)
+        column = self._known_column(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
             more = np.asarray(read_column(key, self.infos[known:]), np.int64)
@@ -299,14 +302,17 @@ class PodTable:
             self._requests[key] = column
         return column
 
-    @property
     def label_codes(self) -> CodeArray:
-        """The code of each pod's namespace and labels in the label sets, int32 of shape (at least n_pods,)."""
+        """Return the code of each pod's namespace and labels in the label sets, int32 of shape (at least n_pods,).
+
+        Pods that were added since the last call get theirs, which may make further sets known: call it before these are
+        asked.
+        """
         known, n_pods = self._n_coded, len(self.infos)
         if known < n_pods:
             if known == 0 and self._origin is not None:
                 known = len(self._origin)
-                self._label_codes[:known] = self._origin.label_codes[:known]
+                self._label_codes[:known] = self._origin.label_codes()[:known]
             metadata, code_of = [info.pod.metadata for info in self.infos[known:]], self._label_sets.code
             self._label_codes[known:n_pods] = [code_of(meta.namespace, meta.labels) for meta in metadata]
             self._n_coded = n_pods
@@ -343,7 +349,7 @@ class PodTable:
         """Return the pods, but for few that have been added, sorted by their labels; copies of the table share that."""
         if self._origin is not None and not len(self._by_labels.order):
             self._by_labels = self._origin.by_labels()
-        codes, n_pods, n_sorted = self.label_codes, len(self.infos), len(self._by_labels.order)
+        codes, n_pods, n_sorted = self.label_codes(), len(self.infos), len(self._by_labels.order)
         if n_pods - n_sorted > max(_MAX_UNSORTED, n_sorted // 8):
             self._by_labels = ByLabels.of(codes[:n_pods], len(self._label_sets))
         return self._by_labels
@@ -357,19 +363,19 @@ class PodTable:
             return self._matches_clause(clause, slice(n_pods)).nonzero()[0]
         parts = [order[bounds[code] : bounds[code + 1]] for code in codes if code < len(bounds) - 1]
         if len(order) < n_pods:
-            parts.append(np.isin(self.label_codes[len(order) : n_pods], codes).nonzero()[0] + len(order))
+            parts.append(np.isin(self.label_codes()[len(order) : n_pods], codes).nonzero()[0] + len(order))
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else order[:0]
 
     def by_namespace(self, rows: RowArray) -> dict[str, RowArray]:
         """Return where the pods of each namespace stand among some pods, as ascending indices into `rows`."""
-        label_codes = self.label_codes[rows]
+        label_codes = self.label_codes()[rows]
         codes = self._label_sets.namespace_codes()[label_codes]
         order = np.argsort(codes, kind="stable")
         bounds = np.flatnonzero(np.diff(codes[order], prepend=-1, append=-1)).tolist()
         return {self.infos[rows[order[low]]].namespace: order[low:high] for low, high in pairwise(bounds)}
 
     def _matches_clause(self, clause: Clause, rows: RowArray | slice) -> BoolArray:
-        codes = self.label_codes[rows]
+        codes = self.label_codes()[rows]
         matches: BoolArray = self._label_sets.mask(*clause)[codes]
         return matches
 
@@ -383,5 +389,5 @@ class PodTable:
     def matches(self, match: PodMatch, row: int) -> bool:
         if match.skip_terminating and self.infos[row].is_terminating:
             return False
-        code = self.label_codes.item(row)
+        code = self.label_codes().item(row)
         return all(self._label_sets.takes(clause, code) for clause in match.clauses)
