@@ -275,8 +275,10 @@ class Session:
     def nominate_from_status(self, pods: Iterable[int]) -> None:
         """Nominate pending pods as their status says, as a scheduler does when pods enter its queue."""
         infos = self.cluster.pods.infos
-        for pod in [pod for pod in pods if infos[pod].pod.status.nominated_node_name]:
+        for pod in pods:
             info = infos[pod]
+            if not info.pod.status.nominated_node_name:
+                continue
             row = self.cluster.nodes.row_of.get(info.pod.status.nominated_node_name)
             if row is None or info.pod.spec.node_name or self.nominator.row_of(pod) is not None:
                 continue
