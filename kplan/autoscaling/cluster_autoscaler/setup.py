@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node
 from kplan.api.meta import KubeStruct
+from kplan.api.names import choice_hint
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
@@ -84,7 +85,7 @@ def read_group_file(source: str | Path) -> GroupList:
         groups: Any = whole.get("nodeGroups")
         options, prices = whole.get("options") or {}, whole.get("prices")
         wrong = [
-            Problem("unknown field", json_path=f"$.{name}", hint=f"choose from {', '.join(_FIELDS)}")
+            Problem("unknown field", json_path=f"$.{name}", hint=choice_hint(str(name), _FIELDS))
             for name in whole
             if isinstance(groups, list) and name not in (*_FIELDS, "apiVersion", "kind")
         ]
