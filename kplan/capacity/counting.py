@@ -20,8 +20,7 @@ from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
-from kplan.course.answers.placement import Placement, last_placement
-from kplan.course.answers.pod_groups import group_plan, member_placement, share_of
+from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement, share_of
 from kplan.course.in_order import Growth, as_waiting, join_nodes
 from kplan.documents.placement import GroupPlan
 from kplan.engine.arrays import RowArray

@@ -26,9 +26,8 @@ from kplan.api.workloads import StatefulSet
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, admit_manifests, with_objects, with_uid
 from kplan.course.simulation.controllers.observed import Create
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest
 from kplan.documents.placement import Origin

@@ -17,18 +17,15 @@ from kplan.api.names import WorkloadRef
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers import verdict
-from kplan.course.answers.placement import NodesShown
-from kplan.course.answers.placement_report import abridged, listed
-from kplan.course.answers.plan import Reported, before_growth, with_new_nodes
-from kplan.course.answers.pod_groups import group_plans, held_back, pending_placement
+from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement
+from kplan.course.answers.plan import Reported, abridged, before_growth, listed, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.carried_out import CarriedOut, Decisions
+from kplan.course.carried_out import CarriedOut, Decisions, Replacement, Replacements
 from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
 from kplan.course.missing import at_present, happened_before, piled_up, short_workloads, workloads_at_present
 from kplan.course.queue_course import queue_entries
-from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.course.simulation.queue import in_turn

@@ -15,11 +15,10 @@ from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import with_message
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import stamp
-from kplan.course.simulation.owners import ForeignState, Owner, StatefulSetState
+from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
 from kplan.framework.listers import key_of
 from kplan.snapshot.model import Snapshot
 

@@ -24,10 +24,9 @@ from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.provisioning import growth_of
-from kplan.course.simulation.deployments import DeploymentState
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation, start
-from kplan.course.simulation.owners import StatefulSetState
+from kplan.course.simulation.owners import DeploymentState, StatefulSetState
 from kplan.course.snapshots import has_its_pod, snapshot_of, with_budget_statuses
 from kplan.course.watching import add_bounds, begin
 from kplan.documents.change import StepEvent
@@ -37,8 +36,8 @@ from kplan.framework.listers import key_of
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.model import Snapshot
 from kplan.whatif import edits
+from kplan.whatif.edits import Recommendations, read_recommendations, resized
 from kplan.whatif.references import Reference, find, name_of, parse_reference
-from kplan.whatif.resizing import Recommendations, read_recommendations, resized
 from kplan.workloads.autoscalers import Autoscalers
 
 

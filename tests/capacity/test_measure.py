@@ -11,7 +11,7 @@ from kplan.report.registry import render
 from tests.capacity.test_templates import workload
 from tests.objects import planner_of
 from tests.questions.remedy.test_report import deployment, node
-from tests.whatif.test_resizing import vpa
+from tests.whatif.test_edits import vpa
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")

@@ -20,11 +20,18 @@ from kplan.course.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod, count
 from kplan.course.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, selector_of_controller
-from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, bounds_of
+from kplan.course.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    ForeignState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+    bounds_of,
+)
 from kplan.course.simulation.syncs import offer
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState

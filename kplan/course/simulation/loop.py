@@ -21,7 +21,6 @@ from kplan.course.simulation.any_node import Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
-from kplan.course.simulation.group_turns import GroupTurns
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
@@ -29,7 +28,7 @@ from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
 from kplan.course.simulation.objects import Workloads, observe
 from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.simulation.scheduler import Scheduler
+from kplan.course.simulation.scheduler import GroupTurns, Scheduler
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by

@@ -9,12 +9,11 @@ from functools import partial
 from msgspec import UNSET, UnsetType
 
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.jobs import BATCH_SECONDS, JobState
 from kplan.course.simulation.objects import Workloads
-from kplan.course.simulation.owners import Owner
+from kplan.course.simulation.owners import DeploymentState, Owner, ReplicaSetState
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.queue import RetryQueue
 from kplan.course.simulation.timers import Act, Timers

@@ -23,9 +23,16 @@ from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, Stateful
 from kplan.course.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import IsOn, ObservedPod, count
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState, compiled
+from kplan.course.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    ForeignState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+    compiled,
+)
 from kplan.course.simulation.pod_creation import COMPLETION_INDEX_LABEL, GENERATION_LABEL, POD_INDEX_LABEL
 from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node
@@ -12,12 +14,25 @@ from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.change import StepEvent
+from kplan.engine.cluster import NOWHERE
 from kplan.engine.mappings import Recent
 from kplan.framework.cycle import CycleResult, rejectors_of, schedule_pod, stored_message_of
+from kplan.framework.group_cycle import (
+    GroupResult,
+    GroupTry,
+    MemberEnd,
+    error_of_several_schedulers,
+    live_decisions,
+    reserved_ends,
+    schedule_group,
+)
 from kplan.framework.interface import ClaimFreed, CycleState, NodeChanged, PodDeleted
+from kplan.framework.listers import Key
 from kplan.framework.plugin_cache import MAX_SHAPES
-from kplan.framework.results import Outcome
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.results import Outcome, Status
 from kplan.framework.session import Session
 from kplan.preemption.default_preemption import DefaultPreemption, preemptors
 from kplan.preemption.result import PreemptionResult
@@ -221,3 +236,191 @@ class Scheduler:
         for plugin, former in zip(fresh, self.preemptors, strict=True):
             plugin.budgets = former.budgets
         self.preemptors = fresh
+
+
+_MOST_CYCLES: Final = 10_000  #: how many cycles all groups may take; only groups that evict for ever take so many
+
+
+class _Attempts(msgspec.Struct):
+    """The attempts at a group since something has changed."""
+
+    state: tuple[object, ...] = ()  #: what was there
+    orders: list[list[bytes]] = []  #: the shapes of the members in the order in which they came
+    rests: bool = False  #: nothing is left to try
+
+
+class GroupTurns:
+    """The groups of a simulation."""
+
+    def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
+        self._motion, self._life, self._scheduler = motion, life, scheduler
+        self.is_on = motion.session.config.release.is_on(WORKLOAD_GATE)
+        self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of a group has ended, with all victims so far
+        self._turns = Turns(self._motion.infos)
+        self._outside: dict[int, None] = {}  # members that have yet to enter the queue
+        self._attempts: dict[Key, _Attempts] = {}
+        self._n_cycles = 0
+
+    def fork(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> GroupTurns:
+        """Return the turns of a copy of the simulation, in which nothing has moved yet."""
+        forked = GroupTurns(motion, life, scheduler)
+        forked._turns, forked._outside = self._turns.fork(forked._turns.infos), self._outside.copy()
+        return forked
+
+    def key_of(self, pod: int) -> Key | None:
+        """Return the group with which a pod is scheduled; None for a pod on its own."""
+        return group_of(self._motion.infos[pod]) if self.is_on else None
+
+    def add(self, pod: int) -> None:
+        """Add a member of the snapshot that waits."""
+        self._outside[pod] = None
+
+    def next_turn(self) -> tuple[Key, int] | None:
+        """Return a group whose turn it is, and the member that begins."""
+        if not self._outside and not self._turns.queued:
+            return None
+        state, there, infos = self._state(), self._motion.pods, self._turns.infos
+        resting = {key for key, attempts in self._attempts.items() if attempts.rests and attempts.state == state}
+
+        def may_come(pod: int) -> bool:
+            return pod in there and group_of(infos[pod]) not in resting
+
+        pod = self._turns.pop(may_come)
+        if pod is None:
+            pod = min(filter(may_come, self._outside), key=lambda pod: -infos[pod].priority, default=None)
+        key = None if pod is None else group_of(infos[pod])
+        return None if pod is None or key is None else (key, pod)
+
+    def _state(self) -> tuple[object, ...]:
+        """Return what changes whenever something happens that may matter to a group."""
+        session = self._motion.session
+        nominator, nodes = session.nominator, session.cluster.nodes
+        nominated = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
+        return len(self._motion.log.steps), nominated, len(nodes.names), nodes.unschedulable.tobytes()
+
+    def run(self, key: Key, first: int) -> Iterator[CycleResult]:
+        """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
+        session, groups = self._motion.session, self._motion.session.pod_groups
+        infos = self._turns.infos
+        self._n_cycles += 1
+        if self._n_cycles > _MOST_CYCLES:
+            self._motion.circle = f"pod group {'/'.join(key)} was still moving after {_MOST_CYCLES} attempts"
+            return
+        groups.remove([pod for pod in groups.members(key) if pod not in self._motion.pods])
+        attempts, state = self._attempts.setdefault(key, _Attempts()), self._state()
+        if attempts.state != state:
+            attempts.state, attempts.orders, attempts.rests = state, [], False
+        pods = yield from self._pull(key, first)
+        order = [infos[pod].shape for pod in pods]
+        attempts.rests = not pods or order in attempts.orders or len(attempts.orders) == MOST_UNCHANGED
+        if attempts.rests:
+            for pod in pods:
+                self._turns.back_off(pod)
+            return
+        attempts.orders.append(order)
+        attempts.rests = len(set(order)) == 1  # pods that are alike come in one order
+        text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
+        tried = [pod for pod in pods if not infos[pod].is_terminating]
+        if not tried:
+            return
+        self._scheduler.recount_budgets()
+        group = GroupResult(key, [], Status.error(text)) if text else schedule_group(session, key, tried)
+        # Each is live with all members before it on their nodes, as the cycle saw it.
+        for result in live_decisions(session, group, tried):
+            self._scheduler.on_decision(result)
+            yield result
+        self._conclude(group, tried)
+
+    def _pull(self, key: Key, first: int) -> Generator[CycleResult, None, list[int]]:
+        """Take the members that wait out of all queues; return those that may enter the queue, in their order."""
+        session, turns = self._motion.session, self._turns
+        others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and self._take_out(pod)]
+        pods = [first, *others]
+        self._outside.pop(first, None)
+        for pod in sorted(pods, key=lambda pod: self._motion.pods[pod].created):
+            if pod not in turns.queued:
+                turns.now = max(turns.now + MOMENT, self._motion.now)
+                turns.arrive(pod)
+        turns.now = max(turns.now + MOMENT, self._motion.now)
+        for pod in list(pods):
+            framework = session.framework_for(turns.infos[pod])
+            if framework is None or not framework.run_pre_enqueue(turns.infos[pod]).is_success:
+                pods.remove(pod)
+                yield from self._fail_alone(pod)
+        self._note_entry(key, pods)
+        return sorted(pods, key=lambda pod: (-turns.infos[pod].priority, turns.queued[pod].entered))
+
+    def _take_out(self, pod: int) -> bool:
+        is_there = self._turns.take_out(pod) or self._outside.pop(pod, self) is None
+        return self._motion.queue.take_out(pod) or is_there
+
+    def _note_entry(self, key: Key, pods: Iterable[int]) -> None:
+        """Note when members entered the queue: those before the gang's last needed one together with it."""
+        queued = self._turns.queued
+        fresh = sorted((queued[pod].time, pod) for pod in pods if queued[pod].entered is None)
+        groups = self._motion.session.pod_groups
+        n_known = sum(pod not in queued or queued[pod].entered is not None for pod in groups.members(key))
+        n_needed = (groups.min_count(key) or 0) - n_known
+        quorum = fresh[min(n_needed, len(fresh)) - 1][0] if fresh and n_needed > 0 else 0.0
+        for time, pod in fresh:
+            queued[pod].entered = max(time, quorum)
+
+    def _fail_alone(self, pod: int) -> Iterator[CycleResult]:
+        """Keep a pod out of the queue; nothing is told of one that was kept out before."""
+        result = schedule_pod(self._motion.session, pod)
+        self._outside[pod] = None
+        message = stored_message_of(self._motion.session, result) or result.message
+        if self._motion.outcomes.get(pod) is result.outcome and self._motion.messages.get(pod) == message:
+            return
+        self._scheduler.on_decision(result)
+        yield result
+        self._scheduler.note_failure(pod, result.outcome, message)
+
+    def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
+        """Bind the members that fit, or put all back, and send the victims off."""
+        for pod, end in reserved_ends(group, pods):
+            self._submit(end, pod)
+        if group.n_effects:
+            self._scheduler.note_claims_freed()
+        nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
+        left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
+        self._note_end(group, left)
+        if left:
+            self._evict(group, left)
+
+    def _note_end(self, group: GroupResult, left: Mapping[int, None]) -> None:
+        """Note how a cycle has ended; the victims that leave now come after those of earlier cycles."""
+        violating = tuple(pod for pod in group.violating if pod in left)
+        n_violating = group.n_violating if left else 0
+        tried = replace(GroupTry.of(group), victims=tuple(left), violating=violating, n_violating=n_violating)
+        before = self.tries.get(group.key)
+        self.tries[group.key] = tried if before is None else tried.after(before)
+
+    def _submit(self, end: MemberEnd, pod: int) -> None:
+        if end.row is not None:
+            self._life.bind(pod, end.row)
+            self._turns.queued.pop(pod, None)
+            return
+        self._turns.put_back(pod, end.rejectors)
+        self._scheduler.note_failure(pod, end.outcome, end.message)
+        nominator = self._motion.session.nominator
+        if end.nominated is not None:
+            if nominator.row_of(pod) != end.nominated:
+                node = self._motion.cluster.nodes.names[end.nominated]
+                owner = self._motion.owner(pod)
+                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], owner, node=node)
+            nominator.nominate(pod, end.nominated)
+        elif end.drops_nomination and nominator.row_of(pod) is not None:
+            nominator.drop(pod)
+
+    def _evict(self, group: GroupResult, left: Mapping[int, None]) -> None:
+        """Have victims leave for the member that preempts them, or for the first where the whole group does."""
+        for member in group.members:
+            post_filter = member.result.post_filter
+            if member.preempts and post_filter is not None:
+                own = [victim for victim in post_filter.victims if victim in left]
+                if own:
+                    self._scheduler.send_off(member.pod, own)
+                left = {victim: None for victim in left if victim not in own}
+        if left:
+            self._scheduler.send_off(group.members[0].pod, list(left))

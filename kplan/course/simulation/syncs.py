@@ -16,13 +16,19 @@ from kplan.admission import Named
 from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
 from kplan.course.simulation.controllers.observed import Action, Create, ObservedPod
-from kplan.course.simulation.deployments import DeploymentState, ReplicaSetState
 from kplan.course.simulation.jobs import JobState, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import claimed_by, ordinal_of, target_of
-from kplan.course.simulation.owners import DaemonSetState, Owner, StatefulSetState, compiled
+from kplan.course.simulation.owners import (
+    DaemonSetState,
+    DeploymentState,
+    Owner,
+    ReplicaSetState,
+    StatefulSetState,
+    compiled,
+)
 from kplan.course.simulation.updates import POD_FORBIDDEN
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning

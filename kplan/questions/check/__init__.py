@@ -16,7 +16,7 @@ from kplan.api.names import camel_case
 from kplan.api.quantity import capitalized, clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
-from kplan.course.answers.placement_report import placement_report
+from kplan.course.answers.plan import placement_report
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order

@@ -18,8 +18,7 @@ from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, workloads_called
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
-from kplan.course.answers.placement_report import placement_report
-from kplan.course.answers.plan import with_new_nodes
+from kplan.course.answers.plan import placement_report, with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import as_waiting, place_in_order

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kplan.cluster.base import Base
     from kplan.course.answers.placement import Placement
-    from kplan.course.answers.placement_report import NodesOf
+    from kplan.course.answers.plan import NodesOf
     from kplan.course.odds.runs import Drawn
     from kplan.course.subject import Subject
     from kplan.course.task import Task

@@ -9,10 +9,8 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
-from kplan.course.answers.placement import Placement
-from kplan.course.answers.placement_report import NodesOf, placement_documents, summary
-from kplan.course.answers.plan import Plan
-from kplan.course.answers.pod_groups import pending_placement
+from kplan.course.answers.placement import Placement, pending_placement
+from kplan.course.answers.plan import NodesOf, Plan, placement_documents, summary
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions

@@ -23,13 +23,12 @@ from kplan.changes.patches import patch_of
 from kplan.changes.sets import Changes, Kind, is_patched, kinds_of
 from kplan.changes.values import AddNodes, AwaitNodes, Change, Move, Patch, Place, Scale, Uncordon
 from kplan.cluster.base import Base
-from kplan.course.answers.pod_groups import share_of
+from kplan.course.answers.placement import share_of
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.deployments import DeploymentState
 from kplan.course.simulation.disruption import VIOLATED, loosened
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.owners import bounds_of
+from kplan.course.simulation.owners import DeploymentState, bounds_of
 from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.engine.matching import is_hard

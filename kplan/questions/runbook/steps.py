@@ -24,10 +24,9 @@ from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing
-from kplan.course.carried_out import MAY_END, CarriedOut
+from kplan.course.carried_out import MAY_END, CarriedOut, Replacements
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
-from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
