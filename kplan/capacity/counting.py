@@ -32,7 +32,6 @@ from kplan.framework.listers import Key
 from kplan.framework.pod_groups import group_of
 from kplan.framework.replicas import local_filters, place_replicas
 from kplan.framework.results import CycleState, Outcome, PluginError, Status
-from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE
 from kplan.rules.pod_info import PodInfo
@@ -287,7 +286,25 @@ def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int
     if framework is None or draws or info.affinity_error or not framework.run_pre_enqueue(info).is_success:
         return None
     try:
-        return _fill(session, framework, info, limit)
+        cluster = session.cluster
+        placed = np.zeros(len(cluster), np.int64)
+        n_placed = 0
+        while len(cluster):
+            cycle = CycleState(info, len(cluster.pods), cluster)
+            skipped = local_filters(framework, cycle)
+            if skipped is None:
+                return None
+            cycle.skipped_filters = skipped
+            _, passes = framework.filter_all(cycle, framework.shape(info, recurs=True), skipped)
+            (rows,) = passes.nonzero()
+            if not len(rows):
+                break
+            if limit is not None and n_placed + max(len(rows), _free_capacity(cluster, info, rows)) > limit:
+                return None
+            n_placed += len(rows)
+            placed[rows] += 1
+            cluster.add_replicas(info, rows)
+        return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
     except PluginError:
         return None
 
@@ -301,28 +318,6 @@ def is_local(session: Session, info: PodInfo) -> bool:
         return local_filters(framework, CycleState(info, len(session.cluster.pods), session.cluster)) is not None
     except PluginError:
         return False
-
-
-def _fill(session: Session, framework: Framework, info: PodInfo, limit: int | None) -> dict[int, int] | None:
-    cluster = session.cluster
-    placed = np.zeros(len(cluster), np.int64)
-    n_placed = 0
-    while len(cluster):
-        cycle = CycleState(info, len(cluster.pods), cluster)
-        skipped = local_filters(framework, cycle)
-        if skipped is None:
-            return None
-        cycle.skipped_filters = skipped
-        _, passes = framework.filter_all(cycle, framework.shape(info, recurs=True), skipped)
-        (rows,) = passes.nonzero()
-        if not len(rows):
-            break
-        if limit is not None and n_placed + max(len(rows), _free_capacity(cluster, info, rows)) > limit:
-            return None
-        n_placed += len(rows)
-        placed[rows] += 1
-        cluster.add_replicas(info, rows)
-    return {row: int(placed[row]) for row in placed.nonzero()[0].tolist()} or None
 
 
 def _free_capacity(cluster: Cluster, info: PodInfo, rows: RowArray) -> int:

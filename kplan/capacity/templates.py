@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -301,7 +301,13 @@ def _renumbered(pod: Pod, number: int) -> Pod:
 def own_workloads(base: Base) -> dict[str, int]:
     """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
     workloads = at_rest(base).workloads
-    job_of = _jobs_of_cron_jobs(base)
+    known = {cron.metadata.key for cron in base.objects.cron_jobs}
+    owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
+    job_of = {
+        f"Job/{job.key}": f"CronJob/{job.namespace}/{owner.name}"
+        for job, owner in owners
+        if owner is not None and owner.kind == "CronJob" and f"{job.namespace}/{owner.name}" in known
+    }
     # A controller scales these, many of which may be empty.
     owned_sets = (one.metadata for one in base.objects.replica_sets if controller_of(one.metadata) is not None)
     is_scaled = {f"ReplicaSet/{metadata.key}" for metadata in owned_sets}
@@ -413,13 +419,3 @@ def _is_left_out(owner: Owner) -> bool:
 
 def _running(owner: Owner) -> int:
     return sum(bool(pod.node) for pod in owner.pods.values())
-
-
-def _jobs_of_cron_jobs(base: Base) -> Mapping[str, str]:
-    known = {cron.metadata.key for cron in base.objects.cron_jobs}
-    owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
-    return {
-        f"Job/{job.key}": f"CronJob/{job.namespace}/{owner.name}"
-        for job, owner in owners
-        if owner is not None and owner.kind == "CronJob" and f"{job.namespace}/{owner.name}" in known
-    }

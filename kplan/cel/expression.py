@@ -139,23 +139,20 @@ class Pieces:
         if node.kind == "name":
             return bound.get(node.name, node)
         if node.kind == "loop":
-            return self._plain_loop(node, bound)
+            source, start, condition, step, result = node.parts
+            element, key, accumulator = node.variables
+            if source.kind == "list" and not source.parts:  # cel.bind and optMap expand to this
+                return self._plain(result, {**bound, accumulator: self._plain(start, bound)})
+            fresh = {variable: name(f"${next(self._numbers)}") for variable in node.variables if variable}
+            inner = {**bound, **fresh}
+            around = [self._plain(part, bound) for part in (source, start)]
+            inside = [self._plain(part, inner) for part in (condition, step, result)]
+            variables = (fresh[element].name, fresh[key].name if key else "", fresh[accumulator].name)
+            return replace(node, parts=(*around, *inside), variables=variables)
         parts = tuple(self._plain(part, bound) for part in node.parts)
         if parts and parts[0].kind == "name" and parts[0].name == "device" and node.kind in {"select", "has"}:
             return name(f"device.{node.name}") if node.kind == "select" else _constant(value=True)
         return replace(node, parts=parts)
-
-    def _plain_loop(self, node: Node, bound: Mapping[str, Node]) -> Node:
-        source, start, condition, step, result = node.parts
-        element, key, accumulator = node.variables
-        if source.kind == "list" and not source.parts:  # cel.bind and optMap expand to this
-            return self._plain(result, {**bound, accumulator: self._plain(start, bound)})
-        fresh = {variable: name(f"${next(self._numbers)}") for variable in node.variables if variable}
-        inner = {**bound, **fresh}
-        around = [self._plain(part, bound) for part in (source, start)]
-        inside = [self._plain(part, inner) for part in (condition, step, result)]
-        variables = (fresh[element].name, fresh[key].name if key else "", fresh[accumulator].name)
-        return replace(node, parts=(*around, *inside), variables=variables)
 
     def _operand(self, node: Node) -> Reader:
         if node.kind == "constant":
@@ -454,7 +451,12 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
             if node.name not in NATIVE and node.name not in FUNCTIONS and node.name not in _NOT_EVALUATED:
                 yield f"function '{node.name}' cannot be used in a device selector"
             elif node.name in _LITERALS and node.parts[-1].kind == "constant":
-                yield from _literal_problems(node)
+                literal = node.parts[-1].constant()
+                try:
+                    if isinstance(literal, str):
+                        cel.evaluate(f"[{_LITERALS[node.name]}].size()", literal=literal)
+                except CelError:
+                    yield f"invalid {node.name} argument"
         case "list" | "map" as kind:
             yield from _mixed(kinds[::2] if kind == "map" else [])
             values = kinds[1::2] if kind == "map" else kinds
@@ -465,15 +467,6 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
 _NOT_EVALUATED = {"cel.@mapInsert"}
 #: Functions with literal arguments that are checked, and the expression that checks them.
 _LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", "timestamp": "timestamp(literal)"}
-
-
-def _literal_problems(call: Node) -> Iterator[str]:
-    literal = call.parts[-1].constant()
-    try:
-        if isinstance(literal, str):
-            cel.evaluate(f"[{_LITERALS[call.name]}].size()", literal=literal)
-    except CelError:
-        yield f"invalid {call.name} argument"
 
 
 def _mixed(types: list[str]) -> Iterator[str]:

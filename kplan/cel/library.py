@@ -367,7 +367,10 @@ def _to_cel(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of valu
     """Return a value in the library's form; an optional becomes a list with one element or none."""
     match value:
         case str():
-            return _text_to_cel(value)
+            # The library truncates a text at a zero character, and cannot represent a lone surrogate.
+            if "\0" in value or (not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value)):
+                raise UnsupportedError("a text with a zero character in it cannot be evaluated")
+            return value
         case bool() | int() | float():
             return value
         case Quantity() | Semver() | SplitResult() | Format() | IPv4Address() | IPv6Address():  # networks are addresses
@@ -382,13 +385,6 @@ def _to_cel(value: Value) -> Value:  # noqa: PLR0911 - one return a kind of valu
         case OptionalValue():
             return [_to_cel(value.value)] if value.is_present else []
     raise UnsupportedError(f"a value of type {type_name(value)} cannot be evaluated")
-
-
-def _text_to_cel(text: str) -> str:
-    # The library truncates a text at a zero character, and cannot represent a lone surrogate.
-    if "\0" in text or (not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)):
-        raise UnsupportedError("a text with a zero character in it cannot be evaluated")
-    return text
 
 
 def _from_cel(result: Any) -> Value:

@@ -145,7 +145,18 @@ class LabelSets:
         self._posted()
         selected = np.full(len(self.sets), not selector.is_nothing)
         for requirement in () if selector.is_nothing else selector.requirements:
-            selected &= self._matches_requirement(requirement)
+            by_value = self._posted().get(requirement.key, {})
+            operator = requirement.operator
+            values: Iterable[str] = requirement.values if operator in ("In", "NotIn") else by_value
+            if operator in ("Gt", "Lt"):
+                values = [value for value in by_value if requirement.matches_value(value)]
+            is_negated = operator in ("NotIn", "DoesNotExist")
+            column = np.full(len(self.sets), is_negated)
+            for value in values:
+                codes = by_value.get(value)
+                if codes is not None:
+                    column[codes] = not is_negated
+            selected &= column
         if namespaces is None:
             return selected
         is_inside = np.zeros(len(self._namespace_code_of), np.bool_)
@@ -156,21 +167,6 @@ class LabelSets:
         """Return the code of each set's namespace, int32 of shape (n_sets,)."""
         self._posted()
         return self._namespace_codes
-
-    def _matches_requirement(self, requirement: Requirement) -> BoolArray:
-        """Return which sets match a requirement, bool of shape (n_sets,)."""
-        by_value = self._posted().get(requirement.key, {})
-        operator = requirement.operator
-        values: Iterable[str] = requirement.values if operator in ("In", "NotIn") else by_value
-        if operator in ("Gt", "Lt"):
-            values = [value for value in by_value if requirement.matches_value(value)]
-        is_negated = operator in ("NotIn", "DoesNotExist")
-        column = np.full(len(self.sets), is_negated)
-        for value in values:
-            codes = by_value.get(value)
-            if codes is not None:
-                column[codes] = not is_negated
-        return column
 
     def _posted(self) -> dict[str, dict[str, list[int]]]:
         """Return the index, label -> value -> codes, after adding the new sets to it."""

@@ -219,7 +219,13 @@ class ScoredRequest(msgspec.Struct, frozen=True):
                 allocated[k] = nodes.requested(key)
         capacities = self.capacities.take(nodes)
         if has_devices and device_totals is not None:
-            capacities = self._with_devices(nodes, capacities, allocated, device_totals)
+            allocatable = capacities.allocatable.copy()
+            for k in self.devices:
+                capacity, in_use = (nodes.take(column) for column in device_totals(self.names[k]))
+                by_devices = (allocatable[k] == 0) & (capacity > 0)
+                allocatable[k] = np.where(by_devices, capacity, allocatable[k])
+                allocated[k] = np.where(by_devices, in_use, allocated[k])
+            capacities = Capacities.of(allocatable, self.weights)
             if with_pod:
                 allocated += self.requests
         return capacities, allocated
@@ -237,18 +243,6 @@ class ScoredRequest(msgspec.Struct, frozen=True):
     def as_floats(self, cluster: Cluster, *, unused_scale: int | None = None) -> AllocatedFloats:
         columns = [cluster.requested(key) for key in self.keys]
         return AllocatedFloats(cluster, columns, self.capacities.allocatable, unused_scale)
-
-    def _with_devices(
-        self, nodes: NodeView, capacities: Capacities, allocated: Int64Array, device_totals: DeviceTotals
-    ) -> Capacities:
-        """Return the capacities with devices, where a node does not list the resource; updates `allocated` too."""
-        allocatable = capacities.allocatable.copy()
-        for k in self.devices:
-            capacity, in_use = (nodes.take(column) for column in device_totals(self.names[k]))
-            by_devices = (allocatable[k] == 0) & (capacity > 0)
-            allocatable[k] = np.where(by_devices, capacity, allocatable[k])
-            allocated[k] = np.where(by_devices, in_use, allocated[k])
-        return Capacities.of(allocatable, self.weights)
 
 
 MAX_CUSTOM_SCORE = 10  #: the highest score in a shape

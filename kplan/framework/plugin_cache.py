@@ -385,32 +385,26 @@ class PluginCache:
             return entry.scores
         common = entry.common
         if common.scores is None:
-            common.scores, common.own_scorers = self._common_scores(cycle, common, skipped)
+            nothing = np.zeros(len(self._cluster), np.int64)
+            shared, own = CachedScores(nothing, nothing.copy()), []
+            for scorer in self.scorers:
+                name = scorer.name
+                if name in self._lasting:
+                    self._add_scores(cycle, shared, scorer, skipped)
+                    continue
+                is_keyed = name in self._is_keyed
+                if is_keyed and name in common.pre_scores.skipped:
+                    continue
+                constant = self.constant_part(cycle, scorer) if is_keyed and name not in self._with_pre_score else None
+                if constant is None:
+                    own.append(scorer)
+                else:
+                    shared.add(*constant)
+            common.scores, common.own_scorers = shared, own
         entry.scores = cached = common.scores.start(len(self._cluster.log))
         for scorer in common.own_scorers:
             self._add_scores(cycle, cached, scorer, skipped)
         return cached
-
-    def _common_scores(
-        self, cycle: CycleState, common: CommonEntry, skipped: frozenset[str]
-    ) -> tuple[CachedScores, list[Scorer]]:
-        """Return the scores that shapes share, and the plugins whose scores they do not share."""
-        nothing = np.zeros(len(self._cluster), np.int64)
-        shared, own = CachedScores(nothing, nothing.copy()), []
-        for scorer in self.scorers:
-            name = scorer.name
-            if name in self._lasting:
-                self._add_scores(cycle, shared, scorer, skipped)
-                continue
-            is_keyed = name in self._is_keyed
-            if is_keyed and name in common.pre_scores.skipped:
-                continue
-            constant = self.constant_part(cycle, scorer) if is_keyed and name not in self._with_pre_score else None
-            if constant is None:
-                own.append(scorer)
-            else:
-                shared.add(*constant)
-        return shared, own
 
     def _add_scores(self, cycle: CycleState, cached: CachedScores, scorer: Scorer, skipped: frozenset[str]) -> None:
         constant = self.constant_part(cycle, scorer)

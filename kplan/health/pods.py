@@ -115,7 +115,9 @@ def pod_health(
         true = {one.type for one in pod.status.conditions if one.status == "True"}
         missing = tuple(gate.condition_type for gate in pod.spec.readiness_gates if gate.condition_type not in true)
     if container is None and state != "not-ready":
-        container = _restarted(pod)
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        most = max(statuses, key=lambda one: one.restart_count, default=None)
+        container = None if most is None or not most.restart_count else _described(most)
     if container is not None and "Image" in container.reason:
         images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
         container = replace(container, image=images.get(container.name, ""))
@@ -222,13 +224,6 @@ def _is_in_trouble(status: ContainerStatus) -> bool:
 
 def _has_yet_to_start(status: ContainerStatus) -> bool:
     return status.state.terminated is None and (status.state.waiting is not None or status.ready is False)
-
-
-def _restarted(pod: Pod) -> ContainerHealth | None:
-    """Return the container that has restarted most often; None where none has."""
-    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    most = max(statuses, key=lambda one: one.restart_count, default=None)
-    return None if most is None or not most.restart_count else _described(most)
 
 
 def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHealth:

@@ -279,7 +279,11 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "suspended":
             return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
         case "failed":
-            return _job_failed(health)
+            meaning = _OF_JOBS.get(health.reason, "")
+            reason = f": {meaning} ({health.reason})" if meaning else f": {health.reason}" if health.reason else ""
+            last = health.troubled[-1] if health.troubled else None
+            why = trouble_text(last) if last is not None else ""
+            return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
         case "complete":
             return "Job is complete"
         case "scaled-to-zero":
@@ -324,15 +328,6 @@ _OF_JOBS: Mapping[str, str] = {
     "FailedIndexes": "some of its indexes failed",
     "MaxFailedIndexesExceeded": "more indexes failed than its maxFailedIndexes allows",
 }
-
-
-def _job_failed(health: WorkloadHealth) -> str:
-    """Return why a job has failed, with the last of its pods that did."""
-    meaning = _OF_JOBS.get(health.reason, "")
-    reason = f": {meaning} ({health.reason})" if meaning else f": {health.reason}" if health.reason else ""
-    last = health.troubled[-1] if health.troubled else None
-    why = trouble_text(last) if last is not None else ""
-    return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
 
 
 def _waits_for_node(health: WorkloadHealth) -> bool:

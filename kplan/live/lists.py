@@ -115,21 +115,16 @@ def _pages(
         else:
             page = body, _read_head(body, path)
             token, n_bytes = page[1].continue_token, n_bytes + len(body)
-        _refuse_endless(path, n_pages, n_bytes, is_repeated=token in tokens)
+        what = ": the server repeats a continue token" if token in tokens else ""
+        if n_pages > MAX_PAGES or n_bytes > MAX_BYTES:
+            what = f" after {MAX_PAGES:,} pages" if n_pages > MAX_PAGES else f" after {MAX_BYTES >> 30} GiB"
+        if what:
+            raise ApiError(f"{path}: the list does not end{what}", status=200, hint=_ENDLESS_HINT)
         if page is not None:
             yield page
             if not token:
                 return
         tokens |= {token} - {""}
-
-
-def _refuse_endless(path: str, n_pages: int, n_bytes: int, *, is_repeated: bool) -> None:
-    """Raise ApiError for a list of more pages than any cluster has, or one that goes in a circle."""
-    what = ": the server repeats a continue token" if is_repeated else ""
-    if n_pages > MAX_PAGES or n_bytes > MAX_BYTES:
-        what = f" after {MAX_PAGES:,} pages" if n_pages > MAX_PAGES else f" after {MAX_BYTES >> 30} GiB"
-    if what:
-        raise ApiError(f"{path}: the list does not end{what}", status=200, hint=_ENDLESS_HINT)
 
 
 def _read_head(body: bytes, path: str) -> ListMeta:

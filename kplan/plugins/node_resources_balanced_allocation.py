@@ -199,28 +199,7 @@ def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
         np.minimum(shares, 1.0, out=shares)
     if capacities.is_complete and len(shares) == 2:
         return _evenness_of_pairs(shares[0], shares[1]).astype(np.int64)
-    deviation = _deviation(shares, capacities)
-    np.subtract(1, deviation, out=deviation)
-    deviation *= MAX_NODE_SCORE
-    score: Int64Array = deviation.astype(np.int64)
-    return score
-
-
-def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> FloatArray:
-    """Return the `evenness` of two resources, not yet truncated, of the shape of their shares; overwrites `shares`.
-
-    The deviation is half the difference. It is halved last, with the percentage: halving is exact, so that all other
-    operations round as they do upstream.
-    """
-    shares -= others
-    np.abs(shares, out=shares)
-    np.subtract(2, shares, out=shares)
-    shares *= _HALF
-    return shares
-
-
-def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
-    """Return the standard deviation of the shares of each case and node; shapes as for `evenness`."""
+    # The standard deviation of the shares of each case and node.
     present = capacities.allocatable != 0
     n_present = present.sum(axis=0)
     # Resource by resource, in upstream's order: numpy's sums may use another order. Adding 0 changes nothing.
@@ -238,4 +217,20 @@ def _deviation(shares: FloatArray, capacities: Capacities) -> FloatArray:
     smallest = np.where(is_present, shares, np.inf).min(axis=0, initial=np.inf)
     of_two = np.where(n_present == 2, np.abs((largest - smallest) / 2), 0.0)
     deviation: FloatArray = np.where(n_present > 2, of_many, of_two)
-    return deviation
+    np.subtract(1, deviation, out=deviation)
+    deviation *= MAX_NODE_SCORE
+    score: Int64Array = deviation.astype(np.int64)
+    return score
+
+
+def _evenness_of_pairs(shares: FloatArray, others: FloatArray) -> FloatArray:
+    """Return the `evenness` of two resources, not yet truncated, of the shape of their shares; overwrites `shares`.
+
+    The deviation is half the difference. It is halved last, with the percentage: halving is exact, so that all other
+    operations round as they do upstream.
+    """
+    shares -= others
+    np.abs(shares, out=shares)
+    np.subtract(2, shares, out=shares)
+    shares *= _HALF
+    return shares

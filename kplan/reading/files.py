@@ -375,7 +375,11 @@ class JsonLines(Lines):
         value = self._content
         around: tuple[Step, ...] = ()
         for step in steps_of(path):
-            members = self._members_of(around, value)
+            if around not in self._members:
+                first = bytes(memoryview(value)[:1])
+                kind: Any = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(first)
+                self._members[around] = msgspec.json.decode(value, type=kind) if kind else ()
+            members = self._members[around]
             if isinstance(members, dict):
                 inner = members.get(str(step))
             else:
@@ -383,22 +387,13 @@ class JsonLines(Lines):
             if inner is None:
                 break
             value, around = inner, (*around, step)
-        return self._line_at(_address(value) - _address(self._text))
-
-    def _line_at(self, offset: int) -> int:
+        offset = _address(value) - _address(self._text)
         before = bisect_right(self._offsets, offset) - 1
         line = self._lines[before] + bytes(self._text[self._offsets[before] : offset]).count(b"\n")
         if self._offsets[before] != offset:
             self._offsets.insert(before + 1, offset)
             self._lines.insert(before + 1, line)
         return line
-
-    def _members_of(self, steps: tuple[Step, ...], value: msgspec.Raw) -> Any:
-        if steps not in self._members:
-            first = bytes(memoryview(value)[:1])
-            kind: Any = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(first)
-            self._members[steps] = msgspec.json.decode(value, type=kind) if kind else ()
-        return self._members[steps]
 
 
 def _address(text: msgspec.Raw | memoryview) -> int:

@@ -256,7 +256,12 @@ class _Parser:
         if self._takes("[?("):
             return self._filter()
         if self._takes("["):
-            return self._brackets()
+            end = self._text.find("]", self._at)
+            if end < 0:
+                raise _wrong("a bracket is not closed")
+            inside, self._at = self._text[self._at : end], end + 1
+            parts = [_bracket(part_text.strip()) for part_text in inside.split(",")]
+            return lambda values: [value for part in parts for value in part(values)]
         if self._takes("."):
             return self._field()
         if quoted := _QUOTED.match(self._text, self._at):
@@ -276,14 +281,6 @@ class _Parser:
             self._at = name.end()
             return _field(name[1].replace("\\", ""))
         return list  # a dot by itself is the value itself
-
-    def _brackets(self) -> Step:
-        end = self._text.find("]", self._at)
-        if end < 0:
-            raise _wrong("a bracket is not closed")
-        inside, self._at = self._text[self._at : end], end + 1
-        parts = [_bracket(part_text.strip()) for part_text in inside.split(",")]
-        return lambda values: [value for part in parts for value in part(values)]
 
     def _filter(self) -> Step:
         condition = _CONDITION.match(self._text, self._at)

@@ -431,7 +431,18 @@ def pod_resource_errors(spec: Object, claims: Collection[str], path: str) -> Err
     if "claims" in resources:
         yield forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level")
     yield from resource_errors(resources, at, _pod_name_errors, claims)
-    yield from _consistency_errors(spec, resources, at)
+    requests, limits = resources.get("requests", {}), resources.get("limits", {})
+    pages = {name: total for name, total in plain_totals(spec, "limits").items() if name.startswith(HUGE_PAGES)}
+    for side, amounts, totals in (("requests", requests, plain_totals(spec, "requests")), ("limits", limits, pages)):
+        for name, total in sorted(totals.items()):
+            if name in amounts and total.nanos > parse(amounts[name]).nanos:
+                words = f"must be greater than or equal to aggregate container {side} of {total}"
+                yield invalid(f"{at}.{side}[{name}]", amounts[name], words)
+    for index, container in enumerate(spec.get("containers", [])):
+        for name, amount in sorted(container.get("resources", {}).get("limits", {}).items()):
+            if name in limits and parse(amount).nanos > parse(limits[name]).nanos:
+                words = f"must be less than or equal to pod limits of {limits[name]}"
+                yield invalid(f"{at}.containers[{index}][{name}].limits", amount, words)
 
 
 def _limit_errors(name: str, amount: str, limit: str | None, path: str) -> Errors:
@@ -513,18 +524,3 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
         if name not in declared:
             known = f": {', '.join(sorted(declared))}" if declared else " which is empty"
             yield check.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")
-
-
-def _consistency_errors(spec: Object, resources: Object, path: str) -> Errors:
-    requests, limits = resources.get("requests", {}), resources.get("limits", {})
-    pages = {name: total for name, total in plain_totals(spec, "limits").items() if name.startswith(HUGE_PAGES)}
-    for side, amounts, totals in (("requests", requests, plain_totals(spec, "requests")), ("limits", limits, pages)):
-        for name, total in sorted(totals.items()):
-            if name in amounts and total.nanos > parse(amounts[name]).nanos:
-                words = f"must be greater than or equal to aggregate container {side} of {total}"
-                yield invalid(f"{path}.{side}[{name}]", amounts[name], words)
-    for index, container in enumerate(spec.get("containers", [])):
-        for name, amount in sorted(container.get("resources", {}).get("limits", {}).items()):
-            if name in limits and parse(amount).nanos > parse(limits[name]).nanos:
-                words = f"must be less than or equal to pod limits of {limits[name]}"
-                yield invalid(f"{path}.containers[{index}][{name}].limits", amount, words)

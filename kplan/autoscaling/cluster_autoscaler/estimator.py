@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -49,7 +49,15 @@ def estimate(
 
     With `fast`, the group of pods that gains most is packed on a single node, and multiplied.
     """
-    ordered = _by_score(pod_groups, template)
+    allocatable = template.node.status.allocatable
+    cpu, memory = milli_value(allocatable.get(CPU, 0)), value(allocatable.get(MEMORY, 0))
+
+    def score(group: PodGroup) -> float:
+        requests = group.info.resources.requests
+        share = requests.get(CPU, 0) / cpu if cpu > 0 else 0.0
+        return share + (requests.get(MEMORY, 0) / memory if memory > 0 else 0.0)
+
+    ordered = sorted(pod_groups, key=score, reverse=True)
     last_by_ratio = _best_to_multiply(ordered, template) if fast else None
     if last_by_ratio is not None:
         ordered.append(ordered.pop(last_by_ratio))
@@ -64,19 +72,6 @@ def estimate(
             is_multiplied = last_by_ratio is not None and number == len(ordered) - 1
             may_add = packer.multiply(pods, remaining) if is_multiplied else packer.add(pods, remaining)
     return packer.result()
-
-
-def _by_score(groups: Sequence[PodGroup], template: Template) -> list[PodGroup]:
-    """Return the groups by the share of a node that a pod requests, the largest first."""
-    allocatable = template.node.status.allocatable
-    cpu, memory = milli_value(allocatable.get(CPU, 0)), value(allocatable.get(MEMORY, 0))
-
-    def score(group: PodGroup) -> float:
-        requests = group.info.resources.requests
-        share = requests.get(CPU, 0) / cpu if cpu > 0 else 0.0
-        return share + (requests.get(MEMORY, 0) / memory if memory > 0 else 0.0)
-
-    return sorted(groups, key=score, reverse=True)
 
 
 class _Packer(ABC):
@@ -135,7 +130,14 @@ class _ArithmeticPacker(_Packer):
         super().__init__(most)
         self._cursor = scratch.cursor
         resources = {name for pods in pod_groups for name, _ in pods.wanted}
-        self._nodes = NewNodes(_free_of(template, resources), len(scratch.order))
+        infos = [PodInfo(pod) for pod in template.pods]
+        allocatable = template.node.status.allocatable
+        free = {}
+        for name in resources:
+            read = milli_value if name == CPU else value
+            used = len(infos) if name == PODS else sum(info.resources.requests.get(name, 0) for info in infos)
+            free[name] = read(allocatable.get(name, 0)) - used
+        self._nodes = NewNodes(free, len(scratch.order))
         self._is_unschedulable = template.node.spec.unschedulable
 
     def fill(self, group: PodGroup) -> list[Pod]:
@@ -178,17 +180,6 @@ class _ArithmeticPacker(_Packer):
         for pod in pods[:n_fitting]:
             self.track(pod, _name(last))
         return n_fitting
-
-
-def _free_of(template: Template, resources: Iterable[str]) -> dict[str, int]:
-    infos = [PodInfo(pod) for pod in template.pods]
-    allocatable = template.node.status.allocatable
-    free = {}
-    for name in resources:
-        read = milli_value if name == CPU else value
-        used = len(infos) if name == PODS else sum(info.resources.requests.get(name, 0) for info in infos)
-        free[name] = read(allocatable.get(name, 0)) - used
-    return free
 
 
 class _TryingPacker(_Packer):

@@ -244,7 +244,14 @@ _MOST_DIGITS = 6
 
 def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[NodeGroup]:
     """Return the groups of machines that have sizes; what is wrong with them is added to `warnings`."""
-    nodes_of = _nodes_by_owner(snapshot)
+    sets = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.machine_sets}
+    by_name = {machine.metadata.name: machine for machine in snapshot.machines}
+    by_node = {
+        machine.status.node_ref.name: machine for machine in snapshot.machines if machine.status.node_ref is not None
+    }
+    named = ((node.metadata.name, node.metadata.annotations.machine) for node in snapshot.nodes)
+    machines = ((name, by_name.get(annotated) or by_node.get(name)) for name, annotated in named)
+    nodes_of = grouped((owner, name) for name, one in machines if one is not None for owner in _owners(one, sets))
     groups = []
     for scalable in (*snapshot.machine_deployments, *snapshot.machine_sets, *snapshot.machine_pools):
         annotations = scalable.metadata.annotations
@@ -274,17 +281,6 @@ def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWar
 
 def _size(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
-
-
-def _nodes_by_owner(snapshot: Snapshot) -> Mapping[tuple[str, str, str], list[str]]:
-    sets = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.machine_sets}
-    by_name = {machine.metadata.name: machine for machine in snapshot.machines}
-    by_node = {
-        machine.status.node_ref.name: machine for machine in snapshot.machines if machine.status.node_ref is not None
-    }
-    named = ((node.metadata.name, node.metadata.annotations.machine) for node in snapshot.nodes)
-    machines = ((name, by_name.get(annotated) or by_node.get(name)) for name, annotated in named)
-    return grouped((owner, name) for name, one in machines if one is not None for owner in _owners(one, sets))
 
 
 def _owners(machine: Machine, sets: Mapping[tuple[str, str], MachineSet]) -> Iterator[tuple[str, str, str]]:

@@ -128,19 +128,6 @@ class Finding:
             self.matches = []
             self._fail(pending, str(error))
             return
-        self._check_provisions(pending)
-
-    @property
-    def to_provision(self) -> list[tuple[PersistentVolumeClaim, BoolArray]]:
-        """The claims that get no existing volume, and on which nodes, bool arrays of shape (n_nodes,)."""
-        everywhere = np.ones(len(self._nodes), np.bool_)
-        return [
-            *((claim, everywhere) for claim in self.selected),
-            *((match.claim, match.indices == NO_VOLUME) for match in self.matches),
-        ]
-
-    def _check_provisions(self, pending: BoolArray) -> None:
-        """Reject nodes for which a volume cannot be provisioned; the first claim that fails decides."""
         provisioning = self.assumed.catalogue.provisioning
         for claim, is_missing in self.to_provision:
             if not (pending & is_missing).any():
@@ -151,6 +138,15 @@ class Finding:
             has_space = provisioning.has_space(storage_class, claim)
             if has_space is not None:
                 pending = self._passing(pending, has_space | ~is_missing, NOT_ENOUGH_SPACE)
+
+    @property
+    def to_provision(self) -> list[tuple[PersistentVolumeClaim, BoolArray]]:
+        """The claims that get no existing volume, and on which nodes, bool arrays of shape (n_nodes,)."""
+        everywhere = np.ones(len(self._nodes), np.bool_)
+        return [
+            *((claim, everywhere) for claim in self.selected),
+            *((match.claim, match.indices == NO_VOLUME) for match in self.matches),
+        ]
 
     def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
         return self.assumed.listers.storage_classes[claim_class(claim)]
