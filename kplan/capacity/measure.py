@@ -27,17 +27,8 @@ from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
 from kplan.course.in_order import Growth, growth_of, node_changes
+from kplan.documents import capacity
 from kplan.documents.base import Condition, Context, Counted, Verdict
-from kplan.documents.capacity import (
-    Addition,
-    CapacityReport,
-    CapacitySummary,
-    GroupFit,
-    Offers,
-    Stop,
-    TemplateFit,
-    ZoneFit,
-)
 from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import Cluster
@@ -66,10 +57,10 @@ class Capacity(Answer):
     stop: Placement | None  #: the decision about the first replica that does not fit, or None
     session: Session = field(repr=False)
     #: nodes to add so that all wanted replicas fit; empty when they fit, or when no number is wanted
-    additions: tuple[Addition, ...] = ()
+    additions: tuple[capacity.Addition, ...] = ()
     shapes_not_tried: int = 0  #: number of further node shapes that might help and are not tried
     growth: Growth | None = field(default=None, repr=False)  #: what an autoscaler adds; None where none is followed
-    offers: Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
+    offers: capacity.Offers | None = None  #: what to buy from a list of shapes; None without a list, or when all fit
     stopped_group: GroupPlan | None = None  #: what becomes of the first group that is not whole
 
     @property
@@ -91,13 +82,13 @@ class Capacity(Answer):
             replicas.setdefault(names[row], Counter())[self.templates[template].name] += number
         return {node: dict(counts) for node, counts in replicas.items()}
 
-    def per_zone(self) -> dict[str, ZoneFit]:
+    def per_zone(self) -> dict[str, capacity.ZoneFit]:
         """Return zone -> number of replicas and of nodes that have any; nodes without a zone are under ``""``."""
         zones = self.session.cluster.nodes.label(ZONE)
         placed = ((int(zones.codes[row]), row, number) for (_, row), number in self.fit.placed.items())
         by_zone = grouped((zones.values[code] if code >= 0 else "", (row, number)) for code, row, number in placed)
         return {
-            zone: ZoneFit(replicas=sum(number for _, number in own), nodes=len({row for row, _ in own}))
+            zone: capacity.ZoneFit(replicas=sum(number for _, number in own), nodes=len({row for row, _ in own}))
             for zone, own in sorted(by_zone.items())
         }
 
@@ -143,13 +134,13 @@ class Capacity(Answer):
         nodes = (structs.replace(node, arriving=tuple(coming.get(row_of[node.name], ()))) for node in changed.nodes)
         return structs.replace(changed, nodes=tuple(nodes))
 
-    def _group_fit(self, index: int) -> GroupFit | UnsetType:
+    def _group_fit(self, index: int) -> capacity.GroupFit | UnsetType:
         template = self.templates[index]
         if template.group is None:
             return UNSET
         constraints, gang = template.group.spec.scheduling_constraints, template.group.spec.scheduling_policy.gang
         topology = constraints.topology[0].key if constraints is not None and constraints.topology else ""
-        return GroupFit(
+        return capacity.GroupFit(
             pods=template.group_size + template.n_more,
             min_count=UNSET if gang is None else gang.min_count,
             topology_key=topology,
@@ -158,7 +149,7 @@ class Capacity(Answer):
 
     def report(
         self, *, fail_on: Sequence[Condition] | None = None, nodes: NodesShown = None, before: Cluster | None = None
-    ) -> CapacityReport:
+    ) -> capacity.CapacityReport:
         """Return the CapacityReport; `nodes` are described where the next replica does not fit, None for all.
 
         With the cluster `before` the replicas, every node is listed without and with them.
@@ -166,11 +157,11 @@ class Capacity(Answer):
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
         stop_name = "" if stopped is None else self.templates[stopped].name
-        return CapacityReport(
+        return capacity.CapacityReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
             verdict=self.verdict(fail_on),
-            summary=CapacitySummary(
+            summary=capacity.CapacitySummary(
                 fits=self.fit.total,
                 wanted=self.wanted,
                 limit=self.limit,
@@ -179,7 +170,7 @@ class Capacity(Answer):
             ),
             warnings=self.context.warnings,
             templates=tuple(
-                TemplateFit(
+                capacity.TemplateFit(
                     name=template.name,
                     share=template.share,
                     fits=number,
@@ -195,7 +186,9 @@ class Capacity(Answer):
             victims=tuple(infos[pod].key for pod in self.fit.evicted),
             stop=None
             if self.stop is None
-            else Stop(template=stop_name, placement=self.stop.to_document(nodes), group=self.stopped_group or UNSET),
+            else capacity.Stop(
+                template=stop_name, placement=self.stop.to_document(nodes), group=self.stopped_group or UNSET
+            ),
             to_add=self.additions,
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,

@@ -23,19 +23,8 @@ import msgspec
 from kplan.api.decode import DecodeError
 from kplan.api.names import label_key_problems
 from kplan.api.time import format_duration
+from kplan.config import model
 from kplan.config.args import NodeResourcesFitArgs, PluginArgs, args_type, default_args, filled
-from kplan.config.model import (
-    EXTENSION_POINTS,
-    POINT_NAMES,
-    Extender,
-    KubeSchedulerConfiguration,
-    LeaderElection,
-    PluginRef,
-    Profile,
-    SchedulerConfiguration,
-    decode,
-    plain,
-)
 from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta, go_value
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
@@ -47,7 +36,7 @@ from kplan.rules.resources import is_extended
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 
-def validate_configuration(wire: KubeSchedulerConfiguration, place: Place) -> None:
+def validate_configuration(wire: model.KubeSchedulerConfiguration, place: Place) -> None:
     if wire.client_connection.burst < 0:
         hint = "write 0 or more; the default is 100"
         place["clientConnection"]["burst"].invalid(wire.client_connection.burst, "must be non-negative", hint)
@@ -66,19 +55,19 @@ def validate_configuration(wire: KubeSchedulerConfiguration, place: Place) -> No
     _extenders(wire.extenders, place["extenders"])
 
 
-def settings_of(wire: KubeSchedulerConfiguration) -> dict[str, object]:
+def settings_of(wire: model.KubeSchedulerConfiguration) -> dict[str, object]:
     """Return the fields that do not affect scheduling, with defaults, as values of the document."""
     profiling, contention = wire.enable_profiling, wire.enable_contention_profiling
     return {
-        "leaderElection": plain(filled(wire.leader_election)),
-        "clientConnection": plain(filled(wire.client_connection)),
+        "leaderElection": model.plain(filled(wire.leader_election)),
+        "clientConnection": model.plain(filled(wire.client_connection)),
         "enableProfiling": profiling,
         "enableContentionProfiling": profiling if contention is None else contention,
         "delayCacheUntilActive": wire.delay_cache_until_active,
     }
 
 
-def _leader_election(election: LeaderElection, place: Place) -> None:
+def _leader_election(election: model.LeaderElection, place: Place) -> None:
     if not election.leader_elect:
         return
     for field, duration in (
@@ -97,7 +86,7 @@ def _leader_election(election: LeaderElection, place: Place) -> None:
         place["resourceLock"].invalid(election.resource_lock, detail, "write leases or leave it out")
 
 
-def _extenders(extenders: tuple[Extender, ...], place: Place) -> None:
+def _extenders(extenders: tuple[model.Extender, ...], place: Place) -> None:
     names: set[str] = set()
     for at, extender in place.walk(extenders):
         if extender.prioritize_verb and extender.weight <= 0:
@@ -126,29 +115,29 @@ def _managed_resource(name: str, place: Place) -> None:
         place.invalid(name, error, hint)
 
 
-def default_profile(release: Release) -> Profile:
+def default_profile(release: Release) -> model.Profile:
     plugins = {
         point: tuple(
-            PluginRef(name, (weight or 1) if point == "score" else 0)
+            model.PluginRef(name, (weight or 1) if point == "score" else 0)
             for name, weight in release.default_plugins
             if point in release.implements[name]
         )
-        for point in EXTENSION_POINTS
+        for point in model.EXTENSION_POINTS
     }
     args = {name: default_args(name, release) for name, _ in release.default_plugins if args_type(name, release)}
-    return Profile(DEFAULT_SCHEDULER_NAME, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
+    return model.Profile(DEFAULT_SCHEDULER_NAME, plugins=MappingProxyType(plugins), args=MappingProxyType(args))
 
 
-def default_configuration(release: Release | None = None) -> SchedulerConfiguration:
+def default_configuration(release: Release | None = None) -> model.SchedulerConfiguration:
     """Return the default configuration: one profile, `default-scheduler`, every default plugin of the release."""
     return _default_configuration(release or reference())
 
 
 @lru_cache(maxsize=16)
-def _default_configuration(release: Release) -> SchedulerConfiguration:
-    return SchedulerConfiguration(
+def _default_configuration(release: Release) -> model.SchedulerConfiguration:
+    return model.SchedulerConfiguration(
         profiles=(default_profile(release),),
-        settings=MappingProxyType(settings_of(KubeSchedulerConfiguration())),
+        settings=MappingProxyType(settings_of(model.KubeSchedulerConfiguration())),
         release=release,
         warnings=release_warnings(release),
     )
@@ -161,7 +150,7 @@ def release_warnings(release: Release) -> tuple[InputWarning, ...]:
     )
 
 
-def configuration_of(problems: Problems) -> SchedulerConfiguration:
+def configuration_of(problems: Problems) -> model.SchedulerConfiguration:
     """Return the configuration in a document, which has the problems of reading it; raises ConfigError with all."""
     from kplan.config.profiles import build_profiles
 
@@ -171,11 +160,11 @@ def configuration_of(problems: Problems) -> SchedulerConfiguration:
     if problems.others:
         text = f"only the first document is read, as by kube-scheduler; {problems.others} more in the file"
         problems.warn("IgnoredConfiguration", source, text)
-    wire = decode(problems.document, KubeSchedulerConfiguration, whole)
+    wire = model.decode(problems.document, model.KubeSchedulerConfiguration, whole)
     validate_configuration(wire, whole)
     profiles = _ignore_extender_resources(build_profiles(wire.profiles, problems), wire.extenders, whole["extenders"])
     problems.raise_if_any()
-    return SchedulerConfiguration(
+    return model.SchedulerConfiguration(
         profiles=profiles,
         percentage_of_nodes_to_score=wire.percentage_of_nodes_to_score,
         parallelism=wire.parallelism,
@@ -192,8 +181,8 @@ def configuration_of(problems: Problems) -> SchedulerConfiguration:
 
 
 def _ignore_extender_resources(
-    profiles: tuple[Profile, ...], extenders: tuple[Extender, ...], place: Place
-) -> tuple[Profile, ...]:
+    profiles: tuple[model.Profile, ...], extenders: tuple[model.Extender, ...], place: Place
+) -> tuple[model.Profile, ...]:
     """Return profiles whose NodeResourcesFit ignores the extenders' resources, not its own (buildExtenders)."""
     ignored = {
         at["ignoredByScheduler"]: resource.name
@@ -248,7 +237,7 @@ def load_scheduler_config(
     *,
     kubernetes: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
-) -> SchedulerConfiguration:
+) -> model.SchedulerConfiguration:
     """Load a scheduler configuration as kube-scheduler reads it.
 
     Parameters
@@ -282,7 +271,7 @@ def load_scheduler_config(
         raise
 
 
-def read_configuration(source: Source, release: Release) -> SchedulerConfiguration:
+def read_configuration(source: Source, release: Release) -> model.SchedulerConfiguration:
     """Load a scheduler configuration as a release reads it; source and errors as for `load_scheduler_config`."""
     if source is None:
         return default_configuration(release)
@@ -293,7 +282,7 @@ def read_configuration(source: Source, release: Release) -> SchedulerConfigurati
     return configuration_of(read_file(os.fspath(source), release))
 
 
-def read_again(config: SchedulerConfiguration, release: Release) -> SchedulerConfiguration:
+def read_again(config: model.SchedulerConfiguration, release: Release) -> model.SchedulerConfiguration:
     """Return the configuration as another release reads the same file; raises ConfigError when that refuses it."""
     if config.release == release:
         return config
@@ -311,7 +300,7 @@ class Difference(Document, frozen=True):
     effective: Any  #: null for a value that is absent
 
 
-def to_document(config: SchedulerConfiguration) -> dict[str, object]:
+def to_document(config: model.SchedulerConfiguration) -> dict[str, object]:
     """Return the configuration as a document that kube-scheduler accepts, in plain JSON values."""
     document: dict[str, object] = {
         "apiVersion": API_VERSION,
@@ -324,16 +313,16 @@ def to_document(config: SchedulerConfiguration) -> dict[str, object]:
         "profiles": [_profile(profile) for profile in config.profiles],
     }
     if config.extenders:
-        document["extenders"] = [plain(extender) for extender in config.extenders]
+        document["extenders"] = [model.plain(extender) for extender in config.extenders]
     return document
 
 
-def args_document(profile: Profile) -> dict[str, typing.Any]:
+def args_document(profile: model.Profile) -> dict[str, typing.Any]:
     """Return the arguments of a profile's plugins by plugin name, as in a file."""
-    return {name: plain(args) for name, args in sorted(profile.args.items())}
+    return {name: model.plain(args) for name, args in sorted(profile.args.items())}
 
 
-def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
+def differences(config: model.SchedulerConfiguration) -> tuple[Difference, ...]:
     """Return the differences from the default configuration, in the order of the document.
 
     A list counts as one value. Every profile is compared with the default one, except for its name.
@@ -347,13 +336,13 @@ def differences(config: SchedulerConfiguration) -> tuple[Difference, ...]:
     return tuple(differing)
 
 
-def _comparable(profile: Profile, positions: Profile) -> dict[str, object]:
+def _comparable(profile: model.Profile, positions: model.Profile) -> dict[str, object]:
     """Return a profile by what is compared; arguments stand where another profile has them."""
     args = args_document(profile)
     return {
         "schedulerName": profile.scheduler_name,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
-        "plugins": {POINT_NAMES[point]: {"enabled": _refs(refs)} for point, refs in profile.plugins.items()},
+        "plugins": {model.POINT_NAMES[point]: {"enabled": _refs(refs)} for point, refs in profile.plugins.items()},
         **{f"pluginConfig[{i}]": {"args": args.get(name)} for i, name in enumerate(sorted(positions.args))},
     }
 
@@ -369,11 +358,11 @@ def _compare(path: str, default: object, effective: object) -> list[Difference]:
     return [] if default == effective else [Difference(path, default, effective)]
 
 
-def _profile(profile: Profile) -> dict[str, object]:
+def _profile(profile: model.Profile) -> dict[str, object]:
     plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]}}
     for point, refs in profile.plugins.items():
         if refs:
-            plugins[POINT_NAMES[point]] = {"enabled": _refs(refs)}
+            plugins[model.POINT_NAMES[point]] = {"enabled": _refs(refs)}
     document: dict[str, object] = {"schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
         document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
@@ -388,5 +377,5 @@ def _profile(profile: Profile) -> dict[str, object]:
     return document
 
 
-def _refs(refs: tuple[PluginRef, ...]) -> list[dict[str, object]]:
+def _refs(refs: tuple[model.PluginRef, ...]) -> list[dict[str, object]]:
     return [{"name": ref.name, "weight": ref.weight} if ref.weight else {"name": ref.name} for ref in refs]

@@ -8,26 +8,14 @@ from typing import Final
 
 import msgspec
 
+from kplan.config import model
 from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args
-from kplan.config.model import (
-    EXTENSION_POINTS,
-    PLACEMENT_POINTS,
-    POINT_NAMES,
-    UPSTREAM_POINT_NAMES,
-    KubeSchedulerProfile,
-    PluginRef,
-    Plugins,
-    Profile,
-    closest,
-    decode,
-    in_tree_since,
-)
 from kplan.config.problems import API_GROUP, API_VERSION, Place, Problems, go_value
 from kplan.config.releases import Release
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 MULTI_POINT: Final = "multi_point"
-_POINTS: Final = (*EXTENSION_POINTS, *PLACEMENT_POINTS)
+_POINTS: Final = (*model.EXTENSION_POINTS, *model.PLACEMENT_POINTS)
 _EVERYTHING: Final = "*"
 
 
@@ -76,7 +64,9 @@ def enabled_names(sets: Sets) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.name for point_set in sets.values() for entry in point_set.enabled))
 
 
-def expand(sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]) -> dict[str, tuple[PluginRef, ...]]:
+def expand(
+    sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]
+) -> dict[str, tuple[model.PluginRef, ...]]:
     """Spread `multi_point` over the extension points, and return the plugins of each.
 
     At a point come first the plugins of its own list that `multiPoint` enables too, in the order of that list; then
@@ -88,11 +78,11 @@ def expand(sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]) -
     repeated: set[str] = set()  # the paths of plugins that are named twice, which is told at the first point only
     for point in _POINTS:
         own = sets.get(point, PointSet())
-        kind = UPSTREAM_POINT_NAMES[point]
+        kind = model.UPSTREAM_POINT_NAMES[point]
         listed: list[str] = []
         for entry in own.enabled:
             if point not in implements[entry.name]:
-                has = ", ".join(name for other, name in POINT_NAMES.items() if other in implements[entry.name])
+                has = ", ".join(name for other, name in model.POINT_NAMES.items() if other in implements[entry.name])
                 hint = f"remove it here; {entry.name} implements {has}"
                 message = f'plugin "{entry.name}" does not extend {kind} plugin'
                 place.at(entry.path or place.path).add(message, hint)
@@ -113,7 +103,7 @@ def expand(sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]) -
         for entry in (*own.enabled, *multi_point) if point in {"score", "placement_score"} else ():
             weights.setdefault(entry.name, entry.weight or 1)
         names = [*first, *spread, *(name for name in listed if name not in overridden)]
-        expanded[point] = tuple(PluginRef(name, weights.get(name, 0)) for name in names)
+        expanded[point] = tuple(model.PluginRef(name, weights.get(name, 0)) for name in names)
     return expanded
 
 
@@ -129,7 +119,7 @@ def _register(entry: Entry, names: list[str], kind: str, repeated: set[str], pla
 class _Draft(msgspec.Struct, frozen=True):
     """A profile of a file before expansion, with its merged plugin sets."""
 
-    wire: KubeSchedulerProfile
+    wire: model.KubeSchedulerProfile
     name: str
     place: Place
     sets: Sets
@@ -151,9 +141,9 @@ class _Draft(msgspec.Struct, frozen=True):
         self.place.problems.warn(code, f"profile {self.name}", text)
 
 
-def build_profiles(wires: tuple[KubeSchedulerProfile, ...], problems: Problems) -> tuple[Profile, ...]:
+def build_profiles(wires: tuple[model.KubeSchedulerProfile, ...], problems: Problems) -> tuple[model.Profile, ...]:
     """Default, expand and check the profiles of a file; a file without any has one default profile."""
-    wires = wires or (KubeSchedulerProfile(),)
+    wires = wires or (model.KubeSchedulerProfile(),)
     places = Place(problems)["profiles"].walk(wires)
     drafts = [_draft(wire, place, is_only=len(wires) == 1) for place, wire in places]
     first: dict[str, str] = {}
@@ -166,22 +156,22 @@ def build_profiles(wires: tuple[KubeSchedulerProfile, ...], problems: Problems) 
     return tuple(map(_finish, drafts))
 
 
-def _draft(wire: KubeSchedulerProfile, place: Place, *, is_only: bool) -> _Draft:
+def _draft(wire: model.KubeSchedulerProfile, place: Place, *, is_only: bool) -> _Draft:
     name = DEFAULT_SCHEDULER_NAME if wire.scheduler_name is None and is_only else wire.scheduler_name or ""
     if not name:
         hint = "write the name that pods carry in spec.schedulerName, such as default-scheduler"
         place["schedulerName"].required("", hint)
     place["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
     custom: dict[str, PointSet] = {}
-    for point, written in POINT_NAMES.items():
-        point_set = getattr(wire.plugins or Plugins(), point)
+    for point, written in model.POINT_NAMES.items():
+        point_set = getattr(wire.plugins or model.Plugins(), point)
         enabled = []
         for at, plugin in place["plugins"][written]["enabled"].walk(point_set.enabled):
             enabled.append(Entry(plugin.name, plugin.weight or 0, at.path))
             _refuse_removed(plugin.name, at)
-            since = in_tree_since(plugin.name)
+            since = model.in_tree_since(plugin.name)
             if since and plugin.name not in place.release.implements:
-                kind = UPSTREAM_POINT_NAMES.get(point, "Plugin")
+                kind = model.UPSTREAM_POINT_NAMES.get(point, "Plugin")
                 what = f"Kubernetes {place.release.minor} does not have {plugin.name}, which came with {since}"
                 at.add(f'{kind} "{plugin.name}" does not exist', f"remove it: {what}")
         custom[point] = PointSet(tuple(enabled), tuple(plugin.name for plugin in point_set.disabled))
@@ -214,7 +204,7 @@ def _plain(point_set: PointSet) -> dict[str, object]:
     return {"enabled": enabled, "disabled": [{"name": name} for name in point_set.disabled]}
 
 
-def _finish(draft: _Draft) -> Profile:
+def _finish(draft: _Draft) -> model.Profile:
     args = _args(draft)
     implements, gated = draft.release.implements, draft.release.gated_plugins
     known = {
@@ -227,11 +217,11 @@ def _finish(draft: _Draft) -> Profile:
     }
     _check_single_points(draft, expanded)
     _warn_about_plugins(draft, expanded["score"])
-    plugins = {point: expanded[point] for point in EXTENSION_POINTS}
+    plugins = {point: expanded[point] for point in model.EXTENSION_POINTS}
     # The queue needs an order, even where the plugin that sorts it is unknown.
-    plugins["queue_sort"] = plugins["queue_sort"] or (PluginRef("PrioritySort"),)
+    plugins["queue_sort"] = plugins["queue_sort"] or (model.PluginRef("PrioritySort"),)
     percentage = draft.wire.percentage_of_nodes_to_score
-    return Profile(draft.name, MappingProxyType(plugins), MappingProxyType(args), percentage)
+    return model.Profile(draft.name, MappingProxyType(plugins), MappingProxyType(args), percentage)
 
 
 def _args(draft: _Draft) -> dict[str, object]:
@@ -265,11 +255,11 @@ def _args(draft: _Draft) -> dict[str, object]:
 
 
 def _suggestion(name: str, release: Release) -> str:
-    guess = closest(name, tuple(release.implements))
+    guess = model.closest(name, tuple(release.implements))
     return f" (did you mean {guess}?)" if guess else ""
 
 
-def _check_single_points(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, ...]]) -> None:
+def _check_single_points(draft: _Draft, expanded: Mapping[str, tuple[model.PluginRef, ...]]) -> None:
     """Record a profile without a plugin that sorts the queue, or with several, and one without a plugin that binds."""
     profile = f"profile with scheduler name {go_value(draft.name)}"
     own = draft.sets["queue_sort"].enabled
@@ -287,22 +277,22 @@ def _check_single_points(draft: _Draft, expanded: Mapping[str, tuple[PluginRef, 
         draft.place["plugins"]["bind"].add(f"at least one bind plugin is needed for {profile}", hint)
 
 
-def _warn_about_plugins(draft: _Draft, score: tuple[PluginRef, ...]) -> None:
+def _warn_about_plugins(draft: _Draft, score: tuple[model.PluginRef, ...]) -> None:
     release = draft.release
     for name in enabled_names(draft.sets):
         if not draft.has(name) and name not in release.removed_plugins:
             draft.warn("FeatureGateOff" if name in release.gated_plugins else "UnknownPlugin", _missing(name, draft))
-    for point in PLACEMENT_POINTS:
+    for point in model.PLACEMENT_POINTS:
         if any(draft.has(entry.name) for entry in draft.sets[point].enabled):
             gate = "TopologyAwareWorkloadScheduling"
             what = f"it runs with the feature gate {gate}, which is off by default"
-            draft.warn("FeatureGateOff", f"plugins.{POINT_NAMES[point]} is unused: {what}")
+            draft.warn("FeatureGateOff", f"plugins.{model.POINT_NAMES[point]} is unused: {what}")
     for ref in score:
         if ref.weight < 0:
             what = f"the negative weight {ref.weight}: the nodes that it likes least win"
             draft.warn("NegativeWeight", f"{ref.name} scores with {what}")
-    for point, name in POINT_NAMES.items():
-        for plugin in getattr(draft.wire.plugins or Plugins(), point).disabled:
+    for point, name in model.POINT_NAMES.items():
+        for plugin in getattr(draft.wire.plugins or model.Plugins(), point).disabled:
             if plugin.name != _EVERYTHING and plugin.name not in release.implements:
                 what = f"which is no in-tree plugin{_suggestion(plugin.name, release)}"
                 draft.warn("IgnoredConfiguration", f"plugins.{name} disables {go_value(plugin.name)}, {what}")
@@ -312,12 +302,12 @@ def _missing(name: str, draft: _Draft) -> str:
     """Return where an enabled plugin is missing, and why."""
     release = draft.release
     if name in release.gated_plugins:
-        points = [POINT_NAMES[point] for point in _POINTS if point in release.implements[name]]
+        points = [model.POINT_NAMES[point] for point in _POINTS if point in release.implements[name]]
         gate = release.gated_plugins[name]
         default = "" if gate in release.switched else " by default"
         return f"{name} is missing from {', '.join(points)}: its feature gate {gate} is off{default}"
     named_at = [point for point, own in draft.sets.items() if any(entry.name == name for entry in own.enabled)]
-    points = [POINT_NAMES[point] for point in named_at if point != MULTI_POINT]
+    points = [model.POINT_NAMES[point] for point in named_at if point != MULTI_POINT]
     if MULTI_POINT in named_at:
         points.insert(0, "every extension point that it implements (multiPoint)")
     order = "; pods queue as PrioritySort orders them" if "queue_sort" in named_at else ""
@@ -343,7 +333,7 @@ def decode_args(name: str, value: object, place: Place) -> PluginArgs:
             got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             place["kind"].add(message, f"write: kind: {kind}, or leave it out")
-    args = decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)
+    args = model.decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)
     if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
         for field, timeout, gates in (
             ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),

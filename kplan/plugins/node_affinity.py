@@ -25,15 +25,9 @@ from kplan.api.affinity import (
 from kplan.api.core import Node, Pod
 from kplan.api.labels import InvalidSelector
 from kplan.config.args import NodeAffinityArgs
+from kplan.engine import matching
 from kplan.engine.arrays import BoolArray, Int64Array, default_normalize_score
 from kplan.engine.details import Detail, FailedCondition, UnmatchedNodeAffinity, UnmatchedNodeSelector
-from kplan.engine.matching import (
-    match_node_selector,
-    match_required_affinity,
-    match_term,
-    required_node_selector,
-    rows_match_required_affinity,
-)
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
@@ -93,9 +87,9 @@ class NodeAffinity:
         """Reject nodes that do not match the profile's affinity, then those that do not match the pod's."""
         table, pod, added = cycle.cluster.nodes, cycle.pod.pod, self._added_selector
         if cycle.pod.names_nodes and nodes.rows is not None and len(nodes.rows) <= _FEW:
-            matches: BoolArray | None = rows_match_required_affinity(table, pod, nodes.rows)
+            matches: BoolArray | None = matching.rows_match_required_affinity(table, pod, nodes.rows)
         else:
-            required = match_required_affinity(table, pod)
+            required = matching.match_required_affinity(table, pod)
             matches = None if required is None else nodes.take(required)
         pod_mismatch = (
             np.zeros(len(nodes), np.bool_) if matches is None else ~matches,
@@ -108,7 +102,7 @@ class NodeAffinity:
         if added is None:
             return Verdicts.first_of(pod_mismatch)
         enforced_mismatch = (
-            ~nodes.take(match_node_selector(table, added)),
+            ~nodes.take(matching.match_node_selector(table, added)),
             Reason(
                 REASON_ENFORCED,
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -143,7 +137,7 @@ class NodeAffinity:
             raise PluginError.in_score(self.name, str(error)) from error
         total = np.zeros(len(nodes), np.int64)
         for preferred in terms or ():
-            total += preferred.weight * nodes.take(match_term(cycle.cluster.nodes, preferred.term))
+            total += preferred.weight * nodes.take(matching.match_term(cycle.cluster.nodes, preferred.term))
         return total
 
     def normalize_score(self, cycle: fwk.CycleState, scores: Int64Array) -> Int64Array:
@@ -184,7 +178,7 @@ def _pod_details(node: Node, pod: Pod) -> list[Detail]:
         for key, value in pod.spec.node_selector.items()
         if labels.get(key) != value
     ]
-    selector = required_node_selector(pod)
+    selector = matching.required_node_selector(pod)
     if selector is not None and not selector.matches(labels, node.metadata.name):
         details += _term_details(node, selector)
     return details

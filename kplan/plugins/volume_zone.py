@@ -18,16 +18,7 @@ from kplan.engine.matching import match_requirement
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
-from kplan.framework.interface import (
-    SKIP,
-    SKIP_SHAPE,
-    CycleState,
-    Handle,
-    PreFilterResult,
-    Scope,
-    Status,
-    no_event_helps,
-)
+from kplan.framework import interface as fwk
 from kplan.rules.pod_info import read_by_volume_plugins
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found
 
@@ -57,58 +48,58 @@ class VolumeZone:
     """Rejects nodes outside the zone or region of a bound volume; nodes without such labels are not rejected."""
 
     name: ClassVar[str] = "VolumeZone"
-    scope: ClassVar[Scope] = Scope.CLUSTER
+    scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
-    queueing_hint = staticmethod(no_event_helps)  # it waits for volumes or nodes in other zones
+    queueing_hint = staticmethod(fwk.no_event_helps)  # it waits for volumes or nodes in other zones
     ignores_pods: ClassVar[bool] = True
 
-    def __init__(self, args: None, handle: Handle) -> None:
+    def __init__(self, args: None, handle: fwk.Handle) -> None:
         self.listers = handle.listers
 
-    def pre_filter(self, cycle: CycleState) -> PreFilterResult | None:
+    def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""
         names = named_claims(cycle.pod.pod)
         if not names:
-            return SKIP_SHAPE
+            return fwk.SKIP_SHAPE
         topologies: list[VolumeTopology] = []
         for name in names:
             volume = self._bound_volume(cycle.pod.namespace, name)
-            if isinstance(volume, Status):
-                return PreFilterResult(status=volume)
+            if isinstance(volume, fwk.Status):
+                return fwk.PreFilterResult(status=volume)
             if volume is not None:
                 topologies += volume_topologies(volume)
         if not topologies:
-            return SKIP
+            return fwk.SKIP
         cycle.write(_PreFilterState(tuple(topologies)))
         return None
 
-    def _bound_volume(self, namespace: str, name: str) -> PersistentVolume | Status | None:
+    def _bound_volume(self, namespace: str, name: str) -> PersistentVolume | fwk.Status | None:
         """Return the volume of a claim, None if it waits for its first consumer, or the status that rejects the pod."""
         if not name:
-            return Status.unresolvable("PersistentVolumeClaim had no name")
+            return fwk.Status.unresolvable("PersistentVolumeClaim had no name")
         claim = self.listers.persistent_volume_claims.get((namespace, name))
         if claim is None:
-            return Status.unresolvable(not_found("persistentvolumeclaim", name))
+            return fwk.Status.unresolvable(not_found("persistentvolumeclaim", name))
         volume_name = claim.spec.volume_name
         if not volume_name:
             return self._unbound_status(claim)
         volume = self.listers.persistent_volumes.get(volume_name)
-        return Status.unresolvable(not_found("persistentvolume", volume_name)) if volume is None else volume
+        return fwk.Status.unresolvable(not_found("persistentvolume", volume_name)) if volume is None else volume
 
-    def _unbound_status(self, claim: PersistentVolumeClaim) -> Status | None:
+    def _unbound_status(self, claim: PersistentVolumeClaim) -> fwk.Status | None:
         class_name = claim_class(claim)
         if not class_name:
-            return Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+            return fwk.Status.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = self.listers.storage_classes.get(class_name)
         if storage_class is None:
-            return Status.unresolvable(not_found("storageclass.storage.k8s.io", class_name))
+            return fwk.Status.unresolvable(not_found("storageclass.storage.k8s.io", class_name))
         if storage_class.volume_binding_mode is None:
-            return Status.unresolvable(f"VolumeBindingMode not set for StorageClass {quoted(class_name)}")
+            return fwk.Status.unresolvable(f"VolumeBindingMode not set for StorageClass {quoted(class_name)}")
         if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return None
-        return Status.unresolvable("PersistentVolume had no name")
+        return fwk.Status.unresolvable("PersistentVolume had no name")
 
-    def filter(self, cycle: CycleState, nodes: NodeView) -> Verdicts:
+    def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes that have topology labels, but not those of every volume."""
         state = cycle.find(_PreFilterState)
         if state is None:  # PreFilter is disabled in the profile

@@ -18,17 +18,8 @@ from kplan.changes.remedy import remedy_change
 from kplan.documents.base import Verdict
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome
+from kplan.report import decision
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.decision import (
-    OUTCOME_STYLES,
-    UNDECIDED_WORDS,
-    decision_blocks,
-    decision_heading,
-    located,
-    outcome_text,
-    remedy_blocks,
-    remedy_text,
-)
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of, natural_width
@@ -78,7 +69,7 @@ def own_node(placement: PodPlacement) -> str:
 def _why(placement: PodPlacement) -> str:
     if rejection := placement.rejections.get(own_node(placement)):
         return "; ".join(failure_lines(rejection))
-    return placement.diagnosis or placement.message or outcome_text(placement)
+    return placement.diagnosis or placement.message or decision.outcome_text(placement)
 
 
 def _help(placement: PodPlacement) -> str:
@@ -140,7 +131,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
         wanted=wanted,
         nodes=nodes,
         state=", ".join(words) or STATES[Outcome.SCHEDULED],
-        style=OUTCOME_STYLES[worst],
+        style=decision.OUTCOME_STYLES[worst],
         needs_attention=not is_whole,
         why=next((member.diagnosis for member in members if member.diagnosis), "") or "",
     )
@@ -151,7 +142,7 @@ def _end(member: PodPlacement, n_alike: int) -> str:
         fits = f"fits by evicting {count(len(member.eviction.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
     if member.undecided:
-        return UNDECIDED_WORDS[member.undecided].removeprefix("is ")
+        return decision.UNDECIDED_WORDS[member.undecided].removeprefix("is ")
     return "waits for its group" if member.held_back_by else STATES[member.outcome]
 
 
@@ -218,7 +209,9 @@ def placement_cases(document: PlacementReport | PreemptionReport, options: Repor
     daemons = grouped(
         (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
     )
-    return [located(_case(placement, document, options, daemons), placement) for placement in placements.values()]
+    return [
+        decision.located(_case(placement, document, options, daemons), placement) for placement in placements.values()
+    ]
 
 
 def _case(
@@ -237,8 +230,8 @@ def _case(
         message = f"{nodes_text(members)}; {own_node(placement) or placement.pod.name}: {_why(placement)}"
     if counted and is_scheduled:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
-    explained = decision_blocks(placement, document.snapshot.nodes, options)
-    blocks = itertools.chain([decision_heading(key, placement)], explained)
+    explained = decision.decision_blocks(placement, document.snapshot.nodes, options)
+    blocks = itertools.chain([decision.decision_heading(key, placement)], explained)
     rule = counted[0].rule if counted and is_scheduled else placement.outcome.value
     return Case(key, state, rule, message, detail_of(blocks, options))
 
@@ -289,7 +282,7 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
             text = f": {group.because}" if group.because and group.state != "Preempts" else ""
             yield line(f"PodGroup {group.key}: ", Span(group_text(group), _STYLES.get(group.state, "bad")), text)
         if group.remedies:
-            yield from remedy_blocks(group.remedies)
+            yield from decision.remedy_blocks(group.remedies)
         if group.message:
             yield Preformatted("kube-scheduler writes into its condition", group.message)
         if options.in_full and group.evicted:
@@ -303,7 +296,7 @@ def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]
         state = state_of(verdict, name, is_well=is_whole)
         detail = "\n".join(text for text in (message, group.message, group.because) if text)
         rule = counted[0].rule if counted else "Placed" if is_whole else "Pending"
-        would_help = remedy_text(group.remedies[0]) if group.remedies else ""
+        would_help = decision.remedy_text(group.remedies[0]) if group.remedies else ""
         yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
 
 

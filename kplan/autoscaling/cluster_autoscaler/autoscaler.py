@@ -13,6 +13,7 @@ from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
 from kplan.api.labels import BETA_ZONE, ZONE
 from kplan.api.quantity import count, grouped
+from kplan.autoscaling import seam
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, groups_by_node, has_taint, marked
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
@@ -21,17 +22,6 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, R
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
-from kplan.autoscaling.seam import (
-    Advice,
-    Namer,
-    NewNode,
-    NodeRemoval,
-    Patience,
-    PreparedCluster,
-    RemovalTimes,
-    Round,
-    Stay,
-)
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.limits import GroupSize, Pool
 from kplan.documents.nodes import AutoscalerName
@@ -54,14 +44,14 @@ _SPOT = (
 
 def advice_of(
     snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], used_names: Iterable[str] = ()
-) -> Advice:
+) -> seam.Advice:
     """Return the advice of some loops; new nodes get no name of nodes in the snapshot, and none of `used_names`."""
-    adds = tuple(_adds(results, setup, Namer({*snapshot.node_by_name, *used_names})))
+    adds = tuple(_adds(results, setup, seam.Namer({*snapshot.node_by_name, *used_names})))
     all_events = (event for result in results for event in (*result.events, *result.group_events))
     warnings = (InputWarning(reason, "cluster-autoscaler", text) for reason, text in all_events)
     existing = grouped((node, name) for name, node in results[0].filtered.placements.items())
     removes = tuple(
-        NodeRemoval(
+        seam.NodeRemoval(
             nodes=(known.node.metadata.name,),
             reason=UNDERUTILIZED if known.move.pods else EMPTY,
             moves=known.placements,
@@ -80,7 +70,7 @@ def advice_of(
             unhelped[pod.pod.metadata.key] = _words_of(pod, outcome, setup)
             if outcome.result not in (SUCCESSFUL, FAILED):
                 events[pod.pod.metadata.key] = event_text(pod)
-    return Advice(
+    return seam.Advice(
         adds=adds,
         existing={node: tuple(names) for node, names in existing.items()},
         unhelped=unhelped,
@@ -107,7 +97,7 @@ def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]
     return {"loops": [loop_detail(result, classes) for result in results]}
 
 
-def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator[NewNode]:
+def _adds(results: Iterable[LoopResult], setup: Setup, namer: seam.Namer) -> Iterator[seam.NewNode]:
     for templates, outcome in ((loop.templates, outcome) for loop in results for outcome in loop.scale_ups):
         choice = outcome.choice
         tied = () if choice is None else choice.tied
@@ -120,10 +110,10 @@ def _adds(results: Iterable[LoopResult], setup: Setup, namer: Namer) -> Iterator
                 yield replace(new, pods=tuple(pod.metadata.key for pod in pods), options=others)
 
 
-def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> NewNode:
+def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> seam.NewNode:
     node, daemons = template.node_named(name)
     labels = {key: text for key, text in node.metadata.labels.items() if key != TEMPLATE_LABEL}
-    return NewNode(
+    return seam.NewNode(
         node=replace(node, metadata=replace(node.metadata, labels=labels)),
         daemons=tuple(bound(pod, name) for pod in daemons),
         objects=tuple(template.objects_of(name)),
@@ -135,10 +125,10 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
     )
 
 
-def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[Stay]:
+def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[seam.Stay]:
     """Yield why each node that is not removed stays, in the order of the nodes."""
     group_of, last = setup.group_of, results[-1]
-    stays: dict[str, Stay] = {}
+    stays: dict[str, seam.Stay] = {}
     for result in results:
         for name, stay in result.scale_down.stays.items():
             # A node that was found to stay is not looked at again for some time: the reason is that of the first look.
@@ -151,15 +141,15 @@ def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone
         if name in stays:
             yield stays[name]
         elif name not in group_of:
-            yield Stay(node=name, reason="NotAutoscaled")
+            yield seam.Stay(node=name, reason="NotAutoscaled")
         elif last.targets.get(group_of[name].name, 0) <= group_of[name].least:
-            yield Stay(node=name, reason="NodeGroupMinSizeReached")
+            yield seam.Stay(node=name, reason="NodeGroupMinSizeReached")
         else:
             in_cooldown = last.scale_down.result == IN_COOLDOWN
-            yield Stay(node=name, reason=IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
+            yield seam.Stay(node=name, reason=IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
 
 
-def _with_use(stay: Stay, result: LoopResult) -> Stay:
+def _with_use(stay: seam.Stay, result: LoopResult) -> seam.Stay:
     """Return why a node stays, with how much of it is used if it is for that."""
     used = result.scale_down.utilization.get(stay.node)
     if stay.reason != NOT_UNDERUTILIZED or used is None:
@@ -200,18 +190,18 @@ class ClusterAutoscalerEngine:
         return self._setup.options.scan_interval / 1_000_000
 
     @property
-    def removal(self) -> RemovalTimes:
+    def removal(self) -> seam.RemovalTimes:
         """What it waits for while it removes a node. Upstream: core/scaledown/actuation/{actuator,drain}.go."""
         options = self._setup.options
         evicting = options.max_pod_eviction_time / 1_000_000
-        return RemovalTimes(
+        return seam.RemovalTimes(
             poll=self.wait,
             delay=options.node_delete_delay_after_taint / 1_000_000,
-            patience=Patience(first=0.0, retry=_RETRY, poll=_POLL, evicting=evicting),
+            patience=seam.Patience(first=0.0, retry=_RETRY, poll=_POLL, evicting=evicting),
             timeout=evicting + options.max_graceful_termination_sec + _HEADROOM,
         )
 
-    def watch(self, cluster: PreparedCluster) -> ClusterAutoscalerWatch:
+    def watch(self, cluster: seam.PreparedCluster) -> ClusterAutoscalerWatch:
         return ClusterAutoscalerWatch(self._setup, cluster, self._memory(cluster.now))
 
     def _memory(self, now: int) -> Remembered:
@@ -219,7 +209,7 @@ class ClusterAutoscalerEngine:
             self._remembered = templates_seen(self._first, self._setup.groups, self._setup.options, now)
         return self._remembered
 
-    def provision(self, cluster: PreparedCluster) -> Advice:
+    def provision(self, cluster: seam.PreparedCluster) -> seam.Advice:
         """Return what is added for the pending pods, in a single loop.
 
         It has run for some time, and knows what the nodes of a group are like also where all are cordoned or gone. It
@@ -230,7 +220,7 @@ class ClusterAutoscalerEngine:
         now = max(cluster.now, max(pending, default=0) + GPU_BUFFER)
         return self._looked(replace(cluster, now=now), remembered, loops=(0,))
 
-    def widening(self, cluster: PreparedCluster) -> Iterator[tuple[Pool, ...]]:
+    def widening(self, cluster: seam.PreparedCluster) -> Iterator[tuple[Pool, ...]]:
         """Yield the groups that would help more pods if they could grow further, with the maximum size that does it."""
         groups, nodes = self._setup.groups, cluster.snapshot.node_by_name
         n_waiting = len(self.provision(cluster).unhelped)
@@ -246,7 +236,7 @@ class ClusterAutoscalerEngine:
     def _with_groups(self, groups: Iterable[NodeGroup]) -> Self:
         return type(self)(replace(self._setup, groups=tuple(groups)), self._first, self._remembered)
 
-    def taints(self, cluster: PreparedCluster) -> Iterator[tuple[Taint, ...]]:
+    def taints(self, cluster: seam.PreparedCluster) -> Iterator[tuple[Taint, ...]]:
         """Yield the taints of the templates of groups; the nodes of other groups show what they are like."""
         del cluster
         for group in self._setup.groups:
@@ -256,10 +246,10 @@ class ClusterAutoscalerEngine:
     def manages(self, node: Node) -> bool:
         return any(node.metadata.name in group.nodes for group in self._setup.groups)
 
-    def prices(self, cluster: PreparedCluster) -> Mapping[str, float]:
+    def prices(self, cluster: seam.PreparedCluster) -> Mapping[str, float]:
         return self._setup.prices_of(cluster.snapshot.nodes)
 
-    def grown(self, adds: Sequence[NewNode]) -> Self:
+    def grown(self, adds: Sequence[seam.NewNode]) -> Self:
         names = grouped((new.group, new.node.metadata.name) for new in adds)
         return self._with_groups(
             replace(group, target=group.target + len(added), nodes=(*group.nodes, *added))
@@ -267,10 +257,10 @@ class ClusterAutoscalerEngine:
             for added in (names.get(group.name, ()),)
         )
 
-    def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
+    def look(self, cluster: seam.PreparedCluster, *, loops: Sequence[float]) -> seam.Advice:
         return self._looked(cluster, {}, loops=loops)
 
-    def _looked(self, cluster: PreparedCluster, remembered: Remembered, *, loops: Sequence[float]) -> Advice:
+    def _looked(self, cluster: seam.PreparedCluster, remembered: Remembered, *, loops: Sequence[float]) -> seam.Advice:
         running = Loops(cluster, self._setup, remembered)
         results = [running.run(at) for at in loops]
         return advice_of(cluster.snapshot, self._setup, results)
@@ -295,14 +285,16 @@ def _cloud(group: NodeGroup, nodes: Sequence[Node]) -> str:
 class ClusterAutoscalerWatch:
     """A running cluster-autoscaler, from the cluster on at which it looks first."""
 
-    def __init__(self, setup: Setup, cluster: PreparedCluster, remembered: Remembered) -> None:
+    def __init__(self, setup: Setup, cluster: seam.PreparedCluster, remembered: Remembered) -> None:
         self._setup, self._start = setup, cluster.now
         self._loops = Loops(cluster, setup, remembered)
         self._loops.planner.trusts_marks = True
         self._home = dict(groups_by_node(self._loops.groups))
-        self._stays: dict[str, Stay] = {}
+        self._stays: dict[str, seam.Stay] = {}
 
-    def look(self, cluster: PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool) -> Round:
+    def look(
+        self, cluster: seam.PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool
+    ) -> seam.Round:
         snapshot = _with_marks(cluster.snapshot, leaving, cluster.now)
         present, loops = snapshot.node_by_name, self._loops
         for group in loops.groups:
@@ -323,7 +315,7 @@ class ClusterAutoscalerWatch:
         # Why a node stays may have been seen in an earlier loop only.
         self._stays.update({stay.node: stay for stay in advice.stays if stay.reason != RECENTLY_UNREMOVABLE})
         again = loops.next_change(cluster.now) if removes else math.inf
-        return Round(
+        return seam.Round(
             advice=replace(advice, stays=tuple(self._stays.get(stay.node, stay) for stay in advice.stays)),
             unneeded=frozenset(loops.planner.unneeded) - gone,
             again=(again - cluster.now) / 1_000_000,

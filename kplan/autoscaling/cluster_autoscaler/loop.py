@@ -18,6 +18,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
 from kplan.api.time import parse_duration
+from kplan.autoscaling.cluster_autoscaler import scale_up
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
@@ -46,16 +47,6 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     without_tpus,
 )
 from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
-from kplan.autoscaling.cluster_autoscaler.scale_up import (
-    FAILED,
-    LIMITED,
-    MAX_NODES_TOTAL,
-    SUCCESSFUL,
-    Expanders,
-    Orchestrator,
-    ScaleUp,
-    Unhelped,
-)
 from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
@@ -92,7 +83,7 @@ class LoopResult(msgspec.Struct):
 
     at: float
     is_aborted: bool = False  #: it ended before anything was decided
-    scale_ups: list[ScaleUp] = []
+    scale_ups: list[scale_up.ScaleUp] = []
     filtered: Filtered = msgspec.field(default_factory=Filtered)
     scale_down: ScaleDown = msgspec.field(default_factory=ScaleDown)
     events: list[tuple[str, str]] = []  #: (reason, text) about the whole cluster
@@ -138,7 +129,7 @@ def loop_detail(result: LoopResult, classes: Classes) -> dict[str, Any]:
 
 
 def _scale_up(result: LoopResult, classes: Classes) -> dict[str, Any]:
-    first, *others = result.scale_ups or [ScaleUp("ScaleUpNotTried")]
+    first, *others = result.scale_ups or [scale_up.ScaleUp("ScaleUpNotTried")]
     filtered = result.filtered
     detail: dict[str, Any] = {"result": first.result, "plan": _plan(first)}
     if first.error:
@@ -160,7 +151,7 @@ def _scale_up(result: LoopResult, classes: Classes) -> dict[str, Any]:
             for option in first.options
         }
     detail |= {
-        "triggered": classes.count(first.triggered if first.result in (SUCCESSFUL, FAILED) else ()),
+        "triggered": classes.count(first.triggered if first.result in (scale_up.SUCCESSFUL, scale_up.FAILED) else ()),
         "remaining": _remaining(first.unhelped, classes),
         "toHelp": classes.count(filtered.to_help),
     }
@@ -183,11 +174,11 @@ def _scale_up(result: LoopResult, classes: Classes) -> dict[str, Any]:
     return detail | {name: facts for name, facts in optional.items() if facts}
 
 
-def _plan(outcome: ScaleUp) -> dict[str, list[int]]:
+def _plan(outcome: scale_up.ScaleUp) -> dict[str, list[int]]:
     return {growth.group.name: [growth.current, growth.wanted] for growth in outcome.growths}
 
 
-def _remaining(unhelped: Sequence[Unhelped], classes: Classes) -> dict[str, dict[str, Any]]:
+def _remaining(unhelped: Sequence[scale_up.Unhelped], classes: Classes) -> dict[str, dict[str, Any]]:
     remaining: dict[str, dict[str, Any]] = {}
     for pod in unhelped:
         name = classes.name(pod.pod)
@@ -203,12 +194,12 @@ def _remaining(unhelped: Sequence[Unhelped], classes: Classes) -> dict[str, dict
     return remaining
 
 
-def reason_counts(pod: Unhelped) -> Counter[str]:
+def reason_counts(pod: scale_up.Unhelped) -> Counter[str]:
     skipped = (skipped.reasons for skipped in pod.skipped.values())
     return Counter(reason for reasons in (*pod.rejected.values(), *skipped) for reason in reasons)
 
 
-def event_text(pod: Unhelped) -> str:
+def event_text(pod: scale_up.Unhelped) -> str:
     """Return the words of the event about a pod that no group helps; buildNoScaleUpText."""
     counts = sorted(reason_counts(pod).items())
     return "pod didn't trigger scale-up: " + ", ".join(f"{count} {text}" for text, count in counts)
@@ -317,7 +308,7 @@ class Loops:
             self.planner.unneeded = {}
             result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
         if not is_healthy or self._state.fix_sizes():
-            result.scale_ups.append(ScaleUp("ScaleUpNotTried"))
+            result.scale_ups.append(scale_up.ScaleUp("ScaleUpNotTried"))
             result.scale_down.result = "ScaleDownNotTried"
             return self._finished(result)
         scratch, present = self._scratch(nodes, placed, by_state.unschedulable, result)
@@ -330,7 +321,7 @@ class Loops:
         if options.enforce_node_group_min_size:
             outcome = self._orchestrator(scratch, result).scale_to_least()
             result.events += outcome.events
-            if outcome.result == SUCCESSFUL:
+            if outcome.result == scale_up.SUCCESSFUL:
                 self._scaled_up_at = now
             result.scale_ups = [done for done in result.scale_ups if done.result not in _UNTRIED] + [outcome]
         return self._finished(result)
@@ -384,13 +375,13 @@ class Loops:
         """Scale up for some pods, and return whether to wait for more of them first."""
         most = self._options.max_nodes_total
         if not pods:
-            result.scale_ups.append(ScaleUp("ScaleUpNotNeeded"))
+            result.scale_ups.append(scale_up.ScaleUp("ScaleUpNotNeeded"))
         elif most > 0 and n_ready >= most:
-            result.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
-            unhelped = [Unhelped(pod, {}, {}) for pod in pods]
-            result.scale_ups.append(ScaleUp(LIMITED, unhelped=unhelped))
+            result.events.append(("MaxNodesTotalReached", scale_up.MAX_NODES_TOTAL.format(most)))
+            unhelped = [scale_up.Unhelped(pod, {}, {}) for pod in pods]
+            result.scale_ups.append(scale_up.ScaleUp(scale_up.LIMITED, unhelped=unhelped))
         elif not self._options.bypassed_scheduler_names and self._are_new(pods):
-            result.scale_ups.append(ScaleUp("ScaleUpInCooldown"))
+            result.scale_ups.append(scale_up.ScaleUp("ScaleUpInCooldown"))
             return True
         else:
             self._scale_up_in_turn(scratch, list(pods), result)
@@ -408,7 +399,7 @@ class Loops:
             outcome = self._orchestrator(scratch, result).scale_up(pods)
             result.scale_ups.append(outcome)
             result.events += outcome.events
-            if outcome.result != SUCCESSFUL:
+            if outcome.result != scale_up.SUCCESSFUL:
                 return
             self._scaled_up_at = self._now
             helped = {id(pod) for pod in outcome.triggered}
@@ -426,11 +417,15 @@ class Loops:
             if len(Placer().place(scratch, outcome.triggered, rows, all_or_none=True)) < len(outcome.triggered):
                 return
 
-    def _orchestrator(self, scratch: Scratch, result: LoopResult) -> Orchestrator:
+    def _orchestrator(self, scratch: Scratch, result: LoopResult) -> scale_up.Orchestrator:
         setup, n_nodes = self._setup, len(self._nodes)
-        expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos)
+        expanders = scale_up.Expanders(
+            result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos
+        )
         quotas = Quotas(self._options, map(scratch.node, scratch.order), self._group_of, self._snapshot.capacity_quotas)
-        return Orchestrator(scratch, self.groups, self._state, self._options, expanders=expanders, quotas=quotas)
+        return scale_up.Orchestrator(
+            scratch, self.groups, self._state, self._options, expanders=expanders, quotas=quotas
+        )
 
     def _scale_down(self, scratch: Scratch, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
@@ -500,4 +495,4 @@ class Loops:
             self._state.recalculate()
 
 
-_UNTRIED = frozenset({"ScaleUpNotNeeded", LIMITED, "ScaleUpInCooldown"})
+_UNTRIED = frozenset({"ScaleUpNotNeeded", scale_up.LIMITED, "ScaleUpInCooldown"})

@@ -15,17 +15,10 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api import resource
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
-from kplan.api.resource import (
-    DeviceAttribute,
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourcePool,
-    ResourceSlice,
-    ResourceSliceSpec,
-)
 from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources, add
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
@@ -55,11 +48,11 @@ _POTENTIAL = "\0"  #: begins the names of pools that are not published yet
 ClaimKey = tuple[str, str]
 
 
-def published_slices(node: str, resources: DynamicResources) -> list[ResourceSlice]:
-    return slices_of(node, [ResourceSlice(spec=spec) for spec in _slice_specs(resources, f"{node}-")])
+def published_slices(node: str, resources: DynamicResources) -> list[resource.ResourceSlice]:
+    return slices_of(node, [resource.ResourceSlice(spec=spec) for spec in _slice_specs(resources, f"{node}-")])
 
 
-def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[ResourceSliceSpec]:
+def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[resource.ResourceSliceSpec]:
     """Yield what an instance type says of slices; values that only the node will know begin with the stand-in."""
     bound = _bound(resources.attribute_bindings, stand_in)
     for template in resources.resource_slices:
@@ -67,9 +60,9 @@ def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[Resourc
             replace(device, attributes=bound[template.driver, template.pool, device.name] | device.attributes)
             for device in template.devices
         )
-        yield ResourceSliceSpec(
+        yield resource.ResourceSliceSpec(
             driver=template.driver,
-            pool=ResourcePool(name=template.pool, resource_slice_count=1),
+            pool=resource.ResourcePool(name=template.pool, resource_slice_count=1),
             devices=devices,
             shared_counters=template.shared_counters,
         )
@@ -77,7 +70,7 @@ def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[Resourc
 
 def _bound(
     bindings: Iterable[AttributeBinding], stand_in: str
-) -> defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]]:
+) -> defaultdict[tuple[str, str, str], dict[str, resource.DeviceAttribute]]:
     """Return, for each device, a value that stands for the one that bound devices will share."""
     groups: dict[str, list[set[tuple[str, str, str]]]] = {}
     for binding in bindings:
@@ -87,11 +80,11 @@ def _bound(
             groups[binding.attribute] = [group for group in known if not group & own] + [
                 own.union(*(group for group in known if group & own))
             ]
-    bound: defaultdict[tuple[str, str, str], dict[str, DeviceAttribute]] = defaultdict(dict)
+    bound: defaultdict[tuple[str, str, str], dict[str, resource.DeviceAttribute]] = defaultdict(dict)
     for attribute, known in groups.items():
         for number, group in enumerate(known):
             for device in group:
-                bound[device][attribute] = DeviceAttribute(string_value=f"{stand_in}{number}")
+                bound[device][attribute] = resource.DeviceAttribute(string_value=f"{stand_in}{number}")
     return bound
 
 
@@ -101,7 +94,7 @@ class DeviceCatalogue:
     def __init__(self, snapshot: Snapshot, types: Mapping[str, DynamicResources]) -> None:
         # What a node of an instance type will publish; the namespace is the type.
         potential = [
-            ResourceSlice(
+            resource.ResourceSlice(
                 metadata=ObjectMeta(name=f"{_POTENTIAL}{name}{_POTENTIAL}{number:06}", namespace=name),
                 spec=replace(spec, pool=replace(spec.pool, name=_POTENTIAL + spec.pool.name), all_nodes=True),
             )
@@ -129,9 +122,9 @@ class DeviceCatalogue:
         }
 
     @cached_property
-    def allocated(self) -> Mapping[DeviceId, list[tuple[ResourceClaim, Mapping[str, int]]]]:
+    def allocated(self) -> Mapping[DeviceId, list[tuple[resource.ResourceClaim, Mapping[str, int]]]]:
         """Device -> the claims that have it by their status, with what each consumes of it."""
-        holders: defaultdict[DeviceId, list[tuple[ResourceClaim, Mapping[str, int]]]] = defaultdict(list)
+        holders: defaultdict[DeviceId, list[tuple[resource.ResourceClaim, Mapping[str, int]]]] = defaultdict(list)
         for claim in self.claims.values():
             for one in () if claim.status.allocation is None else claim.status.allocation.devices.results:
                 amounts = {name: nano(amount) for name, amount in one.consumed_capacity.items()}
@@ -219,12 +212,12 @@ class Devices:
                 allocated.add(device)
         return allocated, shares
 
-    def _is_freed(self, claim: ResourceClaim) -> bool:
+    def _is_freed(self, claim: resource.ResourceClaim) -> bool:
         """Tell whether all for whom a claim is reserved are pods that move."""
         consumers = claim.status.reserved_for
         return bool(consumers) and all(_is_pod(one) and one.uid in self._freed for one in consumers)
 
-    def claims_of(self, pod: Pod) -> list[ResourceClaim] | ClaimMissing:
+    def claims_of(self, pod: Pod) -> list[resource.ResourceClaim] | ClaimMissing:
         """Return the claims of a pod that exist and those that need not be made; or one that is not there."""
         names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         claims = []
@@ -243,7 +236,7 @@ class Devices:
         if isinstance(claims, ClaimMissing):
             return claims
         known, requirements = self._known, place.requirements
-        waiting: list[ResourceClaim] = []
+        waiting: list[resource.ResourceClaim] = []
         for claim in claims:
             wanted = self._wanted_by(claim, place)
             if wanted is None:
@@ -258,7 +251,7 @@ class Devices:
             return Allocation(frozenset(place.types), requirements)
         return self._search(place, waiting, requirements)
 
-    def _wanted_by(self, claim: ResourceClaim, place: Place) -> Requirements | Plain | None:
+    def _wanted_by(self, claim: resource.ResourceClaim, place: Place) -> Requirements | Plain | None:
         """Return what the devices of a claim require of a node; None for a claim that has none yet."""
         allocation, held = claim.status.allocation, self.held.get(key_of(claim))
         if allocation is not None and not self._is_freed(claim):
@@ -278,7 +271,7 @@ class Devices:
         return self._known.join_all(self._known.of_expressions(term.match_expressions) for term in terms)
 
     def _search(
-        self, place: Place, claims: Sequence[ResourceClaim], requirements: Requirements
+        self, place: Place, claims: Sequence[resource.ResourceClaim], requirements: Requirements
     ) -> Allocation | Plain | ClaimUnusable:
         pools = list(self._pools_of(place, requirements))
         potential = {
@@ -334,7 +327,7 @@ class Devices:
         return self._topologies[slice_.name]
 
     def _requests_of(
-        self, number: int, claim: ResourceClaim, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]
+        self, number: int, claim: resource.ResourceClaim, pools: Sequence[Pool], potential: Mapping[str, Sequence[Pool]]
     ) -> list[Request] | str:
         """Return the requests of a claim, or why they cannot be met by any device."""
         spec = claim_spec(claim.spec)
@@ -389,7 +382,7 @@ class Devices:
         self,
         name: str,
         place: Place,
-        claims: Sequence[ResourceClaim],
+        claims: Sequence[resource.ResourceClaim],
         requests: Sequence[Request],
         *,
         devices: Choices,
@@ -491,7 +484,7 @@ def _is_potential(device: DeviceInfo) -> bool:
     return device.id.pool.startswith(_POTENTIAL)
 
 
-def _is_pod(consumer: ResourceClaimConsumerReference) -> bool:
+def _is_pod(consumer: resource.ResourceClaimConsumerReference) -> bool:
     return consumer.resource == "pods" and not consumer.api_group
 
 

@@ -29,6 +29,7 @@ from kplan.framework.diagnosis import FilterOutcome
 from kplan.framework.listers import key_of
 from kplan.framework.pod_groups import CLAIMS_GATE, PodGroups, group_of
 from kplan.framework.results import PluginError
+from kplan.plugins.dynamic_resources import requests
 from kplan.plugins.dynamic_resources.allocator import with_claim_names
 from kplan.plugins.dynamic_resources.claims import (
     allocated_rank,
@@ -45,18 +46,6 @@ from kplan.plugins.dynamic_resources.cluster_devices import (
 )
 from kplan.plugins.dynamic_resources.node_allocatable import GATE as NODE_ALLOCATABLE_GATE
 from kplan.plugins.dynamic_resources.node_allocatable import ClaimHolders, claim_statuses, shortage, with_statuses
-from kplan.plugins.dynamic_resources.requests import (
-    UNNAMED_CLAIM,
-    ClaimProblem,
-    ClaimSpec,
-    claim_spec,
-    extended_claim_spec,
-    is_broken,
-    is_reserved_for,
-    rejection_of,
-    requested_resources,
-    user_claims,
-)
 from kplan.rules.pod_info import PodInfo
 
 NO_STATE = "not found"  #: upstream's error where PreFilter did not run, because the profile disables it
@@ -97,21 +86,21 @@ class DynamicResources:
         handle.device_totals = DeviceCounter(self._nodes, self._devices, self._extended_classes)
 
     def _user_claims(self, pod: Pod) -> list[dra.ResourceClaim]:
-        return user_claims(pod, self._tracker.claims, self._tracker.inherited, of_groups=self._of_groups)
+        return requests.user_claims(pod, self._tracker.claims, self._tracker.inherited, of_groups=self._of_groups)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return the pod's namespace, and whether it may need devices: the plugin skips pods that need none."""
         return pod.namespace, self._may_need_devices(pod.pod)
 
     def _may_need_devices(self, pod: Pod) -> bool:
-        return bool(pod.spec.resource_claims or requested_resources(pod, self._extended_classes))
+        return bool(pod.spec.resource_claims or requests.requested_resources(pod, self._extended_classes))
 
     def pre_enqueue(self, pod: PodInfo) -> fwk.Status:
         """Keep a pod out of the queue until all its claims exist."""
         self._devices.catch_up()
         try:
             self._user_claims(pod.pod)
-        except ClaimProblem as problem:
+        except requests.ClaimProblem as problem:
             return fwk.Status.unresolvable(str(problem))
         return fwk.SUCCESS
 
@@ -130,13 +119,13 @@ class DynamicResources:
         self._devices.catch_up()
         try:
             claims = tuple(self._user_claims(pod))
-        except ClaimProblem as problem:
+        except requests.ClaimProblem as problem:
             return fwk.PreFilterResult(status=fwk.Status.unresolvable(str(problem)))
-        resources = requested_resources(pod, self._extended_classes)
+        resources = requests.requested_resources(pod, self._extended_classes)
         if not claims and not resources:
             return fwk.SKIP if pod.spec.resource_claims else fwk.SKIP_SHAPE
         for claim in claims:
-            rejection = rejection_of(claim, self._devices.catalogue.classes)
+            rejection = requests.rejection_of(claim, self._devices.catalogue.classes)
             if rejection is not None:
                 return fwk.PreFilterResult(status=rejection)
         state.claims, state.resources = claims, resources
@@ -155,7 +144,7 @@ class DynamicResources:
             allocation = claim.status.allocation
             if allocation is None or key_of(claim) in pending:
                 continue
-            if is_broken(claim, now, (self._args.binding_timeout or 0) // 1000):
+            if requests.is_broken(claim, now, (self._args.binding_timeout or 0) // 1000):
                 yield claim, np.ones(len(self._nodes), np.bool_)
             elif allocation.node_selector is not None:
                 yield claim, ~match_node_selector(self._nodes, compile_node_selector(allocation.node_selector))
@@ -199,13 +188,13 @@ class DynamicResources:
 
     def _cases(
         self, cycle: fwk.CycleState, state: ClaimState, rows: RowArray
-    ) -> tuple[BoolArray, list[tuple[RowArray, tuple[ClaimSpec, ...]]]]:
+    ) -> tuple[BoolArray, list[tuple[RowArray, tuple[requests.ClaimSpec, ...]]]]:
         """Group nodes by the claims to allocate on them.
 
         Return which nodes lack a requested extended resource that no device class provides, bool of shape (n_nodes,),
         and pairs of rows and claims, without the nodes for which the pod has no claim, allocated or not.
         """
-        specs = tuple(claim_spec(claim.spec) for claim in state.to_allocate)
+        specs = tuple(requests.claim_spec(claim.spec) for claim in state.to_allocate)
         lacking = np.zeros(len(self._nodes), np.bool_)
         if not state.resources:
             return lacking, [(rows, specs)]
@@ -219,7 +208,7 @@ class DynamicResources:
         for code in np.unique(backed[rows]).tolist():
             if code or state.claims:
                 named_resources = [resource for bit, resource in enumerate(resources) if code >> bit & 1]
-                extended = extended_claim_spec(cycle.pod.pod, named_resources, self._extended_classes)
+                extended = requests.extended_claim_spec(cycle.pod.pod, named_resources, self._extended_classes)
                 cases.append((rows[(backed[rows] == code) & ~lacking[rows]], (*specs, extended)))
         return lacking, cases
 
@@ -349,11 +338,13 @@ class DynamicResources:
                 allocation = allocation_result(remaining.pop(0), node_name, share)
                 if self._groups.cycle is not None:
                     self._groups.cycle.pending_claims.add(key_of(claim))
-            if self._groups.cycle is not None and not is_reserved_for(claim, cycle.pod):
+            if self._groups.cycle is not None and not requests.is_reserved_for(claim, cycle.pod):
                 self._groups.cycle.pending_reservations.add(key_of(claim))
             self._tracker.assign(pod, key_of(claim), allocation, group)
         for devices in remaining:
-            self._tracker.assign_unnamed(pod, allocation_result(devices, node_name, cycle.pod.key + UNNAMED_CLAIM))
+            self._tracker.assign_unnamed(
+                pod, allocation_result(devices, node_name, cycle.pod.key + requests.UNNAMED_CLAIM)
+            )
         if self._holders is not None and self._inventory.has_node_resources:
             statuses = claim_statuses(pod, state, solution)
             self._holders.place(cycle.pod_id, PodInfo(with_statuses(pod, statuses)))

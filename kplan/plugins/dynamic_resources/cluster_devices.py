@@ -35,21 +35,9 @@ from kplan.engine.mappings import Recent
 from kplan.engine.matching import match_node_selector
 from kplan.engine.node_table import NodeTable
 from kplan.framework.listers import Listers, by_name, key_of
+from kplan.plugins.dynamic_resources import inventory
 from kplan.plugins.dynamic_resources.allocator import Positions, Search, Solution, TimedOutError, positions, transferred
 from kplan.plugins.dynamic_resources.claims import ClaimTracker, rank
-from kplan.plugins.dynamic_resources.inventory import (
-    AllocationError,
-    DeviceId,
-    DeviceInfo,
-    Inventory,
-    NodePools,
-    PoolId,
-    Selection,
-    SliceInfo,
-    gather_pools,
-    prevents_allocation,
-    with_rules,
-)
 from kplan.plugins.dynamic_resources.requests import UNNAMED_CLAIM, ClaimSpec, RequestSpec, claim_spec, expressions
 
 RULES_GATE = "DRADeviceTaintRules"  #: the feature gate with which DeviceTaintRules taint devices
@@ -164,29 +152,29 @@ class Catalogue:
         snapshot = listers.snapshot
         lists = release.is_on(LISTS_GATE)
         rules = snapshot.device_taint_rules if release.is_on(RULES_GATE) else ()
-        self.inventory = Inventory(with_rules(snapshot.resource_slices, rules), lists=lists)
+        self.inventory = inventory.Inventory(inventory.with_rules(snapshot.resource_slices, rules), lists=lists)
         self.classes: Mapping[str, dra.DeviceClass] = by_name(snapshot.device_classes)
-        self.selection = Selection(lists=lists)
-        self.blind_selection = Selection(lists=lists)  #: of devices that count as ones that cannot be shared
-        self._pools: dict[str, tuple[Node, NodePools | AllocationError]] = {}
-        self._nodes_of_pool: defaultdict[PoolId, set[str]] = defaultdict(set)
-        self._matching: Recent[dict[str, tuple[Node, tuple[DeviceInfo, ...]]]] = Recent(_MAX_KINDS)
+        self.selection = inventory.Selection(lists=lists)
+        self.blind_selection = inventory.Selection(lists=lists)  #: of devices that count as ones that cannot be shared
+        self._pools: dict[str, tuple[Node, inventory.NodePools | inventory.AllocationError]] = {}
+        self._nodes_of_pool: defaultdict[inventory.PoolId, set[str]] = defaultdict(set)
+        self._matching: Recent[dict[str, tuple[Node, tuple[inventory.DeviceInfo, ...]]]] = Recent(_MAX_KINDS)
         self._gathered: WeakSet[NodeTable] = WeakSet()
         self._first_outcomes: WeakKeyDictionary[NodeTable, Recent[Outcomes]] = WeakKeyDictionary()
 
-    def pools(self, node: Node) -> NodePools:
+    def pools(self, node: Node) -> inventory.NodePools:
         """Return the pools that a node can reach; raises AllocationError if a slice cannot be used."""
         cached = self._pools.get(node.metadata.name)
         if cached is None or cached[0] is not node:
             try:
-                cached = node, gather_pools(self.inventory, node)
-            except AllocationError as error:
+                cached = node, inventory.gather_pools(self.inventory, node)
+            except inventory.AllocationError as error:
                 cached = node, error
             else:
                 for pool in cached[1].pools:
                     self._nodes_of_pool[pool.id].add(node.metadata.name)
             self._pools[node.metadata.name] = cached
-        if isinstance(cached[1], AllocationError):
+        if isinstance(cached[1], inventory.AllocationError):
             raise cached[1]
         return cached[1]
 
@@ -194,10 +182,10 @@ class Catalogue:
         if nodes not in self._gathered:
             self._gathered.add(nodes)
             for node in nodes.nodes:
-                with suppress(AllocationError):
+                with suppress(inventory.AllocationError):
                     self.pools(node)
 
-    def matching(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
+    def matching(self, node: Node, request: RequestSpec) -> tuple[inventory.DeviceInfo, ...]:
         """Return the devices that a node can reach and a request accepts; none where a selector or a slice fails."""
         by_node = self._matching.get((request.class_name, request.expressions), dict)
         cached = by_node.get(node.metadata.name)
@@ -205,7 +193,7 @@ class Catalogue:
             cached = by_node[node.metadata.name] = node, self._match(node, request)
         return cached[1]
 
-    def _match(self, node: Node, request: RequestSpec) -> tuple[DeviceInfo, ...]:
+    def _match(self, node: Node, request: RequestSpec) -> tuple[inventory.DeviceInfo, ...]:
         device_class = self.classes.get(request.class_name)
         if device_class is None:
             return ()
@@ -217,10 +205,10 @@ class Catalogue:
                 for _, device in self.pools(node).candidates
                 if device.is_on(node) and all(result.matches(device) for result in results)
             )
-        except (AllocationError, CelCompileError, CelError, CostLimitError):
+        except (inventory.AllocationError, CelCompileError, CelError, CostLimitError):
             return ()
 
-    def nodes_of(self, pool: PoolId) -> set[str]:
+    def nodes_of(self, pool: inventory.PoolId) -> set[str]:
         """Return the names of the nodes that can reach a pool, among those whose pools were gathered."""
         return self._nodes_of_pool.get(pool, set())
 
@@ -286,7 +274,7 @@ class ClusterDevices:
         if self._position == len(log):
             return
         self.catalogue.gather_all_pools(self._nodes)
-        for pool in {PoolId(device.driver, device.pool) for device in log[self._position :]}:
+        for pool in {inventory.PoolId(device.driver, device.pool) for device in log[self._position :]}:
             rows = [self._nodes.row_of[name] for name in self.catalogue.nodes_of(pool) if name in self._nodes.row_of]
             self._versions[rows] += 1
         self._position = len(log)
@@ -304,7 +292,7 @@ class ClusterDevices:
                 matching = self.catalogue.matching(node, request)
                 n_free = sum(
                     (request.admin_access or device.id not in allocated)
-                    and not (device.device.taints and prevents_allocation(device, request.tolerations))
+                    and not (device.device.taints and inventory.prevents_allocation(device, request.tolerations))
                     for device in matching
                 )
                 missing.append(
@@ -338,14 +326,14 @@ class ClusterDevices:
             solution = _run(outcomes, pools, search, is_whole=most_executed == _MAX_EXECUTED)
         except TimedOutError as error:
             return SearchOutcome.TIMED_OUT, str(error)
-        except AllocationError as error:
+        except inventory.AllocationError as error:
             return SearchOutcome.ERROR, str(error)
         if solution is None:
             return SearchOutcome.FAILED if pools.has_invalid else SearchOutcome.NOT_FOUND, None
         return SearchOutcome.FOUND, solution
 
 
-def _run(outcomes: Outcomes, pools: NodePools, search: Search, *, is_whole: bool) -> Solution | None:
+def _run(outcomes: Outcomes, pools: inventory.NodePools, search: Search, *, is_whole: bool) -> Solution | None:
     """Run a search; once a search was costly, use the solution of a node in the same situation instead.
 
     Only a search `is_whole` that may execute all steps tells that nodes in its situation time out.
@@ -357,7 +345,7 @@ def _run(outcomes: Outcomes, pools: NodePools, search: Search, *, is_whole: bool
             outcomes.is_costly = search.n_tries > _COSTLY_TRIES
     try:
         situation = search.situation()
-    except AllocationError:
+    except inventory.AllocationError:
         return search.run()  # which may end before it reaches the device on which a selector fails
     cached = outcomes.by_situation.get(situation)
     if cached is SearchOutcome.TIMED_OUT:
@@ -383,8 +371,8 @@ class _ClassCount(msgspec.Struct):
 
     capacity: Int64Array
     in_use: Int64Array
-    rows: dict[DeviceId, list[RowArray]] = {}
-    counted: set[DeviceId] = set()
+    rows: dict[inventory.DeviceId, list[RowArray]] = {}
+    counted: set[inventory.DeviceId] = set()
     position: int = 0
 
 
@@ -434,13 +422,13 @@ class DeviceCounter:
             count.capacity[rows] = 0
         return count
 
-    def _matches(self, selectors: Iterable[str | None], device: DeviceInfo) -> bool:
+    def _matches(self, selectors: Iterable[str | None], device: inventory.DeviceInfo) -> bool:
         selection = self._catalogue.selection
         if device.allows_multiple:
             selection, device = self._catalogue.blind_selection, device.as_unshared()
         return all(text is None or selection.results(text).matches(device) for text in selectors)
 
-    def _devices(self, slice_: SliceInfo) -> Iterator[tuple[DeviceInfo, RowArray]]:
+    def _devices(self, slice_: inventory.SliceInfo) -> Iterator[tuple[inventory.DeviceInfo, RowArray]]:
         if slice_.is_per_device:
             for device in slice_.devices:
                 yield device, self._rows(device.device)

@@ -39,18 +39,7 @@ from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.framework.results import PluginError
-from kplan.plugins.pod_topology_spread.filtering import (
-    DO_NOT_SCHEDULE,
-    SCHEDULE_ANYWAY,
-    SYSTEM_DEFAULTS,
-    Constraint,
-    FilterState,
-    HardConstraint,
-    compile_constraint,
-    counted_nodes,
-    default_selector,
-    nodes_with_all_keys,
-)
+from kplan.plugins.pod_topology_spread import filtering
 from kplan.rules.pod_info import PodInfo
 
 _FEW = 64  #: up to so many scores are computed one by one: less than arrays of them take
@@ -59,7 +48,9 @@ _FEW = 64  #: up to so many scores are computed one by one: less than arrays of 
 class SoftConstraint:
     """A constraint, with the number of matching pods in every domain, or on every node for the hostname."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, constraint: Constraint, labelled: BoolArray | None) -> None:
+    def __init__(
+        self, cluster: Cluster, pod: PodInfo, constraint: filtering.Constraint, labelled: BoolArray | None
+    ) -> None:
         """Count the matching pods; only `labelled` nodes may form domains, bool of shape (n_nodes,), None for all."""
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
@@ -73,7 +64,7 @@ class SoftConstraint:
         if self.is_per_node:
             self.pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
         else:
-            self.counted = counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
+            self.counted = filtering.counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
             self.pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
@@ -341,21 +332,21 @@ class PodTopologySpread:
 
     def __init__(self, args: PodTopologySpreadArgs, handle: fwk.Handle) -> None:
         self._uses_system_defaults = args.defaulting_type == _SYSTEM_DEFAULTING
-        self._defaults = SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
+        self._defaults = filtering.SYSTEM_DEFAULTS if self._uses_system_defaults else args.default_constraints
         self._label_keys = [key for default in self._defaults for key in default.match_label_keys]
         #: the defaults with an action, by the selector and the labels of pods
-        self._compiled_defaults: Recent[tuple[Constraint, ...]] = Recent(MAX_CACHED)
+        self._compiled_defaults: Recent[tuple[filtering.Constraint, ...]] = Recent(MAX_CACHED)
         self._cluster = handle.cluster
         self._listers = handle.listers
         self._absent = self._cluster.nodes.absent
         self._compares = handle.release.is_on(COMPARISON_GATE)
-        self._filter_states: Recent[FilterState | fwk.Status] = Recent(MAX_CACHED)
+        self._filter_states: Recent[filtering.FilterState | fwk.Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | fwk.Status] = Recent(MAX_CACHED)
 
     def reads(self, pod: PodInfo) -> Hashable:
         """Return which actions the pod's constraints have: the plugin skips pods without such constraints."""
         constraints = pod.pod.spec.topology_spread_constraints
-        if not constraints and self._defaults and not default_selector(pod, self._listers).is_empty:
+        if not constraints and self._defaults and not filtering.default_selector(pod, self._listers).is_empty:
             constraints = self._defaults
         return frozenset([constraint.when_unsatisfiable for constraint in constraints]) if constraints else None
 
@@ -365,7 +356,7 @@ class PodTopologySpread:
             return False
         if not isinstance(event, fwk.NodeChanged) and event.info.namespace != pod.namespace:
             return False
-        hard = self._constraints(pod, DO_NOT_SCHEDULE)
+        hard = self._constraints(pod, filtering.DO_NOT_SCHEDULE)
         if isinstance(hard, InvalidSelector):
             return True
         if isinstance(event, fwk.NodeChanged):
@@ -374,7 +365,7 @@ class PodTopologySpread:
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""
-        if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
+        if not self._may_have(cycle.pod, filtering.DO_NOT_SCHEDULE):
             return fwk.SKIP_SHAPE
         if self._absent is not self._cluster.nodes.absent:
             self._absent = self._cluster.nodes.absent
@@ -389,7 +380,7 @@ class PodTopologySpread:
 
     def filter(self, cycle: fwk.CycleState, nodes: NodeView) -> Verdicts:
         """Reject nodes without a topology label, and those on which the pod would exceed the maximum skew."""
-        state = cycle.find(FilterState)
+        state = cycle.find(filtering.FilterState)
         if state is None:
             return Verdicts.error(len(nodes), f'reading "PreFilter{self.name}" from cycleState: not found')
         return state.verdicts(nodes)
@@ -397,7 +388,7 @@ class PodTopologySpread:
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
         pod = cycle.pod
-        if not self._may_have(pod, SCHEDULE_ANYWAY):
+        if not self._may_have(pod, filtering.SCHEDULE_ANYWAY):
             return fwk.PreScoreResult.SKIP_SHAPE
         state = self._score_states.get(pod.shape, lambda: self._score_state(pod))
         if isinstance(state, fwk.Status):
@@ -407,24 +398,26 @@ class PodTopologySpread:
         cycle.write(state.weigh(nodes))
         return None
 
-    def _filter_state(self, pod: PodInfo) -> FilterState | fwk.Status:
-        constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+    def _filter_state(self, pod: PodInfo) -> filtering.FilterState | fwk.Status:
+        constraints = self._constraints(pod, filtering.DO_NOT_SCHEDULE)
         if isinstance(constraints, InvalidSelector):
             return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {constraints}")
         nodes = self._cluster.nodes
-        labelled = nodes_with_all_keys(nodes, constraints)
+        labelled = filtering.nodes_with_all_keys(nodes, constraints)
         if nodes.absent is not None:
             labelled = ~nodes.absent if labelled is None else labelled & ~nodes.absent
-        counted = [counted_nodes(nodes, pod.pod, constraint, labelled) for constraint in constraints]
-        return FilterState(tuple(map(partial(HardConstraint, self._cluster, pod), constraints, counted)))
+        counted = [filtering.counted_nodes(nodes, pod.pod, constraint, labelled) for constraint in constraints]
+        return filtering.FilterState(
+            tuple(map(partial(filtering.HardConstraint, self._cluster, pod), constraints, counted))
+        )
 
     def _score_state(self, pod: PodInfo) -> ScoreState | fwk.Status:
-        constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+        constraints = self._constraints(pod, filtering.SCHEDULE_ANYWAY)
         if isinstance(constraints, InvalidSelector):
             return fwk.Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {constraints}")
         # The system defaults spread over hosts also where nodes have no zones.
         requires_all_keys = bool(pod.pod.spec.topology_spread_constraints) or not self._uses_system_defaults
-        labelled = nodes_with_all_keys(self._cluster.nodes, constraints) if requires_all_keys else None
+        labelled = filtering.nodes_with_all_keys(self._cluster.nodes, constraints) if requires_all_keys else None
         soft = tuple([SoftConstraint(self._cluster, pod, constraint, labelled) for constraint in constraints])
         return ScoreState(soft, None if labelled is None else ~labelled)
 
@@ -466,13 +459,13 @@ class PodTopologySpread:
                 return True
         return False
 
-    def _constraints(self, pod: PodInfo, action: str) -> tuple[Constraint, ...] | InvalidSelector:
+    def _constraints(self, pod: PodInfo, action: str) -> tuple[filtering.Constraint, ...] | InvalidSelector:
         """Return the pod's own constraints, or the defaults with the selector of its services and controller."""
         try:
             own = pod.pod.spec.topology_spread_constraints
             if own:
                 return self._compiled(own, pod, action)
-            selector = default_selector(pod, self._listers)
+            selector = filtering.default_selector(pod, self._listers)
             if selector.is_empty:
                 return ()
             key = action, selector, tuple([pod.labels.get(key) for key in self._label_keys])
@@ -485,10 +478,10 @@ class PodTopologySpread:
 
     def _compiled(
         self, constraints: Iterable[TopologySpreadConstraint], pod: PodInfo, action: str
-    ) -> tuple[Constraint, ...]:
+    ) -> tuple[filtering.Constraint, ...]:
         return tuple(
             [
-                compile_constraint(constraint, pod.labels, compares=self._compares)
+                filtering.compile_constraint(constraint, pod.labels, compares=self._compares)
                 for constraint in constraints
                 if constraint.when_unsatisfiable == action
             ]

@@ -18,17 +18,7 @@ from kplan.api.storage import StorageClass
 from kplan.engine.arrays import BitArray, BoolArray, Int64Array, round_half_away
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import Detail, LostVolume, UnboundClaim, UnreachableVolume
-from kplan.plugins.volume_binding.catalogue import (
-    NO_SPACE,
-    NO_VOLUME,
-    AssumedVolumes,
-    BindingError,
-    ClassVolumes,
-    Rejections,
-    can_provision,
-    claim_nanos,
-    identity_of,
-)
+from kplan.plugins.volume_binding import catalogue
 from kplan.rules.resources import NANO
 from kplan.rules.volumes import STORAGE, claim_class, in_tree_plugin
 
@@ -56,14 +46,14 @@ class StaticMatch(msgspec.Struct):
     """The existing volume that a claim gets on each node."""
 
     claim: PersistentVolumeClaim
-    volumes: ClassVolumes
+    volumes: catalogue.ClassVolumes
     indices: Int64Array  #: int64 array of shape (n_nodes,); index into `volumes`, or NO_VOLUME
 
 
 class Finding:
     """On which nodes the claims of a pod cannot be satisfied, and why; read from what reservations leave."""
 
-    def __init__(self, assumed: AssumedVolumes, claims: PodClaims) -> None:
+    def __init__(self, assumed: catalogue.AssumedVolumes, claims: PodClaims) -> None:
         self.assumed = assumed
         self._claims = claims
         self._nodes = assumed.catalogue.nodes
@@ -109,7 +99,7 @@ class Finding:
         pending: BoolArray = self.bits < FIRST_ERROR
         to_match = []
         for claim in self._claims.delayed:
-            reach = self.assumed.reach.get(identity_of(claim))
+            reach = self.assumed.reach.get(catalogue.identity_of(claim))
             selected = self.assumed.selected_node(claim)
             if reach is not None:
                 pending = self._passing(pending, reach, NODE_CONFLICT)
@@ -120,11 +110,11 @@ class Finding:
                 is_selected = np.arange(len(self._nodes)) == self._nodes.row_of.get(selected, NOWHERE)
                 pending = self._passing(pending, is_selected, BIND_CONFLICT)
         try:
-            for claim in sorted(to_match, key=claim_nanos):
+            for claim in sorted(to_match, key=catalogue.claim_nanos):
                 volumes = self.assumed.of_class[claim_class(claim)]
                 used = [match.indices for match in self.matches if match.volumes is volumes]
                 self.matches.append(StaticMatch(claim, volumes, volumes.match(claim, used)))
-        except BindingError as error:
+        except catalogue.BindingError as error:
             self.matches = []
             self._fail(pending, str(error))
             return
@@ -133,7 +123,7 @@ class Finding:
             if not (pending & is_missing).any():
                 continue
             storage_class = self._class_of(claim)
-            is_possible = provisioning.allowed(storage_class) & can_provision(storage_class)
+            is_possible = provisioning.allowed(storage_class) & catalogue.can_provision(storage_class)
             pending = self._passing(pending, is_possible | ~is_missing, BIND_CONFLICT)
             has_space = provisioning.has_space(storage_class, claim)
             if has_space is not None:
@@ -145,7 +135,7 @@ class Finding:
         everywhere = np.ones(len(self._nodes), np.bool_)
         return [
             *((claim, everywhere) for claim in self.selected),
-            *((match.claim, match.indices == NO_VOLUME) for match in self.matches),
+            *((match.claim, match.indices == catalogue.NO_VOLUME) for match in self.matches),
         ]
 
     def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
@@ -181,7 +171,7 @@ class Finding:
             else:
                 details += self._provision_conflicts(_unbound(claim), claim, row)
         for match, obstacle in zip(self.matches, self._unmatched, strict=True):
-            if match.indices[row] == NO_VOLUME:
+            if match.indices[row] == catalogue.NO_VOLUME:
                 unbound = _unbound(match.claim)
                 if isinstance(obstacle, str):
                     unbound = replace(unbound, promised_volume=obstacle)
@@ -201,7 +191,7 @@ class Finding:
             has_space = provisioning.has_space(storage_class, claim)
             if has_space is not None and not has_space[row]:
                 largest = int(provisioning.largest[storage_class.metadata.name][row])
-                free = None if largest == NO_SPACE else str(Quantity(largest * NANO, "BinarySI"))
+                free = None if largest == catalogue.NO_SPACE else str(Quantity(largest * NANO, "BinarySI"))
                 details.append(replace(_unbound(claim), largest_volume=free))
         return details
 
@@ -212,9 +202,9 @@ class Finding:
         return [(claim, volume, reach(volume)[0]) for claim, volume in bound if volume is not None]
 
     @cached_property
-    def _unmatched(self) -> list[Rejections | str | None]:
+    def _unmatched(self) -> list[catalogue.Rejections | str | None]:
         """For each claim without a volume: why existing volumes are rejected, or the volume promised to the claim."""
-        obstacles: list[Rejections | str | None] = []
+        obstacles: list[catalogue.Rejections | str | None] = []
         for match in self.matches:
             volumes = match.volumes.volumes
             names = [volumes[index].metadata.name for index in match.volumes.promised_to(match.claim)]
@@ -223,7 +213,7 @@ class Finding:
 
     def _provision_conflicts(self, unbound: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
         storage_class = self._class_of(claim)
-        if not can_provision(storage_class):
+        if not catalogue.can_provision(storage_class):
             return [replace(unbound, provisioner=storage_class.provisioner, provisions=False)]
         if not self.assumed.catalogue.provisioning.allowed(storage_class)[row]:
             topologies = tuple(
@@ -270,7 +260,7 @@ def storage_scores(finding: Finding, by_utilization: Int64Array) -> Int64Array:
     binds = np.zeros(n_nodes, np.bool_)
     static, dynamic = _ClassSums(no_sums), _ClassSums(no_sums)
     for match in finding.matches:
-        is_bound = match.indices != NO_VOLUME
+        is_bound = match.indices != catalogue.NO_VOLUME
         binds |= is_bound
         if is_bound.any():
             capacities = [value(volume.spec.capacity.get(STORAGE, 0)) for volume in match.volumes.volumes]
@@ -283,7 +273,7 @@ def storage_scores(finding: Finding, by_utilization: Int64Array) -> Int64Array:
         provisioning = finding.assumed.catalogue.provisioning
         reported = None if storage_class is None else provisioning.reported(storage_class, claim)
         if storage_class is not None and reported is not None:
-            is_provisioned = is_missing & (reported != NO_SPACE)
+            is_provisioned = is_missing & (reported != catalogue.NO_SPACE)
             requested, capacity, counts = dynamic[storage_class.metadata.name]
             capacity[is_provisioned] = reported[is_provisioned]
             requested[is_provisioned] += value(claim.spec.resources.requests[STORAGE])
