@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node, Pod
 from kplan.api.decode import convert
 from kplan.api.labels import selector_from_map
-from kplan.cluster.columns import cluster_of
+from kplan.cluster.base import cluster_of
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodMatch
 from kplan.engine.pod_table import HOST_PORTS, NONZERO_CPU, START, STORAGE

@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.framework.interface import SUCCESS
-from kplan.plugins.volume_binding import VolumeBinding
-from kplan.plugins.volume_binding.finding import (
+from kplan.plugins.volume_binding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     REASON_PV_NOT_EXIST,
+    VolumeBinding,
 )
 from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage

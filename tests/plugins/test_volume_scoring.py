@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
-from kplan.plugins.volume_binding import VolumeBinding
+from kplan.plugins.volume_binding import Finding, PodClaims, VolumeBinding
 from kplan.plugins.volume_binding.catalogue import NO_VOLUME
-from kplan.plugins.volume_binding.finding import Finding, PodClaims
 from tests.oracle.volumes import Storage
 
 from .asking import filtered

@@ -4,8 +4,7 @@ import pytest
 
 from kplan.errors import ManifestError
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.foreign import pod_templates
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import load_manifests, pod_templates
 from tests.objects import head
 
 

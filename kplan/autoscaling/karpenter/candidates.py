@@ -26,7 +26,7 @@ from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim,
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros
 from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
-from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
     Budgets,

@@ -23,8 +23,7 @@ from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
-from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, InstanceType, add, less, total_of
+from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, Columns, InstanceType, add, less, total_of
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import (

@@ -25,9 +25,9 @@ from kplan.autoscaling.karpenter.cluster import (
     pool_requirements,
     why_unusable,
 )
-from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
 from kplan.autoscaling.karpenter.instance_types import (
+    Columns,
     InstanceType,
     Overlaid,
     overlay,
