@@ -9,6 +9,7 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
+import kplan
 from kplan.cli import process
 from kplan.snapshot import load
 from tests.recorded import examples
@@ -50,6 +51,11 @@ def _notice_signals() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def demo() -> kplan.Planner:
+    return kplan.Planner("demo")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -23,11 +23,6 @@ def test_every_public_name_can_be_had() -> None:
 PLACE, DRAIN = Place(pods=("shop/voucher-api",)), Drain(nodes=("spot-a-1",))
 
 
-@pytest.fixture(scope="module")
-def demo() -> kplan.Planner:
-    return kplan.Planner("demo")
-
-
 def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
     pairs = [
         (demo.explain(["ml/fine-tune"]), Explain(names=("ml/fine-tune",))),

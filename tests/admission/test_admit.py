@@ -7,16 +7,15 @@ from kplan.admission import Admission, Admitter
 from kplan.facts import MissingKind
 from kplan.snapshot import Snapshot, load_snapshot
 from kplan.snapshot.load import decode_pod
+from tests.objects import Object
 
-Obj = dict[str, Any]
 
-
-def an_object(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Obj:
+def an_object(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Object:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": api_version, "kind": kind, "metadata": {**metadata, **fields.pop("metadata", {})}, **fields}
 
 
-def try_pod(snapshot: Snapshot, spec: Obj | None = None, **metadata: Any) -> Admission:
+def try_pod(snapshot: Snapshot, spec: Object | None = None, **metadata: Any) -> Admission:
     containers = [{"name": "c", "image": "x"}]
     pod = {"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **(spec or {})}}
     return Admitter(snapshot).admit(decode_pod(pod))
@@ -55,7 +54,7 @@ RUNTIMES = load_snapshot(
          "conflict: runtimeClass.scheduling.nodeSelector[sandbox] = yes; pod.spec.nodeSelector[sandbox] = no"),
     ],
 )  # fmt: skip
-def test_runtime_class_refused(spec: Obj, message: str) -> None:
+def test_runtime_class_refused(spec: Object, message: str) -> None:
     assert try_pod(RUNTIMES, spec).rejected == f'pods "p" is forbidden: {message}'
 
 

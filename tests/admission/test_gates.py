@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.admission.gates import FIELDS, without_disabled_fields
 from kplan.config.releases import release_of
-from tests.objects import head, node, pod
+from tests.objects import Object, head, node, pod
 from tests.scenarios import scenarios
 
 
@@ -79,8 +79,6 @@ def test_ports_of_other_containers_count_in_every_release() -> None:
     planner = kplan.Planner(kplan.load_snapshot([node("a"), held]), kubernetes="1.33.5")
     assert planner.place(wanted).node is None
 
-
-Object = dict[str, Any]
 
 _CLUSTER: list[Object] = [
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "b"}}},

@@ -14,14 +14,12 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import kplan
+from tests.objects import Object
 from tests.recorded import read_lines
-
-Object = dict[str, Any]
 
 _FILE = Path(__file__).parent / "recorded" / "cases.jsonl.gz"
 _NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "b"}}}

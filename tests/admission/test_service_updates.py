@@ -1,8 +1,7 @@
 from typing import Any
 
 from kplan.admission.validation.services import updated_service
-
-Object = dict[str, Any]
+from tests.objects import Object
 
 PLAIN: Object = {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"]} | {
     "ipFamilyPolicy": "SingleStack",

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from tests.objects import head
-
-Object = dict[str, Any]
+from tests.objects import Object, head
 
 
 def _made(manifest: Object) -> Any:

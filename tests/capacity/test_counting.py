@@ -13,10 +13,9 @@ from kplan.capacity.measure import without_nodes_and_pods
 from kplan.capacity.templates import Template
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
-from tests.objects import deployment, node, planner_of, pod
+from tests.objects import Object, deployment, node, planner_of, pod
 from tests.recorded import examples
 
-Object = dict[str, Any]
 WEB = {"matchLabels": {"app": "web"}}
 APART = [{"topologyKey": HOSTNAME, "labelSelector": WEB}]
 PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "podAffinityTerm": APART[0]}]}

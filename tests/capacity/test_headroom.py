@@ -9,9 +9,7 @@ from kplan.capacity.templates import next_replicas, own_workloads
 from kplan.errors import UsageError
 from tests.capacity.test_templates import workload
 from tests.course.test_what_if import node, pod
-from tests.objects import head, planner_of, quota
-
-Object = dict[str, Any]
+from tests.objects import Object, head, planner_of, quota
 
 
 def owned(made: Object, kind: str, name: str) -> Object:

@@ -2,7 +2,6 @@
 
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +12,7 @@ from kplan.capacity import additions as search
 from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from tests.capacity.test_counting import spread, template, web, zoned
-from tests.objects import daemon_set, node, planner_of, pod
-
-Object = dict[str, Any]
+from tests.objects import Object, daemon_set, node, planner_of, pod
 
 
 def spreading() -> Object:

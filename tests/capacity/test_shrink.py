@@ -10,10 +10,8 @@ from kplan.capacity.shrink import _Shrinking, shrink_report
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.draining import LOCAL_STORAGE
 from kplan.documents.capacity import ShrinkReport
-from tests.objects import budget, head, node, planner_of, pod
+from tests.objects import Object, budget, head, node, planner_of, pod
 from tests.schemas import assert_keeps_to_its_schema
-
-Object = dict[str, Any]
 
 
 def shrunk(*objects: Object, **options: bool) -> ShrinkReport:

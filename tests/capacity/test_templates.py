@@ -13,9 +13,7 @@ from kplan.capacity.measure import Capacity
 from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
 from kplan.workloads.manifests import load_manifests
-from tests.objects import head, node, pod
-
-Object = dict[str, Any]
+from tests.objects import Object, head, node, pod
 
 
 def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Object:

@@ -120,11 +120,6 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "kind": document["kind"], "pods": pods}
 
 
-@pytest.fixture(scope="module")
-def demo() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot("demo"))
-
-
 CHOSEN = sample(SAME, 3)
 
 

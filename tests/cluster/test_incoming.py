@@ -10,10 +10,8 @@ import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests
 from kplan.workloads.manifests import load_manifests
-from tests.objects import head, node, planner_of, pod
+from tests.objects import Object, head, node, planner_of, pod
 from tests.workloads.test_manifests import job, workload
-
-Object = dict[str, Any]
 
 
 def plan(cluster: list[Object], *manifests: Object, **options: Any) -> tuple[kplan.Plan, kplan.Planner]:

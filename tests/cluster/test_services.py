@@ -6,9 +6,7 @@ import pytest
 import kplan
 from kplan.snapshot.own_file import save_snapshot
 from kplan.snapshot.redact import redact_snapshot
-from tests.objects import head, planner_of
-
-Object = dict[str, Any]
+from tests.objects import Object, head, planner_of
 
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -14,9 +14,8 @@ import pytest
 import kplan
 from kplan.errors import KplanError
 from kplan.snapshot.own_file import save_snapshot
-from tests.objects import head
+from tests.objects import Object, head
 
-Object = dict[str, Any]
 Path_ = tuple[str | int, ...]
 
 _LABELS = {"app": "a"}

@@ -7,9 +7,19 @@ import pytest
 from kplan.course.simulation import motion
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import HOSTNAME, affinity, deployment, device_slice, head, node, owned_by, planner_of, pod, running
-
-Object = dict[str, Any]
+from tests.objects import (
+    HOSTNAME,
+    Object,
+    affinity,
+    deployment,
+    device_slice,
+    head,
+    node,
+    owned_by,
+    planner_of,
+    pod,
+    running,
+)
 
 
 def changes(objects: list[Object], **options: Any) -> list[tuple[str, str, str | None, str | None]]:

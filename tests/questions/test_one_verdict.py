@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pytest
 from hypothesis import given
@@ -17,10 +17,8 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
-from tests.objects import deployment, node, planner_of, pod, quota
+from tests.objects import Object, deployment, node, planner_of, pod, quota
 from tests.recorded import examples
-
-Object = dict[str, Any]
 
 
 def silent(name: str) -> Object:

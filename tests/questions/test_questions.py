@@ -33,11 +33,6 @@ POD = head("Pod", name="p") | {
 ASKED = [*(row[0] for row in SAME if row[0] is not None), Pods((WEB,)), Shrink()]
 
 
-@pytest.fixture(scope="module")
-def planner() -> kplan.Planner:
-    return kplan.Planner("demo")
-
-
 @pytest.mark.parametrize("question", ASKED, ids=str)
 def test_a_question_travels_as_pickle_and_as_document(question: Question) -> None:
     assert pickle.loads(pickle.dumps(question)) == question
@@ -67,9 +62,9 @@ def test_every_kind_is_that_of_its_struct() -> None:
         (Pods(()), "no manifest given"),
     ],
 )
-def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Question, words: str) -> None:
+def test_a_question_about_nothing_is_refused(demo: kplan.Planner, question: Question, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        planner.ask(question)
+        demo.ask(question)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +89,10 @@ def test_a_question_about_nothing_is_refused(planner: kplan.Planner, question: Q
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused_in_the_same_words_by_the_question_and_its_command(
-    planner: kplan.Planner, question: Question, command: list[str], words: str
+    demo: kplan.Planner, question: Question, command: list[str], words: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        planner.ask(question)
+        demo.ask(question)
     names = re.findall(r"{(\w+)}", words)
     assert refused.value.message == words.format(**{name: name for name in names})
     options = {name: f"--{name.replace('_', '-')}" for name in names}
@@ -105,9 +100,9 @@ def test_what_does_not_go_together_is_refused_in_the_same_words_by_the_question_
     assert words.format(**options) in told.replace("\n  ", " ")
 
 
-def test_two_ways_to_empty_nodes_are_refused(planner: kplan.Planner) -> None:
+def test_two_ways_to_empty_nodes_are_refused(demo: kplan.Planner) -> None:
     with pytest.raises(UsageError, match="lost and one_by_one are two ways to empty nodes"):
-        planner.drain(["general-a-1"], lost=True, one_by_one=True)
+        demo.drain(["general-a-1"], lost=True, one_by_one=True)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +137,8 @@ def test_a_file_that_holds_no_question_is_refused(tmp_path: Path) -> None:
         read_questions(str(tmp_path / "empty.yaml"))
 
 
-def test_a_pod_object_can_be_part_of_a_question(planner: kplan.Planner) -> None:
-    answer = planner.ask(Place(pods=(POD,))).to_dict()
+def test_a_pod_object_can_be_part_of_a_question(demo: kplan.Planner) -> None:
+    answer = demo.ask(Place(pods=(POD,))).to_dict()
     assert [placement["outcome"] for placement in answer["placements"]] == ["Scheduled"]
 
 
@@ -168,21 +163,21 @@ def test_an_unknown_way_to_empty_nodes_is_refused_with_the_one_that_is_meant() -
     ],
 )  # fmt: skip
 def test_a_question_built_in_python_is_read_as_its_document_would_be(
-    planner: kplan.Planner, question: Question, problems: list[str]
+    demo: kplan.Planner, question: Question, problems: list[str]
 ) -> None:
     with pytest.raises(kplan.UsageError) as refusal:
-        planner.ask(question)
+        demo.ask(question)
     assert refusal.value.message.splitlines() == problems
     assert refusal.value.hint == f"see help(kplan.questions.{type(question).__name__})"
 
 
-def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(planner: kplan.Planner, tmp_path: Path) -> None:
+def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(demo: kplan.Planner, tmp_path: Path) -> None:
     (tmp_path / "web.json").write_bytes(msgspec.json.encode(POD))
     drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]
     places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]
-    first, *others = (msgspec.to_builtins(planner.ask(drain).steps) for drain in drains)
+    first, *others = (msgspec.to_builtins(demo.ask(drain).steps) for drain in drains)
     assert all(steps == first for steps in others)
-    assert len({planner.ask(place).placements[0].node for place in places}) == 1
+    assert len({demo.ask(place).placements[0].node for place in places}) == 1
 
 
 def test_none_stays_where_a_question_means_something_by_it() -> None:
@@ -190,8 +185,8 @@ def test_none_stays_where_a_question_means_something_by_it() -> None:
     assert question == Nodes(loops=None)
 
 
-def test_a_question_that_holds_itself_is_refused(planner: kplan.Planner) -> None:
+def test_a_question_that_holds_itself_is_refused(demo: kplan.Planner) -> None:
     endless: dict[str, Any] = {}
     endless["spec"] = endless
     with pytest.raises(kplan.UsageError, match="Place: nested too deeply"):
-        planner.ask(Place(pods=(endless,)))
+        demo.ask(Place(pods=(endless,)))

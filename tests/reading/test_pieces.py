@@ -11,24 +11,23 @@ from kplan.errors import Problem, SnapshotError
 from kplan.reading import items
 from kplan.reading.items import Item, NotInPieces, Run, read_items, read_pieces
 from kplan.snapshot import load_snapshot
-
-Obj = dict[str, Any]
+from tests.objects import Object
 
 MANAGED = [{"apiVersion": "v1", "fieldsType": "FieldsV1"}, {"apiVersion": "v1", "fieldsType": "FieldsV1"}]
 """In compact text they are separated as items of the list are."""
 
 
-def pod(number: int) -> Obj:
+def pod(number: int) -> Object:
     metadata = {"name": f"p{number}", "uid": "ü" * (number % 7), "managedFields": MANAGED}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
-def node(number: int) -> Obj:
+def node(number: int) -> Object:
     status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}, "status": status}
 
 
-def event(number: int) -> Obj:
+def event(number: int) -> Object:
     return {"apiVersion": "v1", "count": number, "involvedObject": {"apiVersion": "v1"}, "kind": "Event"}
 
 
@@ -41,7 +40,7 @@ FORMS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def a_list(objects: list[Obj] = OBJECTS, **fields: Any) -> Obj:
+def a_list(objects: list[Object] = OBJECTS, **fields: Any) -> Object:
     return {"apiVersion": "v1", "items": objects, "kind": "List", "metadata": {"resourceVersion": ""}} | fields
 
 

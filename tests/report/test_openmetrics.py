@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 import kplan
@@ -47,11 +46,6 @@ def samples_of(text: str) -> Iterator[tuple[str, str, float]]:
         assert (family, labels) not in samples
         samples.add((family, labels))
         yield family, labels, float(sample[3])
-
-
-@pytest.fixture(scope="module")
-def demo() -> kplan.Planner:
-    return kplan.Planner(kplan.load_snapshot("demo"))
 
 
 def values(document: Report) -> dict[str, float]:

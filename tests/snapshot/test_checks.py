@@ -4,11 +4,10 @@ import pytest
 
 import kplan
 from kplan.errors import SnapshotError
+from tests.objects import Object
 
-Obj = dict[str, Any]
 
-
-def an_object(kind: str, version: str = "v1", **fields: Any) -> Obj:
+def an_object(kind: str, version: str = "v1", **fields: Any) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "x", **fields.pop("metadata", {})}, **fields}
 
 
@@ -37,7 +36,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("obj", "path"), WRONG.values(), ids=WRONG)
-def test_times_that_are_none_are_problems_with_their_path(obj: Obj, path: str) -> None:
+def test_times_that_are_none_are_problems_with_their_path(obj: Object, path: str) -> None:
     with pytest.raises(SnapshotError) as caught:
         kplan.load_snapshot([obj])
     (problem,) = caught.value.problems

@@ -8,26 +8,25 @@ from msgspec.structs import replace
 
 from kplan.errors import SnapshotError
 from kplan.snapshot import Snapshot, load_snapshot
+from tests.objects import Object
 
-Obj = dict[str, Any]
 
-
-def node(name: str = "n1", **status: Any) -> Obj:
+def node(name: str = "n1", **status: Any) -> Object:
     status = status or {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
 
 
-def pod(name: str = "p1", **spec: Any) -> Obj:
+def pod(name: str = "p1", **spec: Any) -> Object:
     containers = [{"name": "c", "image": "x"}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}}
 
 
-def from_file(*objects: Obj) -> Snapshot:
+def from_file(*objects: Object) -> Snapshot:
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": list(objects)})
     return load_snapshot("-", stdin=io.BytesIO(text.encode()))
 
 
-def problems_of(*objects: Obj) -> list[str]:
+def problems_of(*objects: Object) -> list[str]:
     with pytest.raises(SnapshotError) as caught:
         from_file(*objects)
     return [f"{problem.json_path}: {problem.message}" for problem in caught.value.problems]
@@ -103,7 +102,7 @@ def test_pods_on_unknown_nodes_are_named_together() -> None:
     ],
     ids=["capacity stands in", "nothing at all", "no number of pods"],
 )
-def test_nodes_without_allocatable(status: Obj, code: str | None, allocatable: dict[str, str]) -> None:
+def test_nodes_without_allocatable(status: Object, code: str | None, allocatable: dict[str, str]) -> None:
     snapshot = from_file(node(**status))
     assert snapshot.nodes[0].status.allocatable == allocatable
     assert [w.code for w in snapshot.warnings] == ([code] if code else [])

@@ -9,7 +9,7 @@ import kplan
 from kplan.errors import ManifestError
 from kplan.workloads.expansion import started
 from kplan.workloads.manifests import load_manifests, read_changes
-from tests.objects import head
+from tests.objects import Object, head
 
 WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}
 
@@ -44,7 +44,6 @@ def test_directories_pass_over_what_holds_no_manifests(tmp_path: Path) -> None:
     assert [workload.content["metadata"] for workload in workloads] == [{"name": "web", "namespace": "shop"}]
 
 
-Object = dict[str, Any]
 ROOM = {"allocatable": {"cpu": "8", "pods": "9"}}
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": ROOM}
 POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app"}]}

@@ -13,9 +13,7 @@ from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests
 from kplan.workloads.manifests import load_manifests
-from tests.objects import deployment, head, node, planner_of, pod
-
-Object = dict[str, Any]
+from tests.objects import Object, deployment, head, node, planner_of, pod
 
 CONTAINERS = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]
 

@@ -9,8 +9,6 @@ from kplan.admission.decoding import kind_named
 from kplan.admission.judge import judge
 from tests.objects import head, planner_of
 
-Object = dict[str, Any]
-
 
 def errors(kind: str, **fields: Any) -> list[str]:
     content = head(kind, name="x") | fields

@@ -5,8 +5,7 @@ from typing import Any
 
 from kplan.admission.judge import default_pod
 from kplan.admission.validation.pods import pod_errors
-
-Object = dict[str, Any]
+from tests.objects import Object
 
 
 def container(**fields: Any) -> Object:

@@ -7,11 +7,10 @@ import pytest
 import kplan
 from kplan.documents.remedies import NodesReport
 from tests import objects
-from tests.objects import head, planner_of
+from tests.objects import Object, head, planner_of
 
 NOW = "2026-06-01T12:00:00Z"
 WAITS = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-Object = dict[str, Any]
 
 
 def node(name: str, cpu: str = "4", **labels: str) -> Object:

@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from tests.objects import daemon_set, deployment, node, owned_pod, planner_of, stateful_set
+from tests.objects import Object, daemon_set, deployment, node, owned_pod, planner_of, stateful_set
 
-Object = dict[str, Any]
 NODES = ["n1", "n2"]
 ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 WAITS = "its update strategy is OnDelete: pods stay until somebody deletes them"

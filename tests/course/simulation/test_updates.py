@@ -13,6 +13,7 @@ from kplan.api.workloads import JobStatus
 from kplan.course.simulation.updates import DIRECTIVES_GATE, RESOURCES_GATE, forbidden_changes
 from kplan.snapshot.own_file import save_snapshot
 from tests.objects import (
+    Object,
     daemon_set,
     deployment,
     head,
@@ -233,7 +234,6 @@ def test_an_update_is_judged_alike_in_what_kubectl_printed_and_in_what_kplan_sav
     assert bool(refused[0][0][1]) == is_refused
 
 
-Spec = dict[str, Any]
 NEW = JobStatus()
 STARTED = JobStatus(start_time="2026-01-01T00:00:00Z", active=2)
 PAUSED = JobStatus(start_time="2026-01-01T00:00:00Z", conditions=(WorkloadCondition("Suspended", "True"),))
@@ -255,11 +255,11 @@ def nothing(_gate: str) -> bool:
     return False
 
 
-def job_spec(**spec: Any) -> Spec:
+def job_spec(**spec: Any) -> Object:
     return {"parallelism": 2, "completions": 2, "template": copy.deepcopy(TEMPLATE), **spec}
 
 
-def with_pod(spec: Spec, **fields: Any) -> Spec:
+def with_pod(spec: Object, **fields: Any) -> Object:
     changed = copy.deepcopy(spec)
     changed["template"]["spec"].update(fields)
     return changed
@@ -269,7 +269,7 @@ def fields_of(errors: list[str]) -> list[str]:
     return [error.partition(":")[0] for error in errors]
 
 
-MUTABLE: list[Spec] = [
+MUTABLE: list[Object] = [
     {"parallelism": 5},
     {"activeDeadlineSeconds": 60},
     {"backoffLimit": 1},
@@ -279,7 +279,7 @@ MUTABLE: list[Spec] = [
     {"podReplacementPolicy": "Failed"},
 ]
 
-IMMUTABLE: list[Spec] = [
+IMMUTABLE: list[Object] = [
     {"completions": 3},
     {"selector": {"matchLabels": {"foo": "bar"}}},
     {"completionMode": "Indexed"},
@@ -291,7 +291,7 @@ IMMUTABLE: list[Spec] = [
 
 
 @pytest.mark.parametrize("change", IMMUTABLE, ids=lambda change: next(iter(change)))
-def test_a_job_may_not_become_another(change: Spec) -> None:
+def test_a_job_may_not_become_another(change: Object) -> None:
     (field,) = change
     (error,) = forbidden_changes("Job", job_spec(), job_spec(**change), NEW, everything)
     assert error.startswith(f"spec.{field}: Invalid value: ")
@@ -309,8 +309,8 @@ def test_an_indexed_job_grows_and_shrinks_as_a_whole() -> None:
 
 
 TERM = {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}
-REQUIRED: Spec = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
-DIRECTIVES: list[Spec] = [
+REQUIRED: Object = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}
+DIRECTIVES: list[Object] = [
     {"nodeSelector": {"a": "b"}},
     {"tolerations": [{"key": "a", "operator": "Exists"}]},
     {"schedulingGates": [{"name": "a"}]},
@@ -319,7 +319,7 @@ DIRECTIVES: list[Spec] = [
 
 
 @pytest.mark.parametrize("change", DIRECTIVES, ids=lambda change: next(iter(change)))
-def test_where_pods_may_go_can_change_while_a_job_is_suspended(change: Spec) -> None:
+def test_where_pods_may_go_can_change_while_a_job_is_suspended(change: Object) -> None:
     before = job_spec(suspend=True)
     after = with_pod(before, **change)
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -32,11 +31,10 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests import objects
 from tests.cli.commands import invoke, refused, written
-from tests.objects import budget, deployment, head, planner_of, quota, running
+from tests.objects import Object, budget, deployment, head, planner_of, quota, running
 from tests.objects import pod as waiting
 from tests.schemas import assert_keeps_to_its_schema
 
-Object = dict[str, Any]
 POOL = "cloud.google.com/gke-nodepool"
 KEY = "Deployment/default"
 

@@ -2,12 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tests.cli.commands import printed
 from tests.questions.remedy.test_report import deployment, node
-
-Object = dict[str, Any]
 
 
 def written(directory: Path, **cpus: str) -> str:

@@ -21,12 +21,10 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests import objects
 from tests.cli.commands import invoke
-from tests.objects import budget, head, planner_of, running
+from tests.objects import Object, budget, head, planner_of, running
 from tests.questions.remedy.replay import replayed
 from tests.recorded import examples
 from tests.schemas import assert_keeps_to_its_schema
-
-Object = dict[str, Any]
 
 
 def node(name: str, cpu: str = "4", *, cordoned: bool = False, gpu: str = "", **labels: str) -> Object:

@@ -8,13 +8,12 @@ from kplan.changes.values import Scale
 from kplan.questions.remedy import Remedy
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import HOSTNAME, adding, affinity, budget, head, planner_of, quota, scaler, spread
+from tests.objects import HOSTNAME, Object, adding, affinity, budget, head, planner_of, quota, scaler, spread
 from tests.objects import pod as owned
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
-Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
 
 

@@ -18,8 +18,6 @@ from tests.objects import adding, budget, head, planner_of
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
-Object = dict[str, Any]
-
 
 def runbook(*objects: Any, nodes: tuple[str, ...], rolling: bool = False) -> RunbookReport:
     planner = planner_of(*objects)
