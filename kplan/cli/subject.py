@@ -39,12 +39,14 @@ def load_subject(
     *,
     run_cronjobs: bool = False,
     may_be_idle: bool = False,
+    adds_next: bool = True,
 ) -> Subject:
     """Load cluster, configuration and manifests, and return the subject of a question; raises KplanError.
 
     `what`: manifests, and pods or workloads of the snapshot; of a workload its pending pods, or else its next one.
     `run_cronjobs`: cron jobs among other manifests start a run now.
     `may_be_idle`: manifests without a pod and without a workload are no error.
+    `adds_next`: otherwise a workload without a pending pod is refused.
     """
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()
@@ -68,7 +70,8 @@ def load_subject(
     base = subject.base
     named: list[PodLike] = []
     for name in names:
-        base, pods = _pods_of(name, base, manifests.namespace or cluster.default_namespace(), verbosity)
+        namespace = manifests.namespace or cluster.default_namespace()
+        base, pods = _pods_of(name, base, namespace, verbosity, adds_next=adds_next)
         named += pods
     return replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
 
@@ -125,7 +128,9 @@ def _say_what_was_read(snapshot: Snapshot) -> None:
         say(f"snapshot: left out, because scheduling does not use them: {kinds}")
 
 
-def _pods_of(name: str, base: Base, namespace: str, verbosity: VerbosityFlags) -> tuple[Base, list[PodLike]]:
+def _pods_of(
+    name: str, base: Base, namespace: str, verbosity: VerbosityFlags, *, adds_next: bool
+) -> tuple[Base, list[PodLike]]:
     """Return the pods to place of a pod or workload, and the cluster with their claims."""
     from kplan.cluster.workload_pods import object_named
 
@@ -138,6 +143,10 @@ def _pods_of(name: str, base: Base, namespace: str, verbosity: VerbosityFlags) -
     pods = living_pods(base.objects, *named)
     if waiting := [pod.metadata.key for pod in pods if not pod.spec.node_name]:
         return base, [*waiting]
+    if not adds_next:
+        raise UsageError(
+            f"{name} has no pending pod", hint=f"kplan place {'/'.join(named)} shows where its next one would go"
+        )
     next_one, claims = next_pod(base, *named)
     if not verbosity.quiet:
         say(f"{name} has no pending pod; this is where its next one would go")

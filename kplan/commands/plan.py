@@ -64,7 +64,7 @@ def plan(
     question.check()
     showing = showing_for(flags)
     manifests, namespace = manifests.or_pods_of_namespace(what)
-    subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+    subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True, adds_next=False)
     base = subject.base
     if not question.only_these and not time.has_clock and (choice.selector or namespace):
         known = base.objects.pod_by_key

@@ -147,6 +147,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         summary=pods.replacements.summary(n_untried),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
+        named_pods=_named_pods(change) or UNSET,
         changes=changes,
         placements=with_new_nodes(placements, adds),
         max_listed=UNSET if showing.max_listed is None else showing.max_listed,
@@ -169,6 +170,12 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
     )
+
+
+def _named_pods(change: CarriedOut) -> tuple[str, ...]:
+    """Return the pods that the question names, in the order of the queue."""
+    names_pods = change.task.queue is not None and bool(change.task.queue.pods)
+    return tuple(pod for pod in change.queue if names_pods and pod in change.subject_pods)
 
 
 def _forced(change: CarriedOut) -> Forced | UnsetType:

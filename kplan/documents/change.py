@@ -115,6 +115,12 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
         return object_name(self.kind, self.namespace, self.name)
 
     @property
+    def is_subject(self) -> bool:
+        """Whether the change is about it, even where it leaves it as it is."""
+        is_changed = self.change is not Change.NONE or self.state is WorkloadState.UNCHANGED
+        return is_changed or bool(self.refused)
+
+    @property
     def is_failed_job(self) -> bool:
         return self.kind == "Job" and self.state is WorkloadState.STUCK and not self.desired and bool(self.because)
 

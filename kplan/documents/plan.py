@@ -129,6 +129,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     summary: PlanSummary
     #: pending pods: those that are tried in the order of their turns, then those that are not tried
     queue: tuple[QueueEntry, ...]
+    named_pods: tuple[str, ...] | UnsetType = UNSET  #: NAMESPACE/NAME, where the question is about some pods
     #: what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     changes: tuple[PodChange, ...]
     placements: tuple[PodPlacement, ...]  #: every decision, in order; a pod may be tried several times
@@ -161,6 +162,13 @@ class PlanReport(Report, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if any(change.attempt is not None and change.attempt >= len(self.placements) for change in self.changes):
             raise ValueError("changes name an attempt that is not among the placements")
+
+    @property
+    def is_about_queue(self) -> bool:
+        """Whether it is about the pods that wait in the cluster, because no manifest adds or changes any."""
+        if self.command != "plan" or self.obstacles or any(workload.is_subject for workload in self.workloads):
+            return False
+        return all(change.caused_by == "waiting" or change.from_node for change in self.changes)
 
     def decision(self, change: PodChange) -> PodPlacement | None:
         """Return the last decision about a pod; None where it was not tried."""

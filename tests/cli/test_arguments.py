@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kplan.cli.arguments import node_names
-from tests.cli.commands import invoke, printed, told, written
+from tests.cli.commands import invoke, printed, refused, told, written
 from tests.commands.conftest import WEB
 from tests.report.documents import node, pod
 
@@ -59,6 +59,7 @@ def test_a_workload_without_pending_pods_is_asked_for_its_next_one() -> None:
     found = invoke("place", "deploy/cart", "-n", "shop")
     assert found.stdout.startswith("shop/cart-86d4vc9n2-1 -> general-a-2")
     assert "its next one" in found.stderr
+    assert "kplan place Deployment/shop/cart shows where its next" in refused("plan", "deploy/cart", "-n", "shop")
     assert _pods("place", "Deployment/shop/cart", "-q") == ["cart-86d4vc9n2-1"]
 
 

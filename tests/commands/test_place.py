@@ -69,12 +69,15 @@ def test_verbose_says_what_was_read(manifest: Path) -> None:
 def test_hundreds_of_replicas_are_one_group(web: Path) -> None:
     found = printed("place", web, "--replicas", "300", code=1)
     assert len(found.splitlines()) < 80
-    assert found.startswith("Deployment default/web: 292 of 300 replicas fit only by evicting: ")
+    assert found.startswith("Deployment default/web: 292 of 300 replicas find no free node: evicting batch/")
+    for output in ("short", "json"):
+        both = printed("place", web, "ml/fine-tune", "--replicas", "300", "-o", output, code=1)
+        assert ": 2 of 301 pods fit only by evicting 2 other pods, 291 fit nowhere" in both
 
 
 def test_pods_without_a_manifest() -> None:
     some = printed("place", "--requests", "cpu=2,memory=4Gi", "--replicas", "16", "-o", "short", code=1)
-    assert some.startswith("Deployment default/requested: 14 of 16 replicas fit only by evicting: ")
+    assert some.startswith("Deployment default/requested: 14 of 16 replicas find no free node: ")
     gpu = ("place", "--requests", "nvidia.com/gpu=1", "--toleration", "nvidia.com/gpu")
     assert printed(*gpu, "-n", "ml", "-o", "name") == "ml/requested-0 gpu-b-1\n"
     assert printed(*gpu, "--selector", "pool=general", "-o", "name", code=1) == "default/requested-0 -\n"

@@ -69,10 +69,20 @@ class Ends(msgspec.Struct):
     victims: dict[str, str] = {}  #: pod that is evicted -> the pod for which it is
     #: pods to which something happens because of others that were pending before, whatever is asked about
     waiting: frozenset[str] = frozenset()
+    is_about_queue: bool = False  #: the answer is about these
     workload_of: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
     tallies: dict[str, Tally] = msgspec.field(default_factory=lambda: defaultdict(Tally))  #: by KIND/NAMESPACE/NAME
     #: workloads of which only the pods are counted that had to move; what is in one answer alone is no difference
     passing: set[str] = set()
+
+    def without(self, names: Container[str]) -> Ends:
+        """Return the same without these pods and workloads, and what these pods evict."""
+        return replace(
+            self,
+            fates={pod: fate for pod, fate in self.fates.items() if pod not in names},
+            victims={pod: by for pod, by in self.victims.items() if by not in names},
+            tallies={workload: tally for workload, tally in self.tallies.items() if workload not in names},
+        )
 
 
 def ends_of(report: Report) -> Ends:
@@ -140,6 +150,7 @@ def _add_plan(ends: Ends, report: PlanReport) -> None:
                 tally.add(None, 1, change.reason, pending.get(workload))
             elif change.to_node is not None:
                 tally.add(change.to_node)
+    ends.is_about_queue = report.is_about_queue
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     old = [change for change in report.changes if change.caused_by == "waiting"]
     ends.waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
@@ -280,16 +291,17 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     With ``regression`` it fails when a pod is newly pending or newly evicted, less fits, or a fact is worse.
     """
     _check_comparable(before, after)
-    first, second = ends_of(before.report), ends_of(after.report)
-    then, now = _of_both(first, second), _of_both(second, first)
+    then, now = ends_of(before.report), ends_of(after.report)
+    left_out = _seen_by_one(then, now) | _seen_by_one(now, then)
+    then, now = then.without(left_out), now.without(left_out)
     pods = tuple(_differences(before, then, after, now))
     added = {victim: now.victims[victim] for victim in sorted(now.victims.keys() - then.victims.keys())}
     removed = tuple(sorted(then.victims.keys() - now.victims.keys()))
     counts = Counter(pod.difference for pod in pods)
     capacity = tuple(_capacity(before.report, after.report))
-    facts = fact_differences(before.report, after.report)
+    facts = tuple(one for one in fact_differences(before.report, after.report) if one.about not in left_out)
     rows = tuple(workload_differences(then, now, pods, added, after.origins))
-    counted = [*_worse(now.waiting, rows, pods, added, capacity, facts)] if REGRESSION in fail_on else []
+    counted = [*_worse(now, rows, pods, added, capacity, facts)] if REGRESSION in fail_on else []
     counted += counted_warnings(after.report.warnings, fail_on)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
@@ -363,37 +375,39 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
 
 
 def _worse(  # noqa: PLR0917 - all that may be worse
-    waiting: Container[str],
-    rows: Iterable[d.WorkloadDifference],
+    now: Ends,
+    rows: Sequence[d.WorkloadDifference],
     pods: Iterable[d.PodDifference],
     victims: Iterable[str],
     capacity: Iterable[d.CapacityDifference],
     facts: Iterable[d.FactDifference],
 ) -> Iterator[Counted]:
-    """Yield what is worse in the second answer, but for what befalls pods because of others that wait in any case."""
+    """Yield what is worse in the second answer; a pod that is pending only where more of its workload are."""
     yield from (Counted(row.workload, "Refused") for row in rows if row.difference is d.Difference.REFUSED)
-    for pod in (pod for pod in pods if pod.pod not in waiting):
-        if pod.difference is d.Difference.NEWLY_PENDING:
-            yield Counted(pod.pod, "NewlyPending")
-        elif pod.difference is d.Difference.APPEARED and pod.after is not None and pod.after.node is None:
-            yield Counted(pod.pod, pod.after.outcome)
-    yield from (Counted(victim, "NewVictim") for victim in victims if victim not in waiting)
+    without_node = grouped((pod.workload, pod) for pod in pods if pod.after is not None and pod.after.node is None)
+    for row in (row for row in rows if row.now_pending > 0 and row.difference is not d.Difference.REFUSED):
+        pending = [
+            Counted(pod.pod, "NewlyPending" if pod.before else pod.after.outcome)
+            for pod in without_node.get(row.workload, ())
+            if pod.after is not None and pod.difference is not d.Difference.STILL_PENDING
+        ]
+        yield from pending or [Counted(row.workload, "NewlyPending")]
+    yield from (Counted(victim, "NewVictim") for victim in victims if now.is_about_queue or victim not in now.waiting)
     for fit in capacity:
         if fit.before is not None and fit.after is not None and fit.after < fit.before:
             yield Counted(fit.template, "LessFits")
     for fact in facts:
-        if fact.worse and fact.about not in waiting:
+        if fact.worse and fact.about not in now.waiting:
             yield Counted(fact.about or "all pods", f"{capitalized(fact.fact)}Worse")
 
 
-def _of_both(ends: Ends, others: Ends) -> Ends:
-    """Leave out what befalls pods because others waited before, where the other answer looks at none of them.
+def _seen_by_one(ends: Ends, others: Ends) -> frozenset[str]:
+    """Return the pods and workloads to which something happens because others waited before, of which one answer knows.
 
-    A plan that changes nothing, as its manifests are what the cluster has, does not try them either.
+    A plan that changes nothing, as its manifests are what the cluster has, does not try pods that wait.
     """
-    left_out = ends.waiting if ends.waiting.isdisjoint(others.fates) else frozenset[str]()
-    fates = {pod: fate for pod, fate in ends.fates.items() if pod not in left_out}
-    return replace(ends, fates=fates, victims={pod: by for pod, by in ends.victims.items() if by not in left_out})
+    is_seen = ends.is_about_queue or not ends.waiting.isdisjoint(others.fates)
+    return frozenset() if is_seen else ends.waiting
 
 
 def _usage(answer: ComparedAnswer) -> Mapping[str, float]:

@@ -147,8 +147,7 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     if len(groups) > 1 and all(members[0].pod.origin for members in groups):
         of += f" of {len(groups)} workloads"
     failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
-    ends_of = {member.pod.key: member for member in document.placements}  # with its evictions a pod may be tried twice
-    n_evicting = sum(bool(one.eviction) for one in ends_of.values() if one.outcome is Outcome.UNSCHEDULABLE)
+    n_evicting = _n_evicting(document.placements)
     numbers = (
         (n_evicting, _BY_EVICTING),
         (summary.unschedulable - n_evicting, _OF_ALL[Outcome.UNSCHEDULABLE]),
@@ -176,6 +175,18 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     if summary.pdb_violations:
         parts.append(f"{count(summary.pdb_violations, 'disruption budget')} violated")
     return ", ".join([text, *parts])
+
+
+def _n_evicting(placements: Sequence[PodPlacement]) -> int:
+    """Return how many pods fit by evicting others: what one evicts makes no room for those after it."""
+    ends_of = {placement.pod.key: placement for placement in placements}  # with its evictions a pod may be tried twice
+    number, evicted = 0, set[str]()
+    for placement in ends_of.values():
+        if placement.outcome is Outcome.UNSCHEDULABLE and placement.eviction:
+            victims = {victim.key for victim in placement.eviction.victims}
+            number += victims.isdisjoint(evicted)
+            evicted |= victims
+    return number
 
 
 def _error_words(members: Iterable[PodPlacement]) -> tuple[str, str]:
@@ -369,6 +380,8 @@ def _workload_heading(
         ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
     why = why_nowhere(failed) if not level and failed is not None and not overview.is_daemon_set(members) else ""
+    if why and failed is not None and failed.eviction and outcomes[worst] > 1:
+        why = f"evicting {why} makes room for the first"
     spans = (f"{name}: ", Span(ending, OUTCOME_STYLES[worst]), *((f": {why}",) if why else ()))
     return Heading(spans, level, name if level else "")
 
@@ -378,7 +391,7 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
-    words = _BY_EVICTING if one.eviction else _OF_ALL[one.outcome]
+    words = (_BY_EVICTING[0], "find no free node") if one.eviction else _OF_ALL[one.outcome]
     words = words if one.outcome is not Outcome.ERROR else _error_words(members)
     return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 

@@ -182,7 +182,11 @@ _OTHERS: Mapping[Action, str] = {
 
 def is_change(document: PlanReport) -> bool:
     """Return whether a report is about a change that controllers carry through."""
-    return document.command == "drain" or bool(document.timeline) or any(map(_is_subject, document.workloads))
+    return (
+        document.command == "drain"
+        or bool(document.timeline)
+        or any(workload.is_subject for workload in document.workloads)
+    )
 
 
 def change_sentence(document: PlanReport) -> str:
@@ -190,7 +194,7 @@ def change_sentence(document: PlanReport) -> str:
 
     Empty where no workload is in question, and no other pod comes or goes because of the change.
     """
-    if not is_change(document) or is_queue(document):
+    if not is_change(document) or document.is_about_queue:
         return ""
     trouble, numbers = _trouble(document), _numbers_sentence(document)
     return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
@@ -219,16 +223,33 @@ def _trouble(document: PlanReport) -> str:
     return f"{given_up[0]} is not empty in time" if given_up else ""
 
 
-def is_queue(document: PlanReport) -> bool:
-    """Return whether a plan is about the pods that wait in the cluster, because no manifest adds or changes any."""
-    if document.command != "plan" or document.obstacles or any(map(_is_subject, document.workloads)):
-        return False
-    return all(change.caused_by == "waiting" or change.from_node for change in document.changes)
+def named_pods_text(document: PlanReport) -> str:
+    """Return what becomes of the pods that are named; empty where none is, and where groups are told instead."""
+    named = [change for change in document.changes if change.pod in (document.named_pods or ())]
+    if not named or document.groups:
+        return ""
+    placed, gone = ([one for one in named if one.action is action] for action in (Action.PLACED, Action.EVICTED))
+    parts = [waits_text(document, named)]
+    if len(placed) == 1:
+        victims = [change.pod for change in document.changes if change.by == placed[0].pod]
+        by_evicting = f" by evicting {listing(victims, most=2)}" if victims else ""
+        parts.append(f"{placed[0].pod} -> {placed[0].to_node}{by_evicting}")
+    elif placed:
+        parts.append(f"{names_of(placed)} find a node")
+    parts.append(f"{names_of(gone)} {'is' if len(gone) == 1 else 'are'} not replaced" if gone else "")
+    return "; ".join(filter(None, parts))
 
 
-def waits_text(document: PlanReport) -> str:
+def names_of(members: Sequence[PodChange]) -> str:
+    """Return the names of pods; several of one workload by its name."""
+    by_workload = grouped((workload_of(member), member.pod) for member in members)
+    names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
+    return listing(names)
+
+
+def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
     """Return which pods stay pending, the first with its reason; empty for none, and where groups are told instead."""
-    pending = [change for change in document.changes if change.action is Action.PENDING]
+    pending = [change for change in among if change.action is Action.PENDING]
     if not pending or document.groups:
         return ""
     first = next((change for change in pending if _why(document, change)), pending[0])
@@ -279,7 +300,7 @@ def _numbers_sentence(document: PlanReport) -> str:
         stuck = sum(workload_title(workload) in owners for workload in held_up)
         sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
         return capitalized(sentence)
-    subjects = [workload for workload in document.workloads if _is_subject(workload)]
+    subjects = [workload for workload in document.workloads if workload.is_subject]
     names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
@@ -355,12 +376,6 @@ def _staying(document: PlanReport) -> str:
 
 def _names_of(change: PodChange) -> tuple[str, str]:
     return workload_of(change), f"Pod {workload_of(change)}"
-
-
-def _is_subject(workload: WorkloadChange) -> bool:
-    """Return whether the change is about a workload, even where it leaves it as it is."""
-    is_changed = workload.change is not Change.NONE or workload.state is WorkloadState.UNCHANGED
-    return is_changed or bool(workload.refused)
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, grouped, listing, readable
+from kplan.api.quantity import count, grouped, readable
 from kplan.documents import plan as d
 from kplan.documents.change import Change
 from kplan.framework.results import Outcome
@@ -189,7 +189,8 @@ def _sentence(document: d.PlanReport) -> str:
     also = f"; {len(present) - 1} more not well" if len(present) > 1 else ""
     if not document.changes and not document.workloads:
         return f"{present[0]}{also}"
-    if _is_short(document) or (effects.is_queue(document) and not effects.waits_text(document)):
+    is_well = document.is_about_queue and not effects.waits_text(document, document.changes)
+    if not document.named_pods and (is_well or _is_short(document)):
         return f"{present[0]}{also}; {_ends_sentence(document)}"
     return f"{_ends_sentence(document)}; at present {present[0]}{also}"
 
@@ -204,7 +205,7 @@ def _ends_sentence(document: d.PlanReport) -> str:
         return f"Nothing to do: no pod is pending{wants}"
     own = [change for change in document.changes if change.caused_by == "change"]
     further = sum(unlisted.pods for unlisted in document.unlisted)
-    is_apart = bool(own) and len(own) < len(document.changes) and not further and not effects.is_queue(document)
+    is_apart = bool(own) and len(own) < len(document.changes) and not further and not document.is_about_queue
     actions = Counter(change.action for change in own)
     numbers = [summary.placed, summary.moved, summary.evicted, summary.pending]
     if is_apart:
@@ -217,9 +218,12 @@ def _ends_sentence(document: d.PlanReport) -> str:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
     n_pods = len(own) if is_apart else len(document.changes) + further
     beside = effects.beside_text(document) if is_apart else ""
-    waits = effects.waits_text(document) if effects.is_queue(document) else ""
-    numbers_text = f"{count(n_pods, 'pod')}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
-    return f"{waits}; {numbers_text}" if waits else numbers_text
+    first = effects.named_pods_text(document)
+    if not first and document.is_about_queue:
+        first = effects.waits_text(document, document.changes)
+    in_all = " in all" if first and n_pods > len(document.named_pods or ()) > 0 else ""
+    numbers_text = f"{count(n_pods, 'pod')}{in_all}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
+    return f"{first}; {numbers_text}" if first else numbers_text
 
 
 def _new(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -288,12 +292,14 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
         words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
         words = UNDECIDED_WORDS[placement.undecided] if placement is not None and placement.undecided else words
         words = "waits for its group" if first.held_back_by else words
-        yield Heading((f"{_names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
+        yield Heading((f"{effects.names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
             ends = ((document.decision(member), member) for member in members)
             whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
-            others = [f"{_names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)]
+            others = [
+                f"{effects.names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)
+            ]
             shown = others if options.in_full else others[:_MOST_TOLD]
             yield from (line(text, is_item=True) for text in shown)
             if len(shown) < len(others):
@@ -302,13 +308,6 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
             yield line(f"{first.reason}.")
-
-
-def _names_of(members: Sequence[d.PodChange]) -> str:
-    """Return the names of pods; several of one workload by its name."""
-    by_workload = grouped((effects.workload_of(member), member.pod) for member in members)
-    names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
-    return listing(names)
 
 
 def _cases(document: d.PlanReport, options: ReportOptions) -> Iterator[Case]:

@@ -133,16 +133,18 @@ def _sentence(document: PreemptionReport) -> str:
         return "No pod needs preemption: every one of these pods fits without it"
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
+    victims = [victim.key for pod in tries if pod.evicts is not None for victim in pod.evicts.victims]
+    alone = ", each by itself," if len({*victims}) < len(victims) else ""  # what makes room for one is not there twice
     fits = sum(pod.evicts is None and pod.node is not None for pod in tries)
     waiting = _preempting(document)
     with_group = sum(pod.evicts is None and pod.node is None and pod.placement.pod.key in waiting for pod in tries)
     numbers = (
-        (with_group, f"once {'their' if with_group > 1 else 'its'} group has evicted others"),
-        (evicting, f"by evicting {count(summary.victims, 'other pod')}"),
-        (fits, "without preemption"),
-        (len(tries) - evicting - fits - with_group - summary.gated - summary.errors, "nowhere"),
+        (with_group, f" once {'their' if with_group > 1 else 'its'} group has evicted others"),
+        (evicting, f"{alone} by evicting {count(summary.victims, 'other pod')}"),
+        (fits, " without preemption"),
+        (len(tries) - evicting - fits - with_group - summary.gated - summary.errors, " nowhere"),
     )
-    parts = [f"{number} {'fits' if number == 1 else 'fit'} {how}" for number, how in numbers if number]
+    parts = [f"{number} {'fits' if number == 1 else 'fit'}{how}" for number, how in numbers if number]
     others = ((summary.gated, "gated"), (summary.errors, "not for kube-scheduler to decide"))
     parts += [f"{number} {words}" for number, words in others if number]
     if summary.pdb_violations:

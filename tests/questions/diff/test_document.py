@@ -36,6 +36,10 @@ def answer(planner: Planner, pods: list[Any], what: str = "answer") -> ComparedA
     return ComparedAnswer(what, planner.plan(pods).report(fail_on=()), frozenset(planner.objects.node_by_name))
 
 
+def between(*reports: Report) -> DiffReport:
+    return diff_report(*(ComparedAnswer(str(n), report) for n, report in enumerate(reports)), fail_on=("regression",))
+
+
 def compared(before: Planner, after: Planner, pods: list[Any], **options: Any) -> DiffReport:
     return diff_report(answer(before, pods, "before"), answer(after, pods, "after"), **options)
 
@@ -123,10 +127,21 @@ def test_new_victims_are_told_and_count() -> None:
 def test_queues_are_compared_with_their_utilisation() -> None:
     planner = planner_of(node("n1", cpu="1"), pod("a", cpu="700m"), pod("b", cpu="700m"))
     other = planner.changed(add_nodes=["3=n1"])
-    sides = [ComparedAnswer(str(index), asking.plan_queue().report()) for index, asking in enumerate((planner, other))]
-    found = diff_report(*sides)
+    before, after = (asking.plan_queue().report() for asking in (planner, other))
+    found, back = between(before, after), between(after, before)
     assert [(change.pod, change.difference) for change in found.pods] == [("default/b", Difference.NEWLY_PLACED)]
     assert [(usage.resource, usage.before, usage.after) for usage in found.utilisation][:1] == [("cpu", 70.0, 35.0)]
+    assert [(counted.object, counted.rule) for counted in back.verdict.counted] == [("default/b", "NewlyPending")]
+
+
+def test_a_pod_that_is_pending_in_place_of_another_of_its_workload_is_no_regression() -> None:
+    pods = [pod(f"web-{name}", owner=SET, app="web") for name in "ab"]
+    for name, one in zip("ab", pods, strict=True):
+        one["spec"]["nodeSelector"] = {"side": name}
+    planners = [planner_of(node("n1", side=name), replica_set(2), *pods) for name in "ab"]
+    found = between(*(planner.plan_queue().report() for planner in planners))
+    assert (found.summary.newly_pending, found.summary.newly_placed, found.workloads) == (1, 1, ())
+    assert not found.verdict.failed
 
 
 def demo(**options: Any) -> Planner:
@@ -178,10 +193,9 @@ def test_every_answer_can_be_compared_but_those_of_several_answers() -> None:
 
 @pytest.mark.parametrize("kind", COMPARED)
 def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
-    planner = demo()
-    one, other = (ComparedAnswer(name, KINDS[kind](planner)) for name in ("one", "other"))
-    found = diff_report(one, other, fail_on=("regression",))
-    assert one.report.kind == kind
+    one, other = (KINDS[kind](planner) for planner in (demo(), demo()))
+    found = between(one, other)
+    assert one.kind == kind
     assert not any((found.pods, found.victims_added, found.victims_removed, found.utilisation))
     assert not any((found.capacity, found.facts, found.verdict.failed))
 
@@ -199,12 +213,8 @@ def test_nothing_of_any_kind_differs_from_itself(kind: str) -> None:
 def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set[str]) -> None:
     planner = demo()
     worse = planner.changed(cordon=["*"])
-    before, after = (
-        ComparedAnswer(name, KINDS[kind](asking)) for name, asking in (("before", planner), ("after", worse))
-    )
-
-    found = diff_report(before, after, fail_on=("regression",))
-    back = diff_report(after, before, fail_on=("regression",))
+    before, after = (KINDS[kind](asking) for asking in (planner, worse))
+    found, back = between(before, after), between(after, before)
 
     assert {counted.rule for counted in found.verdict.counted} >= rules
     assert not {*found.verdict.counted} & {*back.verdict.counted}
@@ -216,9 +226,7 @@ def test_what_is_worse_in_a_fuller_cluster_is_a_regression(kind: str, rules: set
 def test_a_node_that_may_not_go_any_more_is_a_regression() -> None:
     planner = planner_of(node("n1"), node("n2"), replica_set(1), pod("web-a", "n1", owner=SET, app="web"))
     bare = planner.changed(with_=[pod("alone", "n2")])
-    found = diff_report(
-        ComparedAnswer("before", planner.shrink()), ComparedAnswer("after", bare.shrink()), fail_on=("regression",)
-    )
+    found = between(planner.shrink(), bare.shrink())
     assert {(fact.about, fact.after, fact.worse) for fact in found.facts} == {("n1", True, False), ("n2", False, True)}
     assert [(counted.object, counted.rule) for counted in found.verdict.counted] == [("n2", "MayGoWorse")]
 
@@ -228,11 +236,11 @@ def test_one_more_pod_in_a_queue_is_no_difference_about_those_behind_it() -> Non
     first["spec"]["priority"] = 5
     objects = [node("n1"), pod("a"), pod("b"), pod("c")]
     short, long = (planner_of(held) for held in (objects, [*objects, first]))
-    found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("long", queue(long)))
+    found = between(queue(short), queue(long))
     assert [(fact.about, fact.fact, fact.after) for fact in found.facts] == [("default/urgent", "place", "Active")]
     first["metadata"]["name"] = "c"
     hurried = planner_of([*objects[:3], first])
-    found = diff_report(ComparedAnswer("short", queue(short)), ComparedAnswer("hurried", queue(hurried)))
+    found = between(queue(short), queue(hurried))
     assert {fact.about: fact.after for fact in found.facts} == {"default/a": 2, "default/b": 3, "default/c": 1}
 
 
@@ -242,21 +250,23 @@ def test_shares_that_chance_alone_may_make_differ_do_not() -> None:
     one, other = (planner.odds(["default/a"], runs=100, seed=seed).report() for seed in (1, 2))
 
     assert one.pods != other.pods
-    assert diff_report(ComparedAnswer("one", one), ComparedAnswer("other", other)).facts == ()
+    assert between(one, other).facts == ()
     alone = planner_of(objects[1:]).odds(["default/a"], runs=100).report()
-    facts = diff_report(ComparedAnswer("one", one), ComparedAnswer("alone", alone)).facts
-    assert {(fact.about, fact.fact) for fact in facts} == {("default/a", "nodes.n1"), ("default/a", "nodes.n2")}
+    assert {(fact.about, fact.fact) for fact in between(one, alone).facts} == {
+        ("default/a", "nodes.n1"),
+        ("default/a", "nodes.n2"),
+    }
 
 
 def test_saved_placements_with_a_map_tell_how_full_the_cluster_is() -> None:
     planner = demo()
     with_map = planner.plan(["shop/voucher-api"]).report(with_map=True)
     nothing = planner.plan([]).report(with_map=True)
-    found = diff_report(ComparedAnswer("nothing", nothing), ComparedAnswer("one", with_map))
+    found = between(nothing, with_map)
     assert found.cluster
     assert "cpu" in {usage.resource for usage in found.utilisation}
     assert all(usage.after > usage.before for usage in found.utilisation)
-    assert diff_report(ComparedAnswer("a", planner.plan([]).report()), ComparedAnswer("b", with_map)).utilisation == ()
+    assert between(planner.plan([]).report(), with_map).utilisation == ()
 
 
 def test_a_difference_and_answers_to_different_questions_cannot_be_compared() -> None:
