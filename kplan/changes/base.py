@@ -81,14 +81,8 @@ class ChangeBase(Document, frozen=True, kw_only=True, omit_defaults=True, tag_fi
 
     def described(self, achieves: Sequence[str] = (), disturbs: Sequence[str] = ()) -> Self:
         """Return the change with all that an answer tells of it."""
-        return replace(
-            self,
-            text=self.words,
-            commands=self.steps,
-            undo=self.undoing,
-            achieves=tuple(achieves),
-            disturbs=tuple(disturbs),
-        )
+        worded = replace(self, text=self.words, commands=self.steps, undo=self.undoing)
+        return replace(worded, achieves=tuple(achieves), disturbs=tuple(disturbs))
 
 
 class OfNodes(ChangeBase, frozen=True):

@@ -556,19 +556,7 @@ def target_of(reference: str) -> str:
     return f"{quote(kind.lower())} {quote(path[-1])}{namespace}" if path else quote(reference)
 
 
-ChangeOfNodes = (
-    Cordon
-    | Uncordon
-    | AwaitNodes
-    | Drain
-    | Fail
-    | Recover
-    | NotReady
-    | Taint
-    | Conditions
-    | AddNodes
-    | RemoveNodes
-    | Move
-)
+_OfNamedNodes = Cordon | Uncordon | AwaitNodes | Drain | Fail | Recover | NotReady
+ChangeOfNodes = _OfNamedNodes | Taint | Conditions | AddNodes | RemoveNodes | Move
 ChangeOfObjects = Apply | Delete | Scale | Patch | Resize | Settle | RunCronJob
 Change = ChangeOfObjects | ChangeOfNodes | ChangeOfLimits  #: every change; the tag ``change`` tells them apart in JSON

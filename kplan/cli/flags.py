@@ -18,6 +18,7 @@ from kplan.report.options import DEFAULT_TOP, OutputFormat
 if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.cluster.base import Base
+    from kplan.course.asking import Count
     from kplan.snapshot.model import Snapshot
 
 T = TypeVar("T")
@@ -191,11 +192,7 @@ class SweepFlags(Flags, panel=_MANY_PANEL):
     """Options for the workers that answer many questions."""
 
     workers: int | None = flag(
-        "--workers N",
-        "Number of processes (default: one per core where that is faster).",
-        default=None,
-        min=1,
-        max=512,
+        "--workers N", "Number of processes (default: one per core where that is faster).", default=None, min=1, max=512
     )
     dask: str = flag(
         "--dask ADDRESS", "Scheduler of a Dask cluster, whose workers are used instead.", callback=_checked_address
@@ -212,12 +209,7 @@ class SweepFlags(Flags, panel=_MANY_PANEL):
                 check_address(self.dask)
 
     def ask_all(
-        self,
-        base: Base,
-        questions: Sequence[Callable[[Base], T]],
-        /,
-        *,
-        progress: Callable[[int, int], None] | None = None,
+        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None
     ) -> list[T]:
         """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all

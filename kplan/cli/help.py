@@ -220,14 +220,8 @@ def _in_a_line(formatter: Any, records: list[_Record]) -> list[_Record]:
 
 def _wrapped(text: str, width: int, indent: str, rest: str, end: str = "") -> list[str]:
     """Return lines between whose words the text is broken; `end` ends all but the last."""
-    *lines, last = textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent + rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    wrapper = textwrap.TextWrapper(width, indent, indent + rest, break_long_words=False, break_on_hyphens=False)
+    *lines, last = wrapper.wrap(text)
     return [*(line + end for line in lines), last]
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kplan.cli import process
 from kplan.cli.answer import OUTLINE_FORMATS, formats_of
 from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
-from kplan.cli.cluster import ChangedClusterFlags, open_cluster, requested_changes
+from kplan.cli.cluster import open_cluster, requested_changes
 from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import (
     CommonFlags,
@@ -51,7 +51,7 @@ def load_subject(
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
-    _check(cluster, manifests, scheduler, files, names_pods=bool(names))
+    _check(flags, manifests, files, names_pods=bool(names))
     base = _load_base(
         flags, stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
     )
@@ -64,7 +64,7 @@ def load_subject(
 
         minor, held = base.release.number, base.snapshot
         loaded = read_manifests(files, manifests, cluster, held, verbosity, minor=minor, may_be_idle=may_be_idle)
-        subject = loaded_subject(base, loaded, replicas=manifests.replicas, run_cron_jobs=run_cronjobs)
+        subject = loaded_subject(base, loaded, (), manifests.replicas, run_cron_jobs=run_cronjobs)
     if not names:
         return subject
     base = subject.base
@@ -153,15 +153,9 @@ def _pods_of(
     return base.with_additions(claims) if claims else base, [next_one]
 
 
-def _check(
-    cluster: ChangedClusterFlags,
-    manifests: ManifestFlags,
-    scheduler: SchedulerFlags,
-    files: Sequence[str],
-    *,
-    names_pods: bool,
-) -> None:
-    check_read_once([*files, *(cluster.with_ or ()), cluster.snapshot, scheduler.scheduler_config])
+def _check(flags: CommonFlags, manifests: ManifestFlags, files: Sequence[str], *, names_pods: bool) -> None:
+    cluster = flags.cluster
+    check_read_once([*files, *(cluster.with_ or ()), cluster.snapshot, flags.scheduler.scheduler_config])
     if files or manifests.kustomize:
         return
     options = {"--namespace": "" if names_pods else manifests.namespace, "--replicas": manifests.replicas}

@@ -29,18 +29,7 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 #: What the value of a label may be: to no shell is one of these characters special.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
-NameKind = StrEnum(
-    "NameKind",
-    {
-        "CONTEXTS": "contexts",
-        "NAMESPACES": "namespaces",
-        "PODS": "pods",
-        "WORKLOADS": "workloads",
-        "NODES": "nodes",
-        "ZONES": "zones",
-        "POOLS": "pools",
-    },
-)
+NameKind = StrEnum("NameKind", ["CONTEXTS", "NAMESPACES", "PODS", "WORKLOADS", "NODES", "ZONES", "POOLS"])
 """Kinds of names for completion."""
 
 #: Words before the last one in a name: the namespace, and before it the kind.

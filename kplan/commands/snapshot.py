@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -159,12 +160,8 @@ def check(
     check_template(output)
     remember_formats([(output, "")])
     report = snapshot_check(cluster.open(file))
-    write_document(
-        report,
-        output,
-        lambda width: render_snapshot_check(shown(report), width),
-        lambda where: snapshot_cases(report, where),
-    )
+    cases = partial(snapshot_cases, report)
+    write_document(report, output, lambda width: render_snapshot_check(shown(report), width), cases)
     if not report.valid:
         raise typer.Exit(1)
 

@@ -233,10 +233,7 @@ Source = str | os.PathLike[str] | dict[str, object] | None
 
 
 def load_scheduler_config(
-    source: Source = None,
-    *,
-    kubernetes: str | None = None,
-    feature_gates: Mapping[str, bool] | None = None,
+    source: Source = None, *, kubernetes: str | None = None, feature_gates: Mapping[str, bool] | None = None
 ) -> model.SchedulerConfiguration:
     """Load a scheduler configuration as kube-scheduler reads it.
 

@@ -32,18 +32,8 @@ from kplan.course.simulation.nodes import comes_with_node
 from kplan.course.task import Task
 from kplan.course.watching import at_rest, begin
 from kplan.diagnosis.explanation import explain
+from kplan.documents import change as d
 from kplan.documents.base import Condition, Counted
-from kplan.documents.change import (
-    Change,
-    Obstacle,
-    PodAtRest,
-    RefusedNode,
-    Step,
-    StepEvent,
-    Timeline,
-    WorkloadChange,
-    WorkloadState,
-)
 from kplan.documents.placement import Origin, PodPlacement
 from kplan.documents.plan import Action, CausedBy, PlanSummary
 from kplan.errors import NotFoundError, UsageError
@@ -114,7 +104,7 @@ class CarriedOut:
     occupancy: Occupancy | None = field(default=None, repr=False)  #: with a clock, the queue and the nodes over time
 
     @property
-    def obstacles(self) -> tuple[Obstacle, ...]:
+    def obstacles(self) -> tuple[d.Obstacle, ...]:
         """The pods that cannot be evicted, with the disruption budgets that cover them."""
         return tuple(obstacle for drain in self.drains for obstacle in drain.obstacles)
 
@@ -124,7 +114,7 @@ class CarriedOut:
         return {obstacle.pod: obstacle.words for obstacle in self.obstacles}
 
     @property
-    def refused_nodes(self) -> tuple[RefusedNode, ...]:
+    def refused_nodes(self) -> tuple[d.RefusedNode, ...]:
         """The nodes that kubectl drain refuses to empty."""
         return tuple(node for drain in self.drains for node in drain.refused)
 
@@ -176,17 +166,17 @@ class CarriedOut:
         return {key: number for key, number in untried.items() if number > 0}
 
     @property
-    def steps(self) -> Sequence[Step]:
+    def steps(self) -> Sequence[d.Step]:
         """All steps, in order."""
         return self.simulation.log.steps
 
     @cached_property
-    def after(self) -> tuple[PodAtRest, ...]:
+    def after(self) -> tuple[d.PodAtRest, ...]:
         """All pods at the end, by namespace and name."""
         return pods_at_rest(self.simulation)
 
     @cached_property
-    def workloads(self) -> tuple[WorkloadChange, ...]:
+    def workloads(self) -> tuple[d.WorkloadChange, ...]:
         """The workloads of the manifests, in their order, then other workloads whose pods moved."""
         return workload_changes(self.simulation, self.applied)
 
@@ -200,12 +190,12 @@ class CarriedOut:
         return pending_placement(self.simulation, waiting[pod], replicas)
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> d.Timeline:
         """When the changes end, and how many pods of each workload are ready meanwhile; UsageError without a clock."""
         if self.task.clock is None:
             raise UsageError("nothing takes time without a clock", hint="ask planner.timeline for when all happens")
         look = self.task.clock.look
-        is_stuck = bool(self.blocked) or any(workload.state is WorkloadState.STUCK for workload in self.workloads)
+        is_stuck = bool(self.blocked) or any(workload.state is d.WorkloadState.STUCK for workload in self.workloads)
         until = look if look < math.inf else None
         timeline = timeline_of(self.simulation, until, is_over=self.is_over, is_stuck=is_stuck)
         return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
@@ -221,7 +211,7 @@ class CarriedOut:
             for workload in self.workloads
             if self.is_over
             and workload.kind in SCALED
-            and workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED)
+            and workload.state in (d.WorkloadState.STUCK, d.WorkloadState.BLOCKED)
             and not (workload.because and not workload.pod and not workload.blocked)  # that counts as refused
         ]
         if not short:
@@ -263,7 +253,7 @@ def _lacking(simulation: Simulation, key: str, lost: Container[str] = ()) -> int
 
 PendingOutcome = Literal["", "Unschedulable", "Gated", "Error"]
 
-_LEAVING = (StepEvent.EVICTED, StepEvent.DELETED)
+_LEAVING = (d.StepEvent.EVICTED, d.StepEvent.DELETED)
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
@@ -271,7 +261,7 @@ class Replacement(msgspec.Struct, frozen=True):
     """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
 
     workload: str
-    removed: Step | None = None
+    removed: d.Step | None = None
     added: ObservedPod | None = None
     is_circling: bool = False  #: nothing has come in its place because the same pods are evicted again and again
 
@@ -390,17 +380,17 @@ class Replacements:
 
     def _paired_all(self) -> Iterator[Replacement]:
         """Yield pods that leave, paired: by name in a stateful set, by node in a daemon set, in order elsewhere."""
-        removed: dict[str, list[Step]] = {}
+        removed: dict[str, list[d.Step]] = {}
         born: set[str] = set()
         added: dict[str, list[ObservedPod]] = {}
         for step in self._change.steps:
-            if step.event is StepEvent.CREATED:
+            if step.event is d.StepEvent.CREATED:
                 born.add(step.pod)
             elif step.event in _LEAVING and step.pod not in born:
                 # A pod that waited when the change began has no node to leave, whichever it passes through.
                 left = structs.replace(step, node=None) if step.pod in self._waited else step
                 removed.setdefault(step.workload, []).append(left)
-            elif step.event is StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
+            elif step.event is d.StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
                 added.setdefault(step.workload, []).append(self._was_pending[step.pod])
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.life.newcomers if row in there]:
@@ -467,7 +457,7 @@ class Replacements:
         """Yield all events that `--fail-on` can list."""
         yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
         yield from self.short()
-        nominated = {step.pod: step.node for step in self._change.steps if step.event is StepEvent.NOMINATED}
+        nominated = {step.pod: step.node for step in self._change.steps if step.event is d.StepEvent.NOMINATED}
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
             yield Happened("preemption", Counted(name, "Preemption", node=node), is_old)
@@ -491,7 +481,7 @@ class Replacements:
                 own.setdefault(one.workload, []).append(one.added)
         lacking = frozenset(self._change.not_replaced)
         for workload in self._change.workloads:
-            is_stuck = workload.state is WorkloadState.STUCK
+            is_stuck = workload.state is d.WorkloadState.STUCK
             waiting = [pod for pod in own.get(workload.key, ()) if self.outcome_of(pod) != "Gated"]
             if workload.refused or (is_stuck and not workload.pod and workload.because):
                 counted = [Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused")]
@@ -500,7 +490,7 @@ class Replacements:
                 continue
             elif workload.key in lacking:
                 counted = [Counted(workload.key, "NotReplaced")]
-            elif is_stuck and workload.change is not Change.NONE:
+            elif is_stuck and workload.change is not d.Change.NONE:
                 yield Happened("stuck", Counted(workload.key, "Stuck"))
                 continue
             else:
@@ -534,10 +524,10 @@ def _without_change(base: Base) -> Mapping[str, Action]:
     return {one.pod: one.action for one in replacements if one.removed and one.removed.by}
 
 
-def _paired(workload: str, removed: Sequence[Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:
+def _paired(workload: str, removed: Sequence[d.Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:
     left = {pod.key: pod for pod in added}
     meant_for = {pod.target: pod.key for pod in added if pod.target}  # pods of daemon sets
-    unmatched: list[Step] = []
+    unmatched: list[d.Step] = []
     for step in removed:
         successor = step.pod if step.pod in left else meant_for.get(step.node or "", "")
         pod = left.pop(successor, None)

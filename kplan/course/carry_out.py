@@ -338,7 +338,11 @@ class _Course:
             case c.Scale(autoscaler=""):
                 self._scale(change)
             case c.RunCronJob():
-                self._run_cron_job(change)
+                cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == change.cron_job]
+                if not cron_jobs:
+                    raise NotFoundError(f"there is no CronJob {change.cron_job}", hint="write NAMESPACE/NAME")
+                job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), change.job_name)
+                self._apply_all([WrittenWorkload(Job, job)])
             case _:
                 raise change.refused(_WHERE)
 
@@ -384,13 +388,6 @@ class _Course:
         spec = {PODS_FIELD[ref.kind]: change.replicas}
         content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
-
-    def _run_cron_job(self, change: c.RunCronJob) -> None:
-        cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == change.cron_job]
-        if not cron_jobs:
-            raise NotFoundError(f"there is no CronJob {change.cron_job}", hint="write NAMESPACE/NAME")
-        job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), change.job_name)
-        self._apply_all([WrittenWorkload(Job, job)])
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
         for number, workload in enumerate(workloads):

@@ -41,13 +41,8 @@ class _Waits(msgspec.Struct):
             self.longest, self.pod = seconds, pod
 
     def document(self) -> d.WorkloadWaits:
-        return d.WorkloadWaits(
-            pods=self.pods,
-            waiting=self.waiting,
-            mean=round(self.total / self.pods, 2),
-            longest=round(self.longest, 2),
-            pod=self.pod,
-        )
+        mean, longest = round(self.total / self.pods, 2), round(self.longest, 2)
+        return d.WorkloadWaits(pods=self.pods, waiting=self.waiting, mean=mean, longest=longest, pod=self.pod)
 
 
 class Occupancy:
@@ -103,12 +98,8 @@ class Occupancy:
             known.note(pod, max(end - since, 0.0))
             known.waiting += 1
         most_at, most = max(self._queue, key=lambda point: (point[1], -point[0]))
-        queue = d.QueueTimeline(
-            most=most,
-            most_at=most_at,
-            over_time=_thinned(self._queue, end),
-            workloads={name: waits[name].document() for name in sorted(waits)},
-        )
+        waited = {name: waits[name].document() for name in sorted(waits)}
+        queue = d.QueueTimeline(most=most, most_at=most_at, over_time=_thinned(self._queue, end), workloads=waited)
         usage = {name: _usage(points, end) for name, points in self._shares.items()}
         return replace(timeline, queue=queue, utilisation=usage)
 

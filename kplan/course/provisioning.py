@@ -147,7 +147,11 @@ class Growing:
             self._again_at = simulation.now + decided.again
             for removal in decided.advice.removes:
                 self._remove(simulation, removal)
-            self._note_unneeded(simulation, decided.unneeded)
+            for name in sorted(decided.unneeded - self._unneeded):
+                simulation.log.add_node(StepEvent.UNNEEDED, name)
+            for name in sorted(self._unneeded - decided.unneeded - self._leaving):
+                simulation.log.add_node(StepEvent.NEEDED, name)
+            self._unneeded = decided.unneeded
         return decided.advice.adds
 
     def _ask(self, simulation: Simulation, *, removes: bool) -> Round:
@@ -181,13 +185,6 @@ class Growing:
         if at is None:
             return claim
         return replace(claim, status=replace(claim.status, last_pod_event_time=stamp(self._now / 1e6 + at)))
-
-    def _note_unneeded(self, simulation: Simulation, unneeded: frozenset[str]) -> None:
-        for name in sorted(unneeded - self._unneeded):
-            simulation.log.add_node(StepEvent.UNNEEDED, name)
-        for name in sorted(self._unneeded - unneeded - self._leaving):
-            simulation.log.add_node(StepEvent.NEEDED, name)
-        self._unneeded = unneeded
 
     def _request(self, simulation: Simulation, new: NewNode) -> None:
         name = new.node.metadata.name

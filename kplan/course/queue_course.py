@@ -93,16 +93,10 @@ class QueueCourse:
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[d.QueueEntry, ...]:
     """Return a queue as a document, in the order in which its pods are scheduled."""
-    infos = session.cluster.pods.infos
+    entries = ((session.cluster.pods.infos[queued.pod], queued) for queued in queue)
     return tuple(
-        d.QueueEntry(
-            position=position,
-            pod=infos[queued.pod].key,
-            priority=infos[queued.pod].priority,
-            place=queued.place,
-            reason=queued.reason,
-        )
-        for position, queued in enumerate(queue, start=1)
+        d.QueueEntry(position=n, pod=info.key, priority=info.priority, place=queued.place, reason=queued.reason)
+        for n, (info, queued) in enumerate(entries, start=1)
     )
 
 
@@ -116,13 +110,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and "gated" in chosen]
     return d.QueueReport(
         **opening(context, chosen, gated),
-        summary=d.QueueSummary(
-            pods=len(entries),
-            active=n_at[QueuePlace.ACTIVE],
-            gated=n_at[QueuePlace.GATED],
-            foreign=n_at[QueuePlace.FOREIGN],
-            deleting=n_at[QueuePlace.DELETING],
-        ),
+        summary=d.QueueSummary(pods=len(entries), **{place.name.lower(): n_at[place] for place in QueuePlace}),
         queue=entries,
     )
 

@@ -133,12 +133,8 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     is_unplaced_counted = not {"unschedulable", "pending"}.isdisjoint(chosen)
     untried = change.untried
     n_untried = sum(untried.values())
-    changes, placements, unlisted = listed(
-        pods.changes,
-        pods.placements,
-        showing.max_listed,
-        {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads},
-    )
+    further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}
+    changes, placements, unlisted = listed(pods.changes, pods.placements, showing.max_listed, further)
     return PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,

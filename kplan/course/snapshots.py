@@ -14,7 +14,7 @@ from kplan.api.workloads import Job
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import with_message
 from kplan.course.simulation.controllers.job import WantedJob
-from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.controllers.observed import ObservedPod, count
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import stamp
@@ -173,10 +173,8 @@ def _settled_workload(obj: Any, simulation: Simulation) -> Any:
     state = simulation.workloads.find(f"{kind}/{obj.metadata.key}")
     if isinstance(state, ReplicaSetState):
         obj = _owned(obj, state.parent)
-    if isinstance(state, ReplicaSetState) and obj.spec.replicas != state.replicas:
-        if obj.spec.replicas is None and state.replicas == 1:
-            return obj
-        return replace(obj, spec=replace(obj.spec, replicas=state.replicas))
+        if count(obj.spec.replicas) != state.replicas:
+            return replace(obj, spec=replace(obj.spec, replicas=state.replicas))
     if isinstance(state, StatefulSetState) and obj.status.current_revision not in ("", state.wanted.current):
         return replace(obj, status=replace(obj.status, current_revision=state.wanted.current))
     return obj

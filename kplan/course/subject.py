@@ -65,11 +65,6 @@ class Subject(msgspec.Struct, frozen=True):
         return has_updates(self.manifests, self.base.snapshot)
 
     @property
-    def has_new_requests(self) -> bool:
-        """Whether pods of the cluster have requests that something recommends."""
-        return any(change.change == "resize" for change in self.base.snapshot.changes or ())
-
-    @property
     def origins(self) -> dict[str, Origin]:
         """The position of each workload in the files, by KIND/NAMESPACE/NAME."""
         workloads = () if self.manifests is None else self.manifests.workloads
@@ -80,9 +75,9 @@ def subject_of(
     base: Base,
     manifests: Sequence[Source] = (),
     pods: Sequence[PodLike] = (),
-    *,
     namespace: str = "",
     replicas: int | None = None,
+    *,
     run_cron_jobs: bool = False,
 ) -> Subject:
     """Read manifests, and return the subject of a question; raises ManifestError with all problems of the manifests.
@@ -96,16 +91,11 @@ def subject_of(
     loaded = load_manifests(
         manifests, snapshot=base.snapshot, namespace=namespace or None, replicas=replicas, minor=minor
     )
-    return loaded_subject(base, loaded, pods, replicas=replicas, run_cron_jobs=run_cron_jobs)
+    return loaded_subject(base, loaded, pods, replicas, run_cron_jobs=run_cron_jobs)
 
 
 def loaded_subject(
-    base: Base,
-    manifests: Manifests,
-    pods: Sequence[PodLike] = (),
-    *,
-    replicas: int | None = None,
-    run_cron_jobs: bool = False,
+    base: Base, manifests: Manifests, pods: Sequence[PodLike], replicas: int | None, *, run_cron_jobs: bool
 ) -> Subject:
     """Return the subject of a question about manifests that are read already; as `subject_of`."""
     manifests = started(manifests, run_cronjobs=run_cron_jobs)

@@ -221,11 +221,7 @@ def group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single
 
 
 def _lack(
-    group: c.NodesOut,
-    resources: Sequence[d.InsufficientResource],
-    surplus: Mapping[str, c.Surplus],
-    *,
-    is_single: bool,
+    group: c.NodesOut, resources: Sequence[d.InsufficientResource], surplus: Mapping[str, c.Surplus], *, is_single: bool
 ) -> str:
     verb, runs = ("lacks", "runs") if is_single else ("lack", "run")
     texts, full = [], ""

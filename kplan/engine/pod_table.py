@@ -109,14 +109,7 @@ _MAX_UNSORTED = 1024
 
 _PODS_A_SET = 256  #: selecting the pods of one set of labels costs about as much as comparing the codes of so many pods
 
-_COLUMNS = (
-    "_label_codes",
-    "_priorities",
-    "_terminating",
-    "_term_codes",
-    "_with_affinity",
-    "_with_ports",
-)
+_COLUMNS = ("_label_codes", "_priorities", "_terminating", "_term_codes", "_with_affinity", "_with_ports")
 """Columns that have a value for every pod as soon as it is added."""
 
 MAX_MASKS = 256  #: how many pod masks are cached: a byte a pod each

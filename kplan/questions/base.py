@@ -97,12 +97,7 @@ class AboutPods(Question, frozen=True):
         from kplan.course.subject import subject_of
 
         return subject_of(
-            base,
-            self.manifests,
-            self.pods,
-            namespace=self.namespace,
-            replicas=self.replicas,
-            run_cron_jobs=self.run_cron_jobs,
+            base, self.manifests, self.pods, self.namespace, self.replicas, run_cron_jobs=self.run_cron_jobs
         )
 
 
@@ -115,7 +110,8 @@ def question_type(kind: str) -> type[Question]:
 
 def with_right_sizing(report: R, subject: Subject) -> R:
     """Return a report about pods of the cluster with the nodes that new requests free; that of manifests as it is."""
-    if subject.manifests is not None or not subject.has_new_requests:
+    is_resized = any(change.change == "resize" for change in subject.base.snapshot.changes or ())
+    if subject.manifests is not None or not is_resized:
         return report
     from kplan.capacity.headroom import right_sizing
 

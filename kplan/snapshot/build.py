@@ -170,10 +170,7 @@ TIME_HINT = "a time looks like 2026-03-01T10:00:00Z"
 _OF_CONDITIONS: dict[str, tuple[str, ...]] = {"status.conditions": ("last_transition_time",)}
 _TIMES: dict[type[msgspec.Struct], dict[str, tuple[str, ...]]] = {
     core.Pod: {"status": ("start_time",), **_OF_CONDITIONS},
-    core.Node: {
-        "status.conditions": ("last_transition_time", "last_heartbeat_time"),
-        "spec.taints": ("time_added",),
-    },
+    core.Node: {"status.conditions": ("last_transition_time", "last_heartbeat_time"), "spec.taints": ("time_added",)},
     core.ReplicationController: _OF_CONDITIONS,
     workloads.ReplicaSet: _OF_CONDITIONS,
     workloads.StatefulSet: _OF_CONDITIONS,

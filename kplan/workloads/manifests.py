@@ -34,15 +34,7 @@ from kplan.reading.items import Item
 from kplan.snapshot.build import node_pool_problems, time_problems
 from kplan.snapshot.defaults import complete, complete_pod
 from kplan.snapshot.model import Snapshot
-from kplan.workloads import (
-    ManifestPod,
-    Manifests,
-    ManifestWorkload,
-    Object,
-    WrittenWorkload,
-    fault_hint,
-    field_problem,
-)
+from kplan.workloads import ManifestPod, Manifests, ManifestWorkload, Object, WrittenWorkload, fault_hint, field_problem
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
 from kplan.workloads.expansion import Expansion, PodNames, expand, job_of_run, sets_names, template_pod, workload_type
 from kplan.workloads.sources import Source, Sources, no_workloads

@@ -288,8 +288,7 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
 
 
 _in_place = check.must(
-    lambda policy: policy != "RestartContainer",
-    "must not be set to 'RestartContainer' for non-sidecar initContainers",
+    lambda policy: policy != "RestartContainer", "must not be set to 'RestartContainer' for non-sidecar initContainers"
 )
 _no_sidecar = check.rules(
     check.unset(
@@ -373,8 +372,7 @@ _rule = check.rules(
     check.present("exitCodes", _exit_codes, words="must be specified"),
 )
 _policy_for_rules = check.when(
-    "restartPolicyRules",
-    check.present("restartPolicy", words="must specify restartPolicy when restart rules are used"),
+    "restartPolicyRules", check.present("restartPolicy", words="must specify restartPolicy when restart rules are used")
 )
 _restarts = check.rules(
     _policy_for_rules,

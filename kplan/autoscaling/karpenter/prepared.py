@@ -26,14 +26,7 @@ from kplan.autoscaling.karpenter.cluster import (
     why_unusable,
 )
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
-from kplan.autoscaling.karpenter.instance_types import (
-    Columns,
-    InstanceType,
-    Overlaid,
-    overlay,
-    text_of,
-    well_known_of,
-)
+from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, Overlaid, overlay, text_of, well_known_of
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of

@@ -264,7 +264,7 @@ _KNOWN_TO_DIFFER: Final[dict[int, str]] = {
     38: (
         "the feature gates MatchLabelKeysInPodAffinity, PodSchedulingReadiness and DynamicResourceAllocation are gone, "
         "and an extender may answer a preemption with empty lists of victims"
-    ),
+    )
 }
 
 

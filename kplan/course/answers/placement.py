@@ -16,20 +16,7 @@ from msgspec.structs import replace
 from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.diagnosis.explanation import CLOSEST, Explanation, Shown, explain
-from kplan.documents.placement import (
-    EvictedGroup,
-    GroupPlan,
-    GroupState,
-    NodeScore,
-    Origin,
-    PodField,
-    PodPlacement,
-    PodRef,
-    ReasonCount,
-    Rejection,
-    TopologyDomain,
-    Undecided,
-)
+from kplan.documents import placement as d
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, schedule_pod, stored_message_of
 from kplan.framework.group_cycle import GroupTry
@@ -86,7 +73,7 @@ class Placement:
     computed on first use.
     """
 
-    pod: PodRef
+    pod: d.PodRef
     outcome: Outcome
     node: str | None  #: the chosen node; None if the pod is not scheduled
     #: byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled, and
@@ -103,7 +90,7 @@ class Placement:
     n_nodes: int | None = None  #: how many there were, if an autoscaler had added some; None for those of the cluster
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
-    undecided: Undecided | None = None  #: why kube-scheduler never sees it; None where it decides
+    undecided: d.Undecided | None = None  #: why kube-scheduler never sees it; None where it decides
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
@@ -168,23 +155,23 @@ class Placement:
         return self.explanation.not_evaluated
 
     @property
-    def rejections(self) -> Mapping[str, Rejection]:
+    def rejections(self) -> Mapping[str, d.Rejection]:
         """Why each rejected node was rejected."""
         return self.explanation.rejections
 
     @property
-    def rejection_summary(self) -> tuple[ReasonCount, ...]:
+    def rejection_summary(self) -> tuple[d.ReasonCount, ...]:
         """How many nodes were rejected for what."""
         return self.explanation.rejection_summary
 
     @property
-    def scores(self) -> Mapping[str, NodeScore]:
+    def scores(self) -> Mapping[str, d.NodeScore]:
         """Scores of the feasible nodes; empty when one or none is feasible."""
         return self.explanation.scores
 
-    def to_outline(self) -> PodPlacement:
+    def to_outline(self) -> d.PodPlacement:
         """Return pod, outcome, node and message only, for tables that explain a few of many placements."""
-        return PodPlacement(
+        return d.PodPlacement(
             pod=self.pod,
             outcome=self.outcome,
             node=self.node,
@@ -194,7 +181,7 @@ class Placement:
             undecided=self.undecided or UNSET,
         )
 
-    def to_document(self, nodes: NodesShown = None) -> PodPlacement:
+    def to_document(self, nodes: NodesShown = None) -> d.PodPlacement:
         """Return the decision as a document, for all nodes or only some of them."""
         explanation = self.explanation if nodes is None else self.explain(nodes)
         return replace(
@@ -214,8 +201,8 @@ class Placement:
             preemption=self.preemption,
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
-            at_fault=PodField(path=self.at_fault) if self.at_fault else UNSET,
-            among=UNSET if self.among is None else TopologyDomain(key=self.among[0], value=self.among[1]),
+            at_fault=d.PodField(path=self.at_fault) if self.at_fault else UNSET,
+            among=UNSET if self.among is None else d.TopologyDomain(key=self.among[0], value=self.among[1]),
         )
 
     def to_dict(self, nodes: NodesShown = None) -> dict[str, Any]:
@@ -224,7 +211,7 @@ class Placement:
 
 
 def last_placement(
-    session: Session, result: CycleResult, origin: Origin | None = None, replicas: Replicas | None = None
+    session: Session, result: CycleResult, origin: d.Origin | None = None, replicas: Replicas | None = None
 ) -> Placement:
     """Return the placement of a decision after which its session never changes.
 
@@ -240,30 +227,24 @@ def last_placement(
 
 
 def placement_of(
-    session: Session, result: CycleResult, explain_nodes: Explain, origins: Mapping[int, Origin], diagnose_pod: Diagnose
+    session: Session, result: CycleResult, explainer: Explain, origins: Mapping[int, d.Origin], diagnoser: Diagnose
 ) -> Placement:
-    """Return the placement of a decision; `explain_nodes` and `diagnose_pod` are called when somebody reads them."""
+    """Return the placement of a decision; `explainer` and `diagnoser` are called when somebody reads them."""
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names
     post_filter = result.post_filter
+    origin = origins.get(result.pod, UNSET)
     return Placement(
-        PodRef(
-            info.namespace,
-            info.name,
-            info.uid,
-            info.priority,
-            info.pod.spec.scheduler_name,
-            origins.get(result.pod, UNSET),
-        ),
+        d.PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin),
         result.outcome,
         None if result.row is None else names[result.row],
         result.message,
-        explain_nodes,
+        explainer,
         stored_message_of(session, result),
         None if post_filter is None or post_filter.nominated_row is None else names[post_filter.nominated_row],
         None if post_filter is None else post_filter.status.message,
         None if post_filter is None else post_filter.findings,
-        diagnose_pod,
+        diagnoser,
         len(names) if session.n_joined else None,
         result.among,
         object_name("PodGroup", *key) if result.held_back and (key := group_of(info)) is not None else "",
@@ -271,7 +252,7 @@ def placement_of(
     )
 
 
-_REMEDIED: tuple[GroupState, ...] = ("Partial", "Waits", "Gated")
+_REMEDIED: tuple[d.GroupState, ...] = ("Partial", "Waits", "Gated")
 """How a group may end for which remedies are searched."""
 
 _FEWEST_GROUPS = 4
@@ -292,7 +273,7 @@ def group_plan(
     messages: Mapping[int, str],
     is_gated: bool,
     most_tried: int,
-) -> GroupPlan:
+) -> d.GroupPlan:
     """Return what becomes of a group.
 
     - `members`: its pods -> whether they have a node at the end
@@ -316,7 +297,7 @@ def group_plan(
         from kplan.remedies.ways import offers_for_group, remedies_of
 
         remedies = remedies_of(offers_for_group(session, key, pending, most_tried))
-    return GroupPlan(
+    return d.GroupPlan(
         namespace=key[0],
         name=key[1],
         policy=UNSET if group is None else "basic" if min_count is None else "gang",
@@ -325,10 +306,10 @@ def group_plan(
         placed=len(members) - len(pending),
         fit=len(members) - len(pending) + len(fitting),
         state=state,
-        topology=UNSET if topology is None else TopologyDomain(key=topology[0], value=topology[1]),
+        topology=UNSET if topology is None else d.TopologyDomain(key=topology[0], value=topology[1]),
         evicted=tuple(infos[row].key for row in victims),
         evicted_groups=tuple(
-            EvictedGroup(namespace=namespace, name=name, pods=n) for (namespace, name), n in evicted_groups.items()
+            d.EvictedGroup(namespace=namespace, name=name, pods=n) for (namespace, name), n in evicted_groups.items()
         ),
         violating=() if last is None else tuple(infos[row].key for row in victims if row in last.violating),
         pdb_violations=0 if last is None else last.n_violating,
@@ -339,7 +320,7 @@ def group_plan(
 
 
 def member_placement(
-    session: Session, pod: int, pending: Sequence[int], replicas: Replicas, origin: Origin | None = None
+    session: Session, pod: int, pending: Sequence[int], replicas: Replicas, origin: d.Origin | None = None
 ) -> Placement:
     """Return the placement of a pod that waits, in its group's cycle, after which its session never changes.
 
@@ -365,7 +346,7 @@ def member_placement(
 
 def plans_in_order(
     session: Session, tries: Mapping[Key, GroupTry], placements: Sequence[Placement]
-) -> tuple[GroupPlan, ...]:
+) -> tuple[d.GroupPlan, ...]:
     """Return what becomes of groups of which some pods were placed in order, after which nothing has changed.
 
     `tries`: how the groups' cycles have ended. `placements`: the decisions about the pods in question.
@@ -392,7 +373,7 @@ def plans_in_order(
     return tuple(plans)
 
 
-def _state(last: GroupTry | None, *, is_whole: bool, is_gated: bool) -> GroupState:
+def _state(last: GroupTry | None, *, is_whole: bool, is_gated: bool) -> d.GroupState:
     if is_whole:
         return "Scheduled"
     if last is not None and last.status.code is StatusCode.ERROR:
@@ -404,7 +385,7 @@ def _state(last: GroupTry | None, *, is_whole: bool, is_gated: bool) -> GroupSta
     return "Preempts" if last is not None and last.waits else "Waits"
 
 
-def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[GroupPlan, ...]:
+def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d.GroupPlan, ...]:
     """Return the groups whose pods are among the changes, in their order."""
     if not simulation.groups.is_on:
         return ()

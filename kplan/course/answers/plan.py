@@ -165,13 +165,9 @@ def placement_report(
     untried = [group for group in unlisted if group.outcome is None]
     not_looked_at = (InputWarning("NotLookedAt", one.workload, f"{one.pods:,} {unknown}") for one in untried)
     context = replace(context, warnings=(*context.warnings, *not_looked_at))
-    verdict = judge(
-        placements,
-        context.warnings,
-        DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on,
-        new_nodes=() if nodes is None else [node.name for node in nodes.added],
-        groups=groups,
-    )
+    chosen = DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on
+    new = () if nodes is None else [node.name for node in nodes.added]
+    verdict = judge(placements, context.warnings, chosen, new_nodes=new, groups=groups)
     n_failing = sum(
         n
         for end, _, n in further

@@ -18,7 +18,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers import verdict
 from kplan.course.answers.plan import Answer
-from kplan.course.asking import AskAll, Count
+from kplan.course.asking import PLAIN, Showing
 from kplan.course.odds.runs import Drawn, draw
 from kplan.course.odds.tally import DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
 from kplan.documents.base import Condition, Context, Counted, Verdict
@@ -98,18 +98,10 @@ class Odds(Answer):
         )
 
 
-def odds_of(
-    base: Base,
-    question: Drawn,
-    *,
-    command: Command,
-    runs: int,
-    seed: int,
-    ask_all: AskAll | None = None,
-    progress: Count | None = None,
-) -> Odds:
-    """Answer a question many times, and count the outcomes; `ask_all`, `progress`: as for `runs.draw`."""
+def odds_of(base: Base, question: Drawn, showing: Showing = PLAIN, *, command: Command, runs: int, seed: int) -> Odds:
+    """Answer a question many times, and count the outcomes."""
     labels = ((name, node.metadata.labels.get(ZONE, "")) for name, node in base.objects.node_by_name.items())
+    ask_all, progress = showing.ask_all, showing.progress
     tally, pods = draw(base, question, runs=runs, seed=seed, ask_all=ask_all, progress=progress)
     return Odds(
         runs=runs,

@@ -26,8 +26,6 @@ from kplan.rules.resources import PODS
 from kplan.rules.volumes import storage_kinds
 
 MAX_SHAPES = 4096  #: for so many shapes it is remembered which nodes fit them: a byte a node each
-
-
 AHEAD = 32  #: for so many more pods it is tried at first to be certain at once
 
 _ROUNDING = 1e-6
@@ -160,15 +158,11 @@ class AnyNodeTaker:
             raise Uncertain
         usage, requests = self._usage, pod.resources.requests
         row, known = self._certain.get(room, (None, {}))
-        for name in room.spare:
-            if usage.get(name, 0) > known.get(name, 0):
-                row = None
-        if row is None:
-            ahead = {name: 2 * usage.get(name, 0) + AHEAD * requests.get(name, 1) for name in room.spare}
-            row = room.certain_row(ahead, self._allowed)
-            known = usage.copy() if row is None else ahead
+        if row is None or any(usage.get(name, 0) > known.get(name, 0) for name in room.spare):
+            known = {name: 2 * usage.get(name, 0) + AHEAD * requests.get(name, 1) for name in room.spare}
+            row = room.certain_row(known, self._allowed)
             if row is None:
-                row = room.certain_row(usage, self._allowed)
+                row, known = room.certain_row(usage, self._allowed), usage.copy()
             if row is None:
                 raise Uncertain
             self._certain[room] = row, known

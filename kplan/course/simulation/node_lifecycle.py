@@ -235,12 +235,6 @@ _OF_KUBELET = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 TaintName = tuple[str, str]  #: key and effect
 
 
-def is_of_cloud(node: Node) -> bool:
-    """Tell whether a cloud's controller deletes the node when its machine does not exist any more."""
-    machine = node.spec.provider_id
-    return "://" in machine and not machine.startswith(_NOT_CLOUDS)
-
-
 def is_well(node: Node) -> bool:
     """Tell whether a node is ready, and has no taint because of which pods leave."""
     ready = condition_of(node.status.conditions, READY)
@@ -474,7 +468,8 @@ class NodeLifecycle:
     def _miss_machine(self, name: str) -> None:
         """Have the cloud's controller look for the machine of a node that is not ready."""
         is_missed = name in self._without_machine and self._condition(name, READY) != _TRUE
-        if is_missed and is_of_cloud(self._node(name)):
+        machine = self._node(name).spec.provider_id
+        if is_missed and "://" in machine and not machine.startswith(_NOT_CLOUDS):
             self._motion.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
 
     def _follow_conditions(self, name: str, *, only_adds: bool = False) -> None:
@@ -485,7 +480,7 @@ class NodeLifecycle:
 
     def _follow_readiness(self, name: str) -> None:
         """Have a node wait for the taint that has its pods go, or lose it. Upstream: processTaintBaseEviction."""
-        waiting = self._zone(name).waiting
+        waiting = self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[])).waiting
         key = _OF_READINESS.get(self._condition(name, READY))
         present = {taint.key for taint in self._no_execute(name)} & {NOT_READY, UNREACHABLE}
         if key is None:
@@ -524,9 +519,6 @@ class NodeLifecycle:
                 count.ready += is_ready
                 count.not_ready += not is_ready
         return counts
-
-    def _zone(self, name: str) -> Zone:
-        return self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[]))
 
     def _retaint(self, name: str, add: Sequence[Taint], remove: Collection[TaintName]) -> None:
         """Change the taints of a node, and let everybody know."""

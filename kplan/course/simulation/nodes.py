@@ -70,13 +70,9 @@ class NodeUpgrade:
             return
         name = self._left.pop(0)
         was_cordoned = is_cordoned(self._simulation, name) and not self._upgrade.cordons_all
+        on_end = partial(self._ended, was_cordoned=was_cordoned)
         drain = Drain(
-            self._simulation,
-            self._options,
-            [name],
-            afterwards=self._left,
-            timeout=self._timeout,
-            on_end=partial(self._ended, was_cordoned=was_cordoned),
+            self._simulation, self._options, [name], afterwards=self._left, timeout=self._timeout, on_end=on_end
         )
         self._drains.append(drain)
         drain.begin()

@@ -153,14 +153,8 @@ class Workloads:
         """Add a deployment; its replica sets follow."""
         ref, _ = self._begin(obj)
         template = self.templates.identity(ref.key, obj.spec.template)
-        state = DeploymentState(
-            ref,
-            WantedDeployment(0),
-            template,
-            obj.spec.template,
-            obj.spec.selector or LabelSelector(),
-            self.templates.digest(template),
-        )
+        selector, digest = obj.spec.selector or LabelSelector(), self.templates.digest(template)
+        state = DeploymentState(ref, WantedDeployment(0), template, obj.spec.template, selector, digest)
         state.want(obj)
         self._deployments[ref.key] = state
         return state
@@ -430,13 +424,9 @@ def _restarts(pod: Pod) -> tuple[int, int]:
     if not pod.status.container_statuses and not pod.status.init_container_statuses:
         return 0, 0
     sidecars = {one.name for one in pod.spec.init_containers if one.restart_policy == "Always"}
-    return (
-        max((container_status.restart_count for container_status in pod.status.container_statuses), default=0),
-        max(
-            (status.restart_count for status in pod.status.init_container_statuses if status.name in sidecars),
-            default=0,
-        ),
-    )
+    own = (status.restart_count for status in pod.status.container_statuses)
+    of_sidecars = (status.restart_count for status in pod.status.init_container_statuses if status.name in sidecars)
+    return max(own, default=0), max(of_sidecars, default=0)
 
 
 def ordinal_of(name: str) -> int | None:

@@ -448,22 +448,11 @@ class DeploymentState(msgspec.Struct):
         return min(matching, key=lambda state: state.age, default=None)
 
     def actions(self) -> list[Scale]:
-        current = self.current
-        return deployment.actions(
-            self.wanted,
-            [
-                ObservedReplicaSet(
-                    state.ref.name,
-                    state is current,
-                    state.age,
-                    state.replicas,
-                    *self.reported.get(state.ref.name, (0, 0)),
-                    *state.annotated,
-                    len(state.terminating),
-                )
-                for state in self.sets.values()
-            ],
-        )
+        current, observed = self.current, []
+        for name, state in self.sets.items():
+            counts = (state.age, state.replicas, *self.reported.get(name, (0, 0)), *state.annotated)
+            observed.append(ObservedReplicaSet(name, state is current, *counts, len(state.terminating)))
+        return deployment.actions(self.wanted, observed)
 
     def note_progress(self, now: float) -> float | None:
         """Note how the rollout gets on; return when the deadline for further progress is over, None for no deadline."""
@@ -477,14 +466,8 @@ class DeploymentState(msgspec.Struct):
             self.progress = replace(counts, is_complete=True)
             return None
         is_complete = updated == available == wanted and old == 0
-        has_progressed = (
-            before.is_complete
-            or updated > before.updated
-            or old < before.old
-            or ready > before.ready
-            or available > before.available
-        )
-        if is_complete or has_progressed:
+        has_grown = updated > before.updated or ready > before.ready or available > before.available
+        if is_complete or before.is_complete or old < before.old or has_grown:
             self.progress = replace(counts, is_complete=is_complete, since=math.floor(now))
         else:
             is_late = self.deadline is not None and before.since + self.deadline < now
@@ -502,6 +485,5 @@ class DeploymentState(msgspec.Struct):
             available = min(state.n_available, known + self.pace.get(name, 1))
             self.pace[name] = self.pace.get(name, 1) * 2 if available < state.n_available else 1
             reports[name] = (available, len(state.pods))
-        has_changed = reports != self.reported
-        self.reported = reports
-        return has_changed
+        before, self.reported = self.reported, reports
+        return reports != before

@@ -384,17 +384,13 @@ class GroupTurns:
             self._scheduler.note_claims_freed()
         nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
         left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
-        self._note_end(group, left)
-        if left:
-            self._evict(group, left)
-
-    def _note_end(self, group: GroupResult, left: Mapping[int, None]) -> None:
-        """Note how a cycle has ended; the victims that leave now come after those of earlier cycles."""
         violating = tuple(pod for pod in group.violating if pod in left)
         n_violating = group.n_violating if left else 0
         tried = replace(GroupTry.of(group), victims=tuple(left), violating=violating, n_violating=n_violating)
         before = self.tries.get(group.key)
         self.tries[group.key] = tried if before is None else tried.after(before)
+        if left:
+            self._evict(group, left)
 
     def _submit(self, end: MemberEnd, pod: int) -> None:
         if end.row is not None:

@@ -157,7 +157,7 @@ class Update(msgspec.Struct, frozen=True):
     obj: Any  #: the object after the update
     live: Any  #: the object before the update; None for a new one
     spec: Mapping[str, Any]  #: ``spec`` after the update as plain values, whole where the snapshot has it whole
-    is_whole: bool  #: all fields of the live object could be compared
+    is_whole: bool = True  #: all fields of the live object could be compared
     unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
     refused: str = ""  #: why the API server refuses it; empty when it accepts it
     content: Mapping[str, Any] = {}  #: the manifest
@@ -201,17 +201,7 @@ def update_of(
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
         invalid = () if is_valid else _errors(target, metadata, wanted)
         refused = _words(target, name, [*invalid, *_gated(target, {}, wanted, is_on)])
-        return Update(
-            key,
-            obj,
-            None,
-            wanted,
-            is_whole=True,
-            refused=refused,
-            content=content,
-            scaled_by=scaled_by,
-            warnings=warnings,
-        )
+        return Update(key, obj, None, wanted, refused=refused, content=content, scaled_by=scaled_by, warnings=warnings)
     whole = whole_object(snapshot, key)
     last: Mapping[str, Any] = {} if whole is None else last_applied(whole)
     if whole is None:

@@ -19,14 +19,8 @@ from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns, is_worth_retrying
 from kplan.documents.plan import GroupCondition
 from kplan.engine.cluster import NOWHERE
+from kplan.framework import group_cycle
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.group_cycle import (
-    GroupResult,
-    clears_nomination,
-    error_of_several_schedulers,
-    reserved_ends,
-    schedule_group,
-)
 from kplan.framework.interface import Event, PodAdded, PodDeleted
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -168,7 +162,7 @@ class Waves:
                 self.session.nominator.drop(cleared)
             self.session.nominator.nominate(pod, post_filter.nominated_row)
             self._evict(post_filter.victims)
-        elif clears_nomination(result):
+        elif group_cycle.clears_nomination(result):
             self.session.nominator.drop(pod)
 
     def _run_group(self, key: Key, first: int) -> None:
@@ -176,7 +170,7 @@ class Waves:
         pods = [first, *(pod for pod in others if self._turns.take_out(pod) or self._waiting.pop(pod, self) is None)]
         queued = self._turns.queued
         pods.sort(key=lambda pod: (-self._infos[pod].priority, queued[pod].entered or 0.0))
-        text = error_of_several_schedulers([self._infos[pod].pod.spec.scheduler_name for pod in pods])
+        text = group_cycle.error_of_several_schedulers([self._infos[pod].pod.spec.scheduler_name for pod in pods])
         if text:
             for pod in pods:
                 self._fail(pod, Outcome.ERROR, text, frozenset())
@@ -184,11 +178,11 @@ class Waves:
             return
         tried = [pod for pod in pods if not self._infos[pod].is_terminating]
         if tried:
-            self._submit(schedule_group(self.session, key, tried), tried)
+            self._submit(group_cycle.schedule_group(self.session, key, tried), tried)
 
-    def _submit(self, group: GroupResult, pods: Sequence[int]) -> None:
+    def _submit(self, group: group_cycle.GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
-        for pod, end in reserved_ends(group, pods):
+        for pod, end in group_cycle.reserved_ends(group, pods):
             if end.row is not None:
                 self._bind(pod, end.row)
                 continue

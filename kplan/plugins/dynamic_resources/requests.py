@@ -222,11 +222,7 @@ class ClaimProblem(Exception):  # noqa: N818 - a reason to wait rather than an e
 
 
 def user_claims(
-    pod: Pod,
-    claims: Mapping[Key, dra.ResourceClaim],
-    inherited: Collection[Key] = (),
-    *,
-    of_groups: bool = False,
+    pod: Pod, claims: Mapping[Key, dra.ResourceClaim], inherited: Collection[Key] = (), *, of_groups: bool = False
 ) -> list[dra.ResourceClaim]:
     """Return the claims that a pod names, in its order, without entries for which no claim is needed.
 

@@ -189,20 +189,16 @@ def at_rest(
 
 
 def workload_differences(
-    then: Ends,
-    now: Ends,
-    pods: Sequence[d.PodDifference],
-    added_victims: Mapping[str, str],
-    origins: Mapping[str, Origin],
+    then: Ends, now: Ends, pods: Sequence[d.PodDifference], added: Mapping[str, str], origins: Mapping[str, Origin]
 ) -> Iterator[d.WorkloadDifference]:
     """Yield the workloads about which two answers differ, the worst first; `origins` are their places in manifests.
 
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
-    `added_victims` are pods that only the second answer evicts, each with the pod for which it is.
+    `added` are pods that only the second answer evicts, each with the pod for which it is.
     """
     evicted_for = grouped(
         (now.workload_of[victim], now.workload_of[by])
-        for victim, by in added_victims.items()
+        for victim, by in added.items()
         if victim in now.workload_of and by in now.workload_of
     )
     own_pods = grouped((pod.workload, pod) for pod in pods)
@@ -230,7 +226,7 @@ def workload_differences(
                 why=next((pod.why for pod in own if pod.why), ()),
                 message=refused or (after.message if after is not None and is_worse else ""),
                 decision=after.decision if after is not None and is_worse else None,
-                evicts=tuple(dict.fromkeys(victim for victim in victims if victim in added_victims)),
+                evicts=tuple(dict.fromkeys(victim for victim in victims if victim in added)),
                 evicted_for=dict(Counter(evicted_for.get(workload, ()))),
                 origin=place or UNSET,
             )

@@ -91,12 +91,8 @@ def whereabouts_report(
         remedies = _with_pools(base, placement.remedies, pod.pools)
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
     changes = [pod.nodes for pod in pods if pod.nodes is not None]
-    return replace(
-        report,
-        placements=tuple(placements),
-        nodes=reduce(_both, changes) if changes else UNSET,
-        workloads=tuple(workloads) or UNSET,
-    )
+    nodes = reduce(_both, changes) if changes else UNSET
+    return replace(report, placements=tuple(placements), nodes=nodes, workloads=tuple(workloads) or UNSET)
 
 
 def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:

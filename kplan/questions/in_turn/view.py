@@ -28,17 +28,9 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     titles = {"emptied": "EMPTY AFTER", "restored": "READY AGAIN AFTER"}
     times = [title for field, title in titles.items() if shown and not isinstance(getattr(shown[0], field), UnsetType)]
     words = _words(document)
+    ends = ("PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED")
     yield Table(
-        (
-            _what(document).upper(),
-            words.well.upper(),
-            *times,
-            "PLACED",
-            "PENDING",
-            "BLOCKED",
-            "PREEMPTED",
-            "NOT REPLACED",
-        ),
+        (_what(document).upper(), words.well.upper(), *times, *ends),
         tuple(_row(drain) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=f" that can be {words.done}"),

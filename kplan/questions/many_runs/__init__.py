@@ -46,12 +46,4 @@ class ManyRuns(Question, frozen=True):
         from kplan.course.odds.report import odds_of
 
         base, drawn = self.question.drawn(subject)
-        return odds_of(
-            base,
-            drawn,
-            command=self.question.command,
-            runs=self.runs,
-            seed=self.seed,
-            ask_all=showing.ask_all,
-            progress=showing.progress,
-        )
+        return odds_of(base, drawn, showing, command=self.question.command, runs=self.runs, seed=self.seed)

@@ -205,9 +205,8 @@ def _sentence(document: OddsReport) -> str:
     others = [pod for pod in document.pods if pod.caused_by == "waiting"]
     trouble, ends = _trouble(document, own), _numbers(own, f" in all {runs}")
     first = [text for text in (trouble, ends) if text] or [f"nothing to place in any of {runs}"]
-    sentence = f"{'; '.join(first)} (seed {document.summary.seed})"
-    if not trouble:
-        sentence = capitalized(sentence)
+    ends = f"{'; '.join(first)} (seed {document.summary.seed})"
+    sentence = ends if trouble else capitalized(ends)
     return f"{sentence}; pods that waited before: {_numbers(others)}" if others else sentence
 
 

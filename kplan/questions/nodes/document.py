@@ -158,11 +158,8 @@ def as_scheduled(base: B, pods: Iterable[PodLike] = ()) -> B:
             new.append(base.as_stored(pod.pod if isinstance(pod, IncomingPod) else decode_pod(pod)))
     other = base.with_additions(new) if new else base
     rest = settled(other.for_cluster(other.objects), retries=True)
-    return base.for_cluster(
-        replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot)),
-        warnings=(*base.warnings, *refusals),
-        not_before=rest.moment,
-    )
+    snapshot = replace(rest.snapshot, pods=unconditioned_pods(rest.snapshot))
+    return base.for_cluster(snapshot, warnings=(*base.warnings, *refusals), not_before=rest.moment)
 
 
 def _map(base: Base, advice: Advice) -> ClusterMap:

@@ -10,14 +10,7 @@ from types import MappingProxyType
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Report, Verdict, with_sentence
-from kplan.documents.placement import (
-    ClusterAnswer,
-    ClustersReport,
-    Origin,
-    PlacementReport,
-    PodPlacement,
-    PodRef,
-)
+from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth

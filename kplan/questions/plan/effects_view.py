@@ -406,9 +406,7 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
 
 
 def _stuck(workload: WorkloadChange) -> str:
-    if workload.is_failed_job:
-        return "the job fails"
-    return f"stuck, {workload.ready} of {workload.desired} ready"
+    return "the job fails" if workload.is_failed_job else f"stuck, {workload.ready} of {workload.desired} ready"
 
 
 def _is_quiet(workload: WorkloadChange) -> bool:

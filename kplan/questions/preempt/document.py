@@ -55,14 +55,8 @@ def preemption_report(
     context, nodes, groups = plan.context, plan.nodes, plan.groups
     chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
     shown = zip(placements, placement_documents(placements, nodes_of), strict=True)
-    verdict = judge(
-        placements,
-        context.warnings,
-        chosen,
-        accepts_preemption=True,
-        new_nodes=() if nodes is None else [node.name for node in nodes.added],
-        groups=groups,
-    )
+    new = () if nodes is None else [node.name for node in nodes.added]
+    verdict = judge(placements, context.warnings, chosen, accepts_preemption=True, new_nodes=new, groups=groups)
     return PreemptionReport(
         **judged(context, verdict),
         summary=summary(placements, groups),
@@ -87,18 +81,14 @@ def _not_helpful(placement: Placement, preemption: Preemption) -> tuple[NotHelpf
     rejections: dict[str, Rejection | NotHelped] = {**placement.rejections, **preemption.rejected}
     groups = grouped(
         ((name in preemption.rejected, rejection.plugin or "", reason), name)
-        for name, rejection in rejections.items()
+        for name, rejection in sorted(rejections.items())
         if name not in preemption.candidates
         for reason in rejection.reasons
     )
     ordered = sorted(groups.items(), key=lambda item: (not item[0][0], -len(item[1]), item[0][1:]))
     return tuple(
         NotHelpful(
-            tried=tried,
-            plugin=plugin or None,
-            reason=reason,
-            nodes=len(names),
-            examples=tuple(sorted(names)[:_MOST_NODES]),
+            tried=tried, plugin=plugin or None, reason=reason, nodes=len(names), examples=tuple(names[:_MOST_NODES])
         )
         for (tried, plugin, reason), names in ordered
     )

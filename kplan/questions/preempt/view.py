@@ -100,14 +100,14 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
     preempting = _preempting(document)
     yield from group_blocks(document.groups or (), options)
     if len(tries) == 1:  # it may have been tried twice; its victims are the answer
-        blocks = (_pod_blocks(document, one, options, in_answer=True) for one in document.placements)
+        blocks = (_pod_blocks(document, one, options, is_brief=False, in_answer=True) for one in document.placements)
         yield from itertools.islice(itertools.chain.from_iterable(blocks), 1, None)
     else:
         if tries:
             yield from tries_blocks(tries, options, preempting)
         for placement in document.placements:
             if options.in_full or (_needs_attention(placement) and placement.pod.key not in preempting):
-                yield from _pod_blocks(document, placement, options, is_brief=not options.in_full)
+                yield from _pod_blocks(document, placement, options, is_brief=not options.in_full, in_answer=False)
     if document.aftermath:
         is_brief = len(tries) > 1 and not options.in_full
         yield Heading(("Where the victims go, when all these pods are scheduled in queue order",))
@@ -168,12 +168,7 @@ def _heading(placement: PodPlacement) -> Heading:
 
 
 def _pod_blocks(
-    document: PreemptionReport,
-    placement: PodPlacement,
-    options: ReportOptions,
-    *,
-    is_brief: bool = False,
-    in_answer: bool = False,
+    document: PreemptionReport, placement: PodPlacement, options: ReportOptions, *, is_brief: bool, in_answer: bool
 ) -> Iterator[Block]:
     """Yield everything about a pod; its reason is left out where the answer has it."""
     preemption = placement.preemption
@@ -184,8 +179,7 @@ def _pod_blocks(
     has_reason = in_answer and bool(placement.diagnosis) and why_nowhere(placement) == clause(placement.diagnosis or "")
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if preemption.nominated_node is None:
-        why = why_no_eviction(preemption)
-        yield line(f"{capitalized(why)}.")
+        yield line(f"{capitalized(why_no_eviction(preemption))}.")
     else:
         victims = preemption.victims
         yield from _choice(preemption, preemption.nominated_node)
@@ -344,7 +338,7 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
             case,
             rule=counted[0].rule if counted else "Preemption",
             message="; ".join([*(event.text for event in counted), _evicts(eviction, most=3)]),
-            detail=detail_of(_pod_blocks(document, placement, options), options),
+            detail=detail_of(_pod_blocks(document, placement, options, is_brief=False, in_answer=False), options),
             more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
         )
 

@@ -210,12 +210,7 @@ def _heat_map(
 
 
 def _cell(  # noqa: PLR0917 - all that a cell shows
-    node: NodeLoad,
-    index: int,
-    place: tuple[int, int],
-    moment: Moment,
-    marks: Mapping[str, Span],
-    badges: Badges,
+    node: NodeLoad, index: int, place: tuple[int, int], moment: Moment, marks: Mapping[str, Span], badges: Badges
 ) -> str:
     y, x = place[0] * _CELL, place[1] * _CELL
     level = min(int(fullest(node, moment) * 10), 10)

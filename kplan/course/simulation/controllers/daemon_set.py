@@ -37,12 +37,8 @@ class WantedDaemonSet(msgspec.Struct, frozen=True):
     def of(obj: DaemonSet, revision: str) -> WantedDaemonSet:
         strategy = obj.spec.update_strategy
         rolling = strategy.rolling_update or RollingUpdate()
-        return WantedDaemonSet(
-            revision,
-            strategy.type or ROLLING_UPDATE,
-            rolling.max_surge or 0,
-            1 if rolling.max_unavailable is None else rolling.max_unavailable,
-        )
+        unavailable = 1 if rolling.max_unavailable is None else rolling.max_unavailable
+        return WantedDaemonSet(revision, strategy.type or ROLLING_UPDATE, rolling.max_surge or 0, unavailable)
 
 
 class Eligibility(msgspec.Struct, frozen=True):

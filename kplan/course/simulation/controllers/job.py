@@ -179,9 +179,7 @@ def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Ra
             is_number = index is not None and index < (wanted.completions or 0)
             duplicates += youngest_first(theirs, len(theirs) - is_number, draws)
         rest = [pod for pod in pods if pod not in duplicates]
-    if len(duplicates) >= n:
-        return duplicates
-    return [*duplicates, *youngest_first(rest, n - len(duplicates), draws)]
+    return [*duplicates, *youngest_first(rest, max(n - len(duplicates), 0), draws)]
 
 
 def youngest_first(pods: Collection[ObservedPod], n: int, draws: Random | None = None) -> list[ObservedPod]:
@@ -237,13 +235,8 @@ def failure_of(policy: PodFailurePolicy | None, pod: ObservedPod, containers: tu
             how = f"Pod {pod.key} has condition {_CONDITION[0]}"
         else:
             continue
-        why = f"{how} matching {FAIL_JOB} rule at index {index}"
-        return Failure(
-            rule.action != IGNORE,
-            rule.action == FAIL_INDEX,
-            why if rule.action == FAIL_JOB else "",
-            is_assumed=bool(container),
-        )
+        why = f"{how} matching {FAIL_JOB} rule at index {index}" if rule.action == FAIL_JOB else ""
+        return Failure(rule.action != IGNORE, rule.action == FAIL_INDEX, why, is_assumed=bool(container))
     return Failure()
 
 

@@ -110,10 +110,8 @@ def in_map_order(items: Sequence[T], draws: Random | None) -> list[T]:
     if len(items) <= _GROUP:
         first = draws.randrange(_GROUP)
         return [*items[first:], *items[:first]] if first < len(items) else list(items)
-    left, drawn = list(items), []
-    while left:
-        drawn.append(left.pop(draws.randrange(len(left))))
-    return drawn
+    left = list(items)
+    return [left.pop(draws.randrange(len(left))) for _ in items]
 
 
 def count(replicas: int | None) -> int:

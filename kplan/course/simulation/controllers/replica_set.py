@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from itertools import groupby
 from random import Random
 
@@ -32,14 +32,10 @@ def actions(
     with the same owner, this one included. `now`: seconds since 1970. `draws`: of the order of pods that are equal for
     the controller; None for a fixed one.
     """
-    surplus = len(pods) - replicas
-    if surplus < 0:
-        create = Create(because or f"{replicas} wanted, {len(pods)} there")
-        return [create] * min(-surplus, BURST_REPLICAS)
-    if surplus > 0:
-        reason = because or f"{replicas} wanted, {len(pods)} there"
-        return [Delete(pod, reason) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now, draws)]
-    return []
+    surplus, reason = len(pods) - replicas, because or f"{replicas} wanted, {len(pods)} there"
+    if surplus <= 0:
+        return [Create(reason)] * min(-surplus, BURST_REPLICAS)
+    return [Delete(pod, reason) for pod in to_delete(pods, min(surplus, BURST_REPLICAS), related, now, draws)]
 
 
 def to_delete(
@@ -74,11 +70,7 @@ def to_delete(
     for _, group in groupby(keyed, key=lambda entry: entry[0]):
         equals = [pod for _, pod in group]
         if len(chosen) + len(equals) > n:
-
-            def compare(pod: ObservedPod, other: ObservedPod) -> int:
-                return _compare(pod, other, now)
-
-            rank = cmp_to_key(compare)
+            rank = cmp_to_key(partial(_compare, now=now))
             equals.sort(key=rank)
             cut = n - len(chosen)
             if draws is not None and _compare(equals[cut - 1], equals[cut], now) == 0:  # chance decides

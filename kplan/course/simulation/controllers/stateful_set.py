@@ -134,11 +134,17 @@ def _recreate(wanted: WantedStatefulSet, stale: Sequence[ObservedPod]) -> list[A
 
 
 def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> list[Action]:
-    """Delete a pod of an old revision, the highest ordinal first, when the pods above it are available."""
+    """Delete pods of an old revision, the highest ordinals first: one when those above are available, or several."""
     if wanted.strategy != ROLLING_UPDATE:
         return []
     if wanted.max_unavailable is not None:
-        return _update_several(wanted, ordinals, by_ordinal, wanted.max_unavailable)
+        limit = max(scaled(wanted.max_unavailable, wanted.replicas, round_up=False), 1)
+        present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
+        n = limit - (wanted.replicas - sum(map(_is_available, present)))
+        targets = ordinals[wanted.partition :]
+        there = (pod for pod in present if pod.index in targets and pod.phase not in ENDED and not pod.is_terminating)
+        stale = [pod for pod in there if pod.revision != wanted.update]
+        return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]
     for ordinal in reversed(ordinals[wanted.partition :]):
         pod = by_ordinal.get(ordinal)
         if pod is None or pod.phase in ENDED:
@@ -148,16 +154,3 @@ def _update(wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods) -> lis
         if not pod.is_available:
             return []
     return []
-
-
-def _update_several(
-    wanted: WantedStatefulSet, ordinals: range, by_ordinal: Pods, max_unavailable: IntOrString
-) -> list[Action]:
-    """Delete pods of an old revision, the highest ordinals first, as many more as may be unavailable."""
-    limit = max(scaled(max_unavailable, wanted.replicas, round_up=False), 1)
-    present = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal in ordinals]
-    n = limit - (wanted.replicas - sum(map(_is_available, present)))
-    targets = ordinals[wanted.partition :]
-    there = (pod for pod in present if pod.index in targets and pod.phase not in ENDED and not pod.is_terminating)
-    stale = [pod for pod in there if pod.revision != wanted.update]
-    return [Delete(pod, f"maxUnavailable {limit}") for pod in stale[: max(n, 0)]]
