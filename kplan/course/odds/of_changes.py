@@ -26,7 +26,8 @@ from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace
 from kplan.health.workloads import WorkloadHealth
 
-_OF_WORKLOADS = ("Refused", "JobFailed", "NotReplaced", "Stuck")
+_BESIDE_QUEUE = ("Refused", "JobFailed", "NotReplaced", "Stuck", "Unschedulable", "Gated", "Error")
+"""What may befall workloads, and pods that others in the queue evict."""
 
 
 def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
@@ -53,21 +54,25 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
     """Prepare to work off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
     pods = queue.pods_of(base)
     # The pods that a profile schedules and that are not being deleted, in the order of the queue.
-    turns = in_turn(base.fork(pods), pods.rows)
+    session = base.fork(pods)
+    turns, infos = in_turn(session, pods.rows), session.cluster.pods.infos
     rows = tuple(queued.pod for queued in turns if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
     question = structs.replace(pods, rows=rows, more={})
     opening = Opening(base, task, question)
     present = workloads_at_present(base) if queue.has_all_pending else ()
 
     drawn = drawn_pods(base, question)
+    in_queue = {name for pod in drawn for name in (pod.key, pod.group)}
 
     def run(generator: BranchRandom) -> Ending:
         course = QueueCourse(opening.begin(generator, draws_turns=not is_single), queue, question)
         session = course.simulation.session
         ending = ending_of(session, iter(course), drawn, question, settles=True, latest=course.latest)
-        change = CarriedOut(course.simulation, base, task, subject_pods=course.subject_pods)
-        short = (event for event in Replacements(change).short() if event.counted.rule in _OF_WORKLOADS)
-        return structs.replace(ending, happened=(*short, *happened_before(present)))
+        queued_pods = tuple(infos[queued.pod].key for queued in course.queue)
+        change = CarriedOut(course.simulation, base, task, queue=queued_pods, subject_pods=course.subject_pods)
+        happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)
+        besides = (event for event in happened if event.counted.rule in _BESIDE_QUEUE)
+        return structs.replace(ending, happened=(*dict.fromkeys(besides), *happened_before(present)))
 
     return Prepared(drawn, run, question=question)
 
@@ -94,7 +99,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
-    happened = tuple(dict.fromkeys((*_outlined(replacements.happened()), *happened_before(present))))
+    happened = tuple(dict.fromkeys((*_outlined(replacements), *happened_before(present))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return Ending(
         ends,
@@ -114,10 +119,12 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
     )
 
 
-def _outlined(happened: Iterator[Happened]) -> Iterator[Happened]:
-    """Yield what happened without the nodes and victims, which differ from run to run."""
-    for event in happened:
-        yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
+def _outlined(replacements: Replacements) -> Iterator[Happened]:
+    """Yield what happened without what differs from run to run: nodes, victims, and made-up names of new pods."""
+    known_as = {one.added_key: one.pod for one in replacements.all}
+    for event in replacements.happened():
+        name = known_as.get(event.counted.object, event.counted.object)
+        yield Happened(event.condition, Counted(name, event.counted.rule), event.is_old)
 
 
 def _workload(key: str) -> str:

@@ -264,18 +264,22 @@ def _cases(document: OddsReport, options: ReportOptions) -> Iterator[Case]:
             message = f"complete in {_share(workload.complete)}: {workload.because}"
             yield Case(workload.workload, "failed", "Incomplete", message, message)
     for pod in document.pods:
+        counted = document.verdict.counted_of(pod.pod)
         state = state_of(document.verdict, pod.pod, is_well=pod.placed.share == 1)
         ends = _ends(pod)
         parts = [f"{'not replaced' if end == 'gone' else end} in {_share(share)}" for end, share in ends.items()]
-        message = ", ".join(parts) or "placed in 0%"
+        parts = parts or ["placed in 0%"]
         always = next((rule for rule, end in _RULES.items() if end in ends and ends[end].share == 1), "")
         rule = always or ("Pending" if pod.placed.share == 0 else "Chance")
+        if counted and always == "Placed":  # it is placed, and yet something counts
+            rule, parts = counted[0].rule, [*(event.text for event in counted), *parts]
+        message = ", ".join(parts)
         yield Case(pod.pod, state, rule, message, f"{message}: {_node_shares(pod, options.top)}")
     listed = {*(one.workload for one in document.workloads), *(pod.pod for pod in document.pods)}
     warned = {warning.code for warning in document.warnings}
-    for counted in document.verdict.counted:
-        if counted.object not in listed and counted.rule not in warned:  # a pod that takes the place of a listed one
-            yield Case(counted.object, "failed", counted.rule, counted.text)
+    for event in document.verdict.counted:
+        if event.object not in listed and event.rule not in warned:  # a pod that came and went within the runs
+            yield Case(event.object, "failed", event.rule, event.text)
 
 
 def _names(document: OddsReport) -> Iterator[str]:

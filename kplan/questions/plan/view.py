@@ -243,12 +243,8 @@ def _new(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _reasons(document: d.PlanReport) -> str:
-    """Return why the verdict is a failure; pods that stay pending have their names before the plan, as in tables."""
-    before = {
-        change.recreated_as: change.pod
-        for change in document.changes
-        if change.action is d.Action.PENDING and change.recreated_as is not None
-    }
+    """Return why the verdict is a failure; pods have their names before the plan, as in tables."""
+    before = {change.recreated_as: change.pod for change in document.changes if change.recreated_as is not None}
     return reasons_of(document.verdict, before)
 
 
