@@ -5,6 +5,7 @@ import pytest
 
 import kplan
 from kplan.course.clock import Clock
+from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
 from tests.cli.commands import invoke, listed, reports, told
@@ -79,7 +80,8 @@ def test_lost_pods_that_nothing_replaces_are_told(tmp_path: Path) -> None:
     pods = running(deployment("web", 2), ["n0", "n1"])
     path = listed(tmp_path / "cluster.json", *map(node, ("n0", "n1")), *pods)
     shown = invoke("drain", "n0", "n1", "--lost", "--timeline", "--snapshot", path).stdout
-    assert shown.startswith("Pods of 2 lost nodes not replaced")
+    assert " ".join(shown.split()).startswith(f"Deployment default/web is stuck, 0 of 2 ready: {NOT_REPLACED}")
+    assert "pods of 2 lost nodes not replaced" in shown
     assert "1 pod there stays bound without running" in shown
 
 

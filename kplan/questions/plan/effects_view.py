@@ -217,10 +217,15 @@ def _trouble(document: PlanReport) -> str:
         return f"{count(number, 'pod')} of {first.owner.title} {'stays' if number == 1 else 'stay'} pending{why}"
     if first is not None:
         return f"{first.pod} stays pending{why}"
-    if stuck is not None and stuck.change is not Change.NONE and stuck.because:
-        return f"{workload_title(stuck)} is {_stuck(stuck)}: {stuck.because.removesuffix('.')}"
+    lacking = {event.object for event in document.verdict.counted if event.rule == "NotReplaced"}
+    if stuck is not None and (because := NOT_REPLACED if stuck.key in lacking else _own_reason(stuck)):
+        return f"{workload_title(stuck)} {'fails' if stuck.is_failed_job else f'is {_stuck(stuck)}'}: {because}"
     given_up = [warning.object.removeprefix("Node/") for warning in document.warnings if warning.code == TIMED_OUT]
     return f"{given_up[0]} is not empty in time" if given_up else ""
+
+
+def _own_reason(workload: WorkloadChange) -> str:
+    return "" if workload.change is Change.NONE else workload.because.removesuffix(".")
 
 
 def named_pods_text(document: PlanReport) -> str:

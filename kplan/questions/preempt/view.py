@@ -130,7 +130,7 @@ def _needs_attention(placement: PodPlacement) -> bool:
 def _sentence(document: PreemptionReport) -> str:
     summary = document.summary
     if not document.placements:
-        return "No pod needs preemption: every one of these pods fits without it"
+        return "No pod needs preemption: every pending pod fits without it" if document.fits else "No pod is pending"
     tries = tries_of(document.placements)
     evicting = sum(pod.evicts is not None for pod in tries)
     victims = [victim.key for pod in tries if pod.evicts is not None for victim in pod.evicts.victims]
