@@ -57,7 +57,7 @@ def parse_reference(text: str) -> Reference:
     head, mark, labels = text.partition("?")
     by_labels = bool(mark) and "/" not in head
     word, *path = [head] if by_labels else text.split("/")
-    kind = _kind_names().get(word.lower())
+    kind = _kind_names().get(word.lower().partition(".")[0])  # a group may follow: deployments.apps
     if kind is None:
         near = nearest_texts(word.lower(), _kind_names(), 1)
         hint = f"did you mean {near[0]}?" if near else "such as node/NAME, pod/NS/NAME, deployment/NS/NAME, pod?app=web"

@@ -271,6 +271,7 @@ def test_warnings_about_what_is_gone_go_with_it() -> None:
         ({"without": ["node/n3"]}, "the snapshot has no node/n3", "the snapshot has 2 of that kind, such as node/n1"),
         ({"without": ["pod/other/alone"]}, "the snapshot has no pod/other/alone", "did you mean pod/default/alone?"),
         ({"without": ["pvc/x"]}, "the snapshot has no pvc/x", "the snapshot has no persistentvolumeclaims at all"),
+        ({"without": ["hpa.v2.autoscaling/x"]}, "the snapshot has no hpa.v2.autoscaling/x", None),
         ({"without": ["nodde/x"]}, "nodde/x: no kind that scheduling reads is called 'nodde'", "did you mean node?"),
         ({"without": ["node/a/b"]}, "node/a/b: expected node/NAME", "for example node/NAME or node?label=value"),
         ({"without": ["pod"]}, "pod: expected pod/NS/NAME", "for example pod/NS/NAME or pod?label=value"),
