@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from kplan.api.core import Node
 from kplan.api.meta import KubeStruct
 from kplan.api.names import choice_hint
+from kplan.api.quantity import listing
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
@@ -44,6 +45,8 @@ from kplan.snapshot.model import Snapshot
 MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
 _MOST_SLICES = 100
+_MOST_NAMES = 3
+_UNKNOWN = "are no nodes of the cluster: they count as ones that are"
 
 _FIELDS = ("nodeGroups", "options", "prices")
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
@@ -104,9 +107,15 @@ def read_group_file(source: str | Path) -> GroupList:
 
 
 def listed_groups(
-    entries: Sequence[Any], nodes: Mapping[str, Node], options: Options, problems: list[Problem], *, path: str = "$"
+    entries: Sequence[Any],
+    nodes: Mapping[str, Node],
+    options: Options,
+    problems: list[Problem],
+    odd: list[Problem],
+    *,
+    path: str = "$",
 ) -> list[NodeGroup]:
-    """Return the groups of a list at a JSON path; what is wrong with it is added to `problems`."""
+    """Return the groups of a list at a JSON path; what is wrong goes to `problems`, what is hardly meant to `odd`."""
     if len(entries) > MAX_GROUPS:
         problems.append(Problem(f"more than {MAX_GROUPS:,} groups", json_path=path, hint="leave some out"))
         return []
@@ -124,6 +133,7 @@ def listed_groups(
                     reader.wrong("nodes", f"node {name} is in the group {owner_of[name]} already", hint)
             groups.append(group)
         problems += reader.problems
+        odd += reader.odd
     return groups
 
 
@@ -133,6 +143,7 @@ class _Reader(EntryReader):
     def __init__(self, path: str, nodes: Mapping[str, Node], options: Options) -> None:
         super().__init__(path)
         self._nodes, self._options = nodes, options
+        self.odd: list[Problem] = []
 
     def group(self, content: Any) -> NodeGroup | None:
         if not isinstance(content, Mapping):
@@ -153,6 +164,10 @@ class _Reader(EntryReader):
             self.wrong("price", f"{entry.price} is no price", "a number from 0 on")
         if entry.min_size > entry.max_size:
             self.wrong("minSize", f"{entry.min_size} is above maxSize {entry.max_size}", "exchange them")
+        elif entry.target_size is not None and not entry.min_size <= entry.target_size <= entry.max_size:
+            bound = f"below minSize {entry.min_size}"
+            bound = f"above maxSize {entry.max_size}" if entry.target_size > entry.max_size else bound
+            self.odd.append(Problem(f"{entry.target_size} is {bound}", json_path=f"{self.path}.targetSize"))
         instances = (one for one in entry.instances if one.get("state") != "deleting")
         return NodeGroup(
             name=entry.name,
@@ -181,7 +196,12 @@ class _Reader(EntryReader):
         if labels:
             wanted = labels.items()
             return tuple(name for name, node in self._nodes.items() if wanted <= node.metadata.labels.items())
-        return tuple(entry.nodes) if isinstance(entry.nodes, tuple) else ()
+        names = tuple(entry.nodes) if isinstance(entry.nodes, tuple) else ()
+        if unknown := [name for name in names if name not in self._nodes]:
+            are = "is no node of the cluster: it counts as one that is" if len(unknown) == 1 else _UNKNOWN
+            message = f"{listing(unknown, most=_MOST_NAMES)} {are} not ready"
+            self.odd.append(Problem(message, json_path=f"{self.path}.nodes"))
+        return names
 
     def _template(self, entry: _Entry) -> Node | None:
         content = entry.template
@@ -256,11 +276,14 @@ def _listed(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     document = listed.document
     flags = {**listed.options, **settings.options}
     options, warnings = options_of(flags)
-    problems: list[Problem] = []
+    problems, odd = list[Problem](), list[Problem]()
     path = "$" if document is None else "$.nodeGroups"
-    groups = listed_groups(listed.groups, snapshot.node_by_name, options, problems, path=path)
+    groups = listed_groups(listed.groups, snapshot.node_by_name, options, problems, odd, path=path)
+    if document is not None:
+        problems, odd = ([document.locate(problem) for problem in some] for some in (problems, odd))
     if problems:
-        raise InputError(problems if document is None else [document.locate(problem) for problem in problems])
+        raise InputError(problems)
+    warnings += [InputWarning("NodeGroup", "", str(problem)) for problem in odd]
     source = "a list of node groups" if document is None else str(settings.node_groups)
     prices = Prices(listed.prices) if listed.prices else None
     return Setup(tuple(groups), options, source, tuple(warnings), flags, prices)

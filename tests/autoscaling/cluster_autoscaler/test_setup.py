@@ -59,6 +59,15 @@ def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> N
     ]
 
 
+def test_sizes_and_nodes_of_a_file_that_are_hardly_meant_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("- {name: a, maxSize: 3, nodes: [typo], targetSize: 5}\n")
+    assert [one.message.removeprefix(f"{file} (document 1, line 1): ") for one in set_up(str(file)).warnings] == [
+        "$.nodeGroups[0].nodes: typo is no node of the cluster: it counts as one that is not ready",
+        "$.nodeGroups[0].targetSize: 5 is above maxSize 3",
+    ]
+
+
 def test_a_node_belongs_to_one_group() -> None:
     groups = [{"name": name, "maxSize": 3, "nodes": ["general-1"]} for name in ("a", "b")]
     with pytest.raises(kplan.InputError, match="node general-1 is in the group a already"):
