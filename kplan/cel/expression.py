@@ -178,7 +178,15 @@ class Pieces:
             return self._loop(node)
         if node.kind in {"call", "method"}:
             if self._is_computed(node):
-                return self._computed(node)
+                if cel.free_variables(node):
+                    raise _OpenCallError(node.name)
+                reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
+                is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
+                variable = self._variable(_precomputed(reader) if is_fixed else reader)
+                kind = self._type(node)
+                if kind.startswith("optional_type"):
+                    return Node(0, "method", "first", (variable,))
+                return call("uint", variable) if kind == "uint" else variable
             if node.name not in NATIVE:
                 raise UnsupportedError(f"{node.name}() cannot be evaluated")
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
@@ -199,17 +207,6 @@ class Pieces:
         if node.name == "type" and kind == "dyn":
             raise UnsupportedError("type() of a dynamic value cannot be evaluated")
         return kind.startswith(_COMPUTED_FOR[node.name])
-
-    def _computed(self, node: Node) -> Node:
-        if cel.free_variables(node):
-            raise _OpenCallError(node.name)
-        reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
-        is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
-        variable = self._variable(_precomputed(reader) if is_fixed else reader)
-        kind = self._type(node)
-        if kind.startswith("optional_type"):
-            return Node(0, "method", "first", (variable,))
-        return call("uint", variable) if kind == "uint" else variable
 
     def _variable(self, reader: Reader) -> Node:
         variable = name(f"@{len(self._readers)}")

@@ -14,7 +14,7 @@ from kplan.engine.details import Detail
 from kplan.engine.verdicts import Reason, Verdicts
 from kplan.framework.cycle import CycleResult
 from kplan.framework.diagnosis import FilterOutcome, NodeStatus
-from kplan.framework.interface import ScoreDetailPlugin
+from kplan.framework.interface import ScoreDetailPlugin, plugins_with
 
 Group = tuple[str, str]  #: the plugin that rejects first, and its reason
 
@@ -233,9 +233,7 @@ def _score_details(result: CycleResult, names: list[str], feasible: list[int]) -
     if result.scores is None or framework is None or cycle is None:
         return {}
     scored = {part.name for part in result.scores.parts}
-    plugins = [
-        plugin for plugin in framework.score_plugins if plugin.name in scored and isinstance(plugin, ScoreDetailPlugin)
-    ]
+    plugins = plugins_with(ScoreDetailPlugin, (plugin for plugin in framework.score_plugins if plugin.name in scored))
     return {
         names[row]: {plugin.name: tuple(lines) for plugin in plugins if (lines := plugin.score_details(cycle, row))}
         for row in feasible

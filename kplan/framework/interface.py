@@ -67,6 +67,22 @@ if TYPE_CHECKING:
     from kplan.framework.listers import Listers
 
 
+#: Of `kplan.framework.results`: what plugins return and read, too.
+__all__ = [
+    "SKIP",
+    "SKIP_SHAPE",
+    "SUCCESS",
+    "CycleState",
+    "PostFilterFindings",
+    "PostFilterResult",
+    "PreFilterResult",
+    "PreScoreResult",
+    "Scope",
+    "Status",
+    "StatusCode",
+]
+
+
 class ExtenderError(Exception):
     """An extender did not answer, or not in a usable way."""
 
@@ -200,7 +216,6 @@ class Plugin(Protocol):
         """What the plugin's verdict and score for a node depend on."""
 
 
-@runtime_checkable
 class PreEnqueuePlugin(Plugin, Protocol):
     """May keep a pod out of the queue."""
 
@@ -208,7 +223,6 @@ class PreEnqueuePlugin(Plugin, Protocol):
         """Return whether the pod may enter the queue."""
 
 
-@runtime_checkable
 class QueueingHintPlugin(Plugin, Protocol):
     """Knows what may change its mind (optional): a pod waits for any event that a plugin without hints rejected.
 
@@ -231,7 +245,6 @@ class ReservedObjects(NamedTuple):
     unnamed: frozenset[str] = frozenset()  #: identities of pods with a reservation that none of the objects records
 
 
-@runtime_checkable
 class ReservedObjectsPlugin(Plugin, Protocol):
     """Reserves what the API server records in objects (optional)."""
 
@@ -239,7 +252,6 @@ class ReservedObjectsPlugin(Plugin, Protocol):
         """Return the objects that differ from the snapshot's once everything reserved is bound."""
 
 
-@runtime_checkable
 class ClaimBindingPlugin(Plugin, Protocol):
     """Knows which volumes claims are bound to (optional)."""
 
@@ -250,7 +262,6 @@ class ClaimBindingPlugin(Plugin, Protocol):
         """Provision what is reserved for a pod on its node, and return its claims that are bound from now on."""
 
 
-@runtime_checkable
 class KeyedPlugin(Plugin, Protocol):
     """Declares which part of a pod it reads (optional)."""
 
@@ -258,7 +269,6 @@ class KeyedPlugin(Plugin, Protocol):
         """Return a key of all that the plugin reads of a pod: pods with equal keys share cached results."""
 
 
-@runtime_checkable
 class QueueSortPlugin(Plugin, Protocol):
     """Orders the queue."""
 
@@ -266,7 +276,6 @@ class QueueSortPlugin(Plugin, Protocol):
         """Return a key; pods with smaller keys come first."""
 
 
-@runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
     """Looks at the pod once, before any node."""
 
@@ -274,7 +283,6 @@ class PreFilterPlugin(Plugin, Protocol):
         """Prepare the cycle's state; None when the plugin's filter runs on all nodes."""
 
 
-@runtime_checkable
 class FilterPlugin(Plugin, Protocol):
     """Accepts or rejects all nodes of a view; an error is a Reason with Code.ERROR."""
 
@@ -282,7 +290,6 @@ class FilterPlugin(Plugin, Protocol):
         """Return a verdict for every position of the view."""
 
 
-@runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
     """Tries to make room for a pod that fits no node."""
 
@@ -298,7 +305,6 @@ class GroupVictims(msgspec.Struct, frozen=True):
     n_violating: int = 0  #: how many units those are. Upstream: numViolatingVictim
 
 
-@runtime_checkable
 class GroupPostFilterPlugin(Plugin, Protocol):
     """Tries to make room for a group of pods that does not fit."""
 
@@ -311,7 +317,6 @@ class GroupPostFilterPlugin(Plugin, Protocol):
         """
 
 
-@runtime_checkable
 class PreScorePlugin(Plugin, Protocol):
     """Looks at the feasible nodes once, before any score."""
 
@@ -319,7 +324,6 @@ class PreScorePlugin(Plugin, Protocol):
         """Prepare the cycle's state; a Status is an error, a PreScoreResult leaves the plugin's score out."""
 
 
-@runtime_checkable
 class ScorePlugin(Plugin, Protocol):
     """Scores nodes."""
 
@@ -327,7 +331,6 @@ class ScorePlugin(Plugin, Protocol):
         """Return a raw score for every position of the view, int64 of shape (n_view,)."""
 
 
-@runtime_checkable
 class ConstantScorePlugin(Plugin, Protocol):
     """Knows for which pods every node gets the same raw score, whatever the cluster contains (optional)."""
 
@@ -353,7 +356,6 @@ class ScoreGroups(Protocol):
         """Return each group that has feasible nodes, and their score."""
 
 
-@runtime_checkable
 class GroupScorePlugin(Plugin, Protocol):
     """Scores nodes by what they and other nodes have in common (optional)."""
 
@@ -361,7 +363,6 @@ class GroupScorePlugin(Plugin, Protocol):
         """Return the scores of pods like this one, after PreScore; None where they differ more than by groups."""
 
 
-@runtime_checkable
 class NormalizeScorePlugin(Plugin, Protocol):
     """Brings raw scores of the feasible nodes into 0 to 100."""
 
@@ -369,7 +370,6 @@ class NormalizeScorePlugin(Plugin, Protocol):
         """Return the scores scaled to 0 to 100; the argument stays unchanged."""
 
 
-@runtime_checkable
 class FinalScorePlugin(Plugin, Protocol):
     """Scores and normalizes at once (optional), where that takes less than one after the other."""
 
@@ -377,7 +377,6 @@ class FinalScorePlugin(Plugin, Protocol):
         """Return what `normalize_score` returns for the scores of a view, int64 of shape (n_view,)."""
 
 
-@runtime_checkable
 class ReservePlugin(Plugin, Protocol):
     """Reserves what the pod needs on its node, so that later pods of a plan do not get it."""
 
@@ -388,7 +387,6 @@ class ReservePlugin(Plugin, Protocol):
         """Release what `reserve` reserved, if anything."""
 
 
-@runtime_checkable
 class PermitPlugin(Plugin, Protocol):
     """Approves or rejects a pod's node last, before binding."""
 
@@ -396,7 +394,6 @@ class PermitPlugin(Plugin, Protocol):
         """Return whether the pod may be bound."""
 
 
-@runtime_checkable
 class ScoreDetailPlugin(Plugin, Protocol):
     """Explains a node's raw score in words and numbers (optional)."""
 
@@ -461,44 +458,3 @@ class Handle(msgspec.Struct):
         if state is None:
             state = self.shared[kind] = kind(*inputs)
         return state
-
-
-__all__ = [
-    "SKIP",
-    "SKIP_SHAPE",
-    "SUCCESS",
-    "ClaimBindingPlugin",
-    "ConstantScorePlugin",
-    "CycleState",
-    "FilterPlugin",
-    "FinalScorePlugin",
-    "GroupPostFilterPlugin",
-    "GroupVictims",
-    "Handle",
-    "KeyedPlugin",
-    "NormalizeScorePlugin",
-    "PermitPlugin",
-    "Plugin",
-    "PostFilterFindings",
-    "PostFilterPlugin",
-    "PostFilterResult",
-    "PreEnqueuePlugin",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "PreScoreResult",
-    "ProfileFilters",
-    "QueueSortPlugin",
-    "QueueingHintPlugin",
-    "ReservePlugin",
-    "ReservedObjects",
-    "ReservedObjectsPlugin",
-    "Scope",
-    "ScoreDetailPlugin",
-    "ScorePlugin",
-    "Status",
-    "StatusCode",
-    "no_event_helps",
-    "plugin_with",
-    "plugins_with",
-]

@@ -75,7 +75,8 @@ def _course(session: Session, info: PodInfo, limit: int | None) -> list[int] | N
     looking_beyond = framework.plugins_scoring_every_cycle(cycle, entry, feasible)
     if not looking_beyond:
         return _Course(session, framework, cycle).run(limit)
-    groups = looking_beyond[0].score_groups(cycle) if isinstance(looking_beyond[0], fwk.GroupScorePlugin) else None
+    grouping = fwk.plugin_with(fwk.GroupScorePlugin, looking_beyond[0])
+    groups = None if grouping is None else grouping.score_groups(cycle)
     if groups is None or len(looking_beyond) > 1:
         return None
     return _Course(session, framework, cycle, groups, framework.weights[looking_beyond[0].name]).run(limit)

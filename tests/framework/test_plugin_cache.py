@@ -12,7 +12,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import plugin_cache
 from kplan.framework.cycle import schedule_pod
-from kplan.framework.interface import CycleState, KeyedPlugin, PreScoreResult, Scope
+from kplan.framework.interface import CycleState, KeyedPlugin, PreScoreResult, Scope, plugin_with
 from kplan.framework.plugin_cache import ShapeEntry, changed_rows
 from kplan.framework.results import Outcome
 from tests.framework.fakes import SCHEDULER, plugin, pod, rows_of, session
@@ -280,7 +280,7 @@ def test_pods_of_which_a_plugin_reads_the_same_get_the_same_answers(area):
         (framework,) = made.frameworks.values()
         cycles = [CycleState(info, row, made.cluster) for row, info in enumerate(made.cluster.pods.infos)]
         for one in {one.name: one for one in (*framework.filter_plugins, *framework.score_plugins)}.values():
-            if isinstance(one, KeyedPlugin):
+            if plugin_with(KeyedPlugin, one):
                 answers = {}
                 for cycle in cycles:
                     answer = answer_alone(one, cycle, NodeView(made.cluster))

@@ -447,7 +447,15 @@ class Loops:
         outcome.unneeded = planner.unneeded
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, outcome)
-        self._vanish(outcome)
+        for name in outcome.deleted:
+            self._group_of[name].target -= 1
+        gone = outcome.deleted.keys()
+        self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
+        self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
+        for group in self.groups:
+            group.nodes = tuple(name for name in group.nodes if name not in gone)
+        if gone:
+            self._state.recalculate()
 
     @property
     def _cooldown_until(self) -> int:
@@ -482,17 +490,6 @@ class Loops:
             replace(node, spec=changed[node.metadata.name].spec) if node.metadata.name in changed else node
             for node in self._nodes
         ]
-
-    def _vanish(self, outcome: ScaleDown) -> None:
-        for name in outcome.deleted:
-            self._group_of[name].target -= 1
-        gone = outcome.deleted.keys()
-        self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
-        self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
-        for group in self.groups:
-            group.nodes = tuple(name for name in group.nodes if name not in gone)
-        if gone:
-            self._state.recalculate()
 
 
 _UNTRIED = frozenset({"ScaleUpNotNeeded", scale_up.LIMITED, "ScaleUpInCooldown"})

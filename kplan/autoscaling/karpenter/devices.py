@@ -19,7 +19,7 @@ from kplan.api import resource
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
-from kplan.autoscaling.karpenter.instance_types import AttributeBinding, DynamicResources, add
+from kplan.autoscaling.karpenter.instance_types import DynamicResources, add
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.autoscaling.seam import slices_of
@@ -54,26 +54,9 @@ def published_slices(node: str, resources: DynamicResources) -> list[resource.Re
 
 def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[resource.ResourceSliceSpec]:
     """Yield what an instance type says of slices; values that only the node will know begin with the stand-in."""
-    bound = _bound(resources.attribute_bindings, stand_in)
-    for template in resources.resource_slices:
-        devices = tuple(
-            replace(device, attributes=bound[template.driver, template.pool, device.name] | device.attributes)
-            for device in template.devices
-        )
-        yield resource.ResourceSliceSpec(
-            driver=template.driver,
-            pool=resource.ResourcePool(name=template.pool, resource_slice_count=1),
-            devices=devices,
-            shared_counters=template.shared_counters,
-        )
-
-
-def _bound(
-    bindings: Iterable[AttributeBinding], stand_in: str
-) -> defaultdict[tuple[str, str, str], dict[str, resource.DeviceAttribute]]:
-    """Return, for each device, a value that stands for the one that bound devices will share."""
+    # Return, for each device, a value that stands for the one that bound devices will share.
     groups: dict[str, list[set[tuple[str, str, str]]]] = {}
-    for binding in bindings:
+    for binding in resources.attribute_bindings:
         own = {(one.driver, one.pool, one.device) for one in binding.devices}
         if len(own) > 1:
             known = groups.setdefault(binding.attribute, [])
@@ -85,7 +68,17 @@ def _bound(
         for number, group in enumerate(known):
             for device in group:
                 bound[device][attribute] = resource.DeviceAttribute(string_value=f"{stand_in}{number}")
-    return bound
+    for template in resources.resource_slices:
+        devices = tuple(
+            replace(device, attributes=bound[template.driver, template.pool, device.name] | device.attributes)
+            for device in template.devices
+        )
+        yield resource.ResourceSliceSpec(
+            driver=template.driver,
+            pool=resource.ResourcePool(name=template.pool, resource_slice_count=1),
+            devices=devices,
+            shared_counters=template.shared_counters,
+        )
 
 
 class DeviceCatalogue:
