@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import listing
+from kplan.api.workloads import PodDisruptionBudgetSpec
 from kplan.changes.base import MOST_NAMED, ChangeBase, as_json, json_object, pod_of
 from kplan.facts import Count, Document, LimitChange, QuotaRaise
 from kplan.health.words import quota_command
 from kplan.rules.nodes import short_group_name
-
-if TYPE_CHECKING:
-    from kplan.api.workloads import PodDisruptionBudgetSpec
 
 _MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 

@@ -6,19 +6,16 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kplan.api.quantity import listing
+from kplan.cli.cluster import ClusterFlags
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
 from kplan.cli.messages import noted_when_interrupted, say
 from kplan.errors import ManifestError, Problem, UsageError
+from kplan.snapshot import Snapshot
+from kplan.workloads import Manifests
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Text
-
-if TYPE_CHECKING:
-    from kplan.cli.cluster import ClusterFlags
-    from kplan.snapshot import Snapshot
-    from kplan.workloads import Manifests
 
 
 def read_manifests(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import Annotated
 
 from msgspec.structs import replace
 
@@ -17,9 +18,6 @@ from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.plan import Plan, Queue
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = """
 kplan plan  # all pending pods

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kplan.api.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from kplan.api.labels import parse_int64
 from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems, label_value_problems
@@ -18,8 +18,6 @@ from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.problems import Place
 from kplan.config.releases import Release
 
-if TYPE_CHECKING:
-    from kplan.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 S = TypeVar("S", bound=msgspec.Struct)
 
 

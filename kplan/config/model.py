@@ -13,7 +13,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -25,10 +25,8 @@ from kplan.config.args import ConfigStruct
 from kplan.config.problems import Place, go_value
 from kplan.config.releases import Release, reference, releases
 from kplan.errors import Problem
+from kplan.facts import InputWarning
 from kplan.visible import without_account
-
-if TYPE_CHECKING:
-    from kplan.facts import InputWarning
 
 
 class PluginRef(msgspec.Struct, frozen=True):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
 from kplan.facts import InputWarning
 from kplan.reading.files import Lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 

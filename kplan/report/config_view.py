@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from kplan.api.quantity import count
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
-from kplan.config.model import POINT_NAMES
+from kplan.config.model import POINT_NAMES, PluginRef, Profile, SchedulerConfiguration
 from kplan.documents import files as d
 from kplan.documents.base import now
+from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH, Repository
@@ -21,9 +22,6 @@ from kplan.report.text import render_plain
 from kplan.report.view import Case, CaseReport, in_repository, warning_case
 from kplan.visible import shown, visible, without_account
 
-if TYPE_CHECKING:
-    from kplan.config.model import PluginRef, Profile, SchedulerConfiguration
-    from kplan.errors import Problem
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
 

@@ -11,19 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.api.time import seconds
+from kplan.documents.base import Report
 from kplan.report.view import Case, CaseReport, Level, Metric, alike, brief_lines
 from kplan.version import __version__
 from kplan.visible import as_json
-
-if TYPE_CHECKING:
-    from kplan.documents.base import Report
 
 
 class Rule(msgspec.Struct, frozen=True):
