@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -43,7 +43,7 @@ class Reason(msgspec.Struct, frozen=True):
     code: Code  #: whether preemption may help
     #: position in the view -> the numbers and names behind the reason, computed for explanations only. It reads the
     #: live cluster, so it must be called before the cluster changes.
-    details: Callable[[int], Sequence[Detail]] | None = None
+    details: Callable[[int], Iterable[Detail]] | None = None
     #: positions in the view -> how much is missing at each, int64 array of their shape, to find the rejected nodes
     #: that are closest to fitting; None where that cannot be measured. Called like `details`.
     shortfall: Callable[[RowArray], Int64Array] | None = None

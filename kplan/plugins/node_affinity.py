@@ -5,7 +5,7 @@ Upstream: plugins/nodeaffinity/node_affinity.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
@@ -91,25 +91,14 @@ class NodeAffinity:
         else:
             required = matching.match_required_affinity(table, pod)
             matches = None if required is None else nodes.take(required)
-        pod_mismatch = (
-            np.zeros(len(nodes), np.bool_) if matches is None else ~matches,
-            Reason(
-                REASON_POD,
-                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                lambda position: _pod_details(table.nodes[nodes.row(position)], pod),
-            ),
-        )
+        mismatch = np.zeros(len(nodes), np.bool_) if matches is None else ~matches
+        code, own = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, table.nodes
+        reason = Reason(REASON_POD, code, lambda position: _pod_details(own[nodes.row(position)], pod))
         if added is None:
-            return Verdicts.first_of(pod_mismatch)
-        enforced_mismatch = (
-            ~nodes.take(matching.match_node_selector(table, added)),
-            Reason(
-                REASON_ENFORCED,
-                Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                lambda position: _term_details(table.nodes[nodes.row(position)], added),
-            ),
-        )
-        return Verdicts.first_of(enforced_mismatch, pod_mismatch)
+            return Verdicts.first_of((mismatch, reason))
+        is_outside = ~nodes.take(matching.match_node_selector(table, added))
+        enforced = Reason(REASON_ENFORCED, code, lambda position: _term_details(own[nodes.row(position)], added))
+        return Verdicts.first_of((is_outside, enforced), (mismatch, reason))
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Compile the preferred terms; skip when there are none."""
@@ -171,28 +160,24 @@ def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
     return names
 
 
-def _pod_details(node: Node, pod: Pod) -> list[Detail]:
+def _pod_details(node: Node, pod: Pod) -> Iterator[Detail]:
     labels = node.metadata.labels
-    details: list[Detail] = [
-        UnmatchedNodeSelector(node_selector=f"{key}={value}", actual=labels.get(key))
-        for key, value in pod.spec.node_selector.items()
-        if labels.get(key) != value
-    ]
+    for key, value in pod.spec.node_selector.items():
+        if labels.get(key) != value:
+            yield UnmatchedNodeSelector(node_selector=f"{key}={value}", actual=labels.get(key))
     selector = matching.required_node_selector(pod)
     if selector is not None and not selector.matches(labels, node.metadata.name):
-        details += _term_details(node, selector)
-    return details
+        yield from _term_details(node, selector)
 
 
-def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
-    """Return for every term which of its requirements fail; a node matches as soon as a term has none."""
+def _term_details(node: Node, selector: CompiledNodeSelector) -> Iterator[Detail]:
+    """Yield for every term which of its requirements fail; a node matches as soon as a term has none."""
     if not selector.terms:
-        return [UnmatchedNodeAffinity(term="", failed=("no term has any condition",))]
+        yield UnmatchedNodeAffinity(term="", failed=("no term has any condition",))
     labels, name = node.metadata.labels, node.metadata.name
-    details: list[Detail] = []
     for term in selector.terms:
         if term.errors:
-            details.append(UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors)))
+            yield UnmatchedNodeAffinity(term=_term_text(term), failed=tuple(term.errors))
             continue
         conditions = [
             FailedCondition(str(requirement), labels.get(requirement.key))
@@ -207,8 +192,7 @@ def _term_details(node: Node, selector: CompiledNodeSelector) -> list[Detail]:
         failed = tuple(
             f"{one.condition} ({'no such label' if one.actual is None else f'is {one.actual}'})" for one in conditions
         )
-        details.append(UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=tuple(conditions)))
-    return details
+        yield UnmatchedNodeAffinity(term=_term_text(term), failed=failed, conditions=tuple(conditions))
 
 
 def _field_text(field: FieldRequirement) -> str:

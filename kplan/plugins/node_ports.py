@@ -5,7 +5,7 @@ Upstream: plugins/nodeports/node_ports.go, kube-scheduler/framework/types.go Hos
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
@@ -144,16 +144,13 @@ def _changed(in_use: BoolArray, delta: PodDelta, uses_port: BoolArray) -> BoolAr
     return changed
 
 
-def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> list[Detail]:
+def _details(wanted: Iterable[HostPort], nodes: NodeView, position: int) -> Iterator[Detail]:
     infos = nodes.cluster.pods.infos
     neighbours = [infos[pod] for pod in nodes.pods_at(position)]
     used = [(neighbour.key, Ports(neighbour.host_ports)) for neighbour in neighbours if neighbour.host_ports]
-    details: list[Detail] = []
     for port in wanted:
         holders = sorted(key for key, ports in used if ports.conflict_with(port))
-        if not holders:
-            continue
-        address, protocol, number = port
-        pods, more = first_names(holders)
-        details.append(TakenHostPort(host_ip=address, protocol=protocol, host_port=number, pods=pods, and_more=more))
-    return details
+        if holders:
+            address, protocol, number = port
+            pods, more = first_names(holders)
+            yield TakenHostPort(host_ip=address, protocol=protocol, host_port=number, pods=pods, and_more=more)

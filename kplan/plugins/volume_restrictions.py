@@ -142,9 +142,8 @@ class VolumeRestrictions:
         )
         return verdicts if known is not None else verdicts.then(Verdicts.error(len(nodes), REASON_NO_STATE))
 
-    def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> list[Detail]:
+    def _disk_details(self, state: _PreFilterState, nodes: NodeView, position: int) -> Iterator[Detail]:
         infos = nodes.cluster.pods.infos
-        details: list[Detail] = []
         for use in state.disks:
             keys = [
                 infos[pod].key
@@ -155,8 +154,7 @@ class VolumeRestrictions:
                 kind, *names = use.disk
                 pods, more = first_names(keys)
                 disk, is_shared = "/".join(names), use.is_shareable
-                details.append(MountedDisk(type=kind, disk=disk, read_only=is_shared, pods=pods, and_more=more))
-        return details
+                yield MountedDisk(type=kind, disk=disk, read_only=is_shared, pods=pods, and_more=more)
 
     def _claim_details(self, state: _PreFilterState, namespace: str) -> list[Detail]:
         infos, names, node_of = self.uses.cluster.pods.infos, self.uses.cluster.nodes.names, self.uses.cluster.node_of

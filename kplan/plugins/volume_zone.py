@@ -5,6 +5,7 @@ Upstream: plugins/volumezone/volume_zone.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 import msgspec
@@ -119,32 +120,23 @@ class VolumeZone:
             "any volume topology", lambda: np.logical_or.reduce([table.label(key).present for key in _TOPOLOGY_LABELS])
         )
 
-        def details(position: int) -> list[Detail]:
+        def details(position: int) -> Iterator[Detail]:
             labels = table.nodes[nodes.row(position)].metadata.labels
-            return [
-                OtherVolumeZone(
-                    volume=topology.volume,
-                    label=topology.key,
-                    allowed=tuple(topology.values),
-                    node=topology.node_value(labels),
-                )
-                for topology in topologies
-                if topology.node_value(labels) not in topology.values
-            ]
+            for one in topologies:
+                if (node := one.node_value(labels)) not in one.values:
+                    yield OtherVolumeZone(volume=one.volume, label=one.key, allowed=one.values, node=node)
 
         reason = Reason(REASON_CONFLICT, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, details)
         return Verdicts.where(nodes.take(rejected), reason)
 
 
-def volume_topologies(volume: PersistentVolume) -> list[VolumeTopology]:
-    """Return the topology labels of a volume; a label that is no list of zones is ignored."""
-    topologies = []
+def volume_topologies(volume: PersistentVolume) -> Iterator[VolumeTopology]:
+    """Yield the topology labels of a volume; a label that is no list of zones is ignored."""
     for key in _TOPOLOGY_LABELS:
         if key in volume.metadata.labels:
             values = {part.strip() for part in volume.metadata.labels[key].split(ZONE_DELIMITER)}
             if "" not in values:
-                topologies.append(VolumeTopology(volume.metadata.name, key, tuple(sorted(values))))
-    return topologies
+                yield VolumeTopology(volume.metadata.name, key, tuple(sorted(values)))
 
 
 def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:

@@ -334,18 +334,16 @@ def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
     return [f"{group.workload} {node} {n}" for group, nodes in numbers for node, n in nodes.items() if n]
 
 
-def unlisted_cases(document: PlacementReport | PlanReport) -> list[Case]:
-    """Return a case for the pods of a workload that end alike; it fails where --fail-on lists that end."""
+def unlisted_cases(document: PlacementReport | PlanReport) -> Iterator[Case]:
+    """Yield a case for the pods of a workload that end alike; it fails where --fail-on lists that end."""
     counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
-    cases = []
     for group in document.unlisted:
         fails = group.outcome in counts and counts[group.outcome] in document.verdict.fail_on
         is_scheduled = group.outcome is Outcome.SCHEDULED
         message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
         rule = "NotLookedAt" if group.outcome is None else group.outcome.value
         state = "failed" if fails else "passed" if is_scheduled else "skipped"
-        cases.append(Case(group.workload, state, rule, message, message))  # type: ignore[arg-type]  # one of its words
-    return cases
+        yield Case(group.workload, state, rule, message, message)  # type: ignore[arg-type]  # one of its words
 
 
 def _ending(group: Unlisted) -> str:

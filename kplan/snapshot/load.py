@@ -11,7 +11,7 @@ import gzip
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -243,7 +243,7 @@ class _Loader:
         except DecodeError as error:
             problems += map(item.locate, error.problems)
             return
-        if wrong := _version_problems(document):
+        if wrong := list(_version_problems(document)):
             problems += map(item.locate, wrong)
             return
         self._metadata = document.metadata
@@ -298,17 +298,15 @@ class _Loader:
             self.likes[read.metadata.name] = model
 
 
-def _version_problems(document: own_file.SnapshotDocument) -> list[Problem]:
-    """Return why this version of kplan cannot read a snapshot file of kplan."""
-    problems = []
+def _version_problems(document: own_file.SnapshotDocument) -> Iterator[Problem]:
+    """Yield why this version of kplan cannot read a snapshot file of kplan."""
     ours, theirs = own_file.FORMAT_VERSION.partition(".")[0], document.format_version
     if theirs and theirs.partition(".")[0] != ours:
         message = f"format version {theirs!r} is not {ours}.x"
-        problems.append(Problem(message, json_path="$.formatVersion", hint="read it with the kplan that wrote it"))
+        yield Problem(message, json_path="$.formatVersion", hint="read it with the kplan that wrote it")
     if (taken_at := document.metadata.taken_at) and not is_time(taken_at):
         message = f"{taken_at[:60]!r} is not a time"
-        problems.append(Problem(message, json_path="$.metadata.takenAt", hint=TIME_HINT))
-    return problems
+        yield Problem(message, json_path="$.metadata.takenAt", hint=TIME_HINT)
 
 
 def as_snapshot(source: object) -> Snapshot:

@@ -132,8 +132,8 @@ def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: Ow
     return Pod(metadata=metadata, spec=template.spec)
 
 
-def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], names: PodNames) -> list[Pod]:
-    """Return a pod for each node that needs one and has none, in the order of the nodes' names."""
+def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], names: PodNames) -> Iterator[Pod]:
+    """Yield a pod for each node that needs one and has none, in the order of the nodes' names."""
     served = {
         pod.spec.node_name
         for pod in snapshot.pods
@@ -142,13 +142,11 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], 
         and owner.name == obj.metadata.name
         and pod.metadata.namespace == obj.metadata.namespace
     }
-    pods = []
     nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
     for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
         if should_run and node.metadata.name not in served:
             name = names.draw(obj.metadata.namespace, f"{obj.metadata.name}-{node.metadata.name}")
-            pods.append(pinned(with_tolerations(make(name)), node.metadata.name))
-    return pods
+            yield pinned(with_tolerations(make(name)), node.metadata.name)
 
 
 def with_tolerations(pod: Pod) -> Pod:
@@ -319,7 +317,7 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) 
         _add_stateful_pods(expansion, obj, snapshot, number)
     elif isinstance(obj, DaemonSet):
         make = partial(template_pod, obj.spec.template, namespace=metadata.namespace, owner=_owner(obj))
-        expansion.pods = daemon_pods(obj, snapshot, make, names)
+        expansion.pods = list(daemon_pods(obj, snapshot, make, names))
     elif isinstance(obj, PodTemplate):
         expansion.pods = _numbered(obj.template, metadata, number, None, names)
     elif isinstance(obj, Deployment):

@@ -242,8 +242,8 @@ def _flags(words: Sequence[str]) -> dict[str, Any]:
 _MOST_DIGITS = 6
 
 
-def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[NodeGroup]:
-    """Return the groups of machines that have sizes; what is wrong with them is added to `warnings`."""
+def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> Iterator[NodeGroup]:
+    """Yield the groups of machines that have sizes; what is wrong with them is added to `warnings`."""
     sets = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.machine_sets}
     by_name = {machine.metadata.name: machine for machine in snapshot.machines}
     by_node = {
@@ -252,7 +252,6 @@ def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWar
     named = ((node.metadata.name, node.metadata.annotations.machine) for node in snapshot.nodes)
     machines = ((name, by_name.get(annotated) or by_node.get(name)) for name, annotated in named)
     nodes_of = grouped((owner, name) for name, one in machines if one is not None for owner in _owners(one, sets))
-    groups = []
     for scalable in (*snapshot.machine_deployments, *snapshot.machine_sets, *snapshot.machine_pools):
         annotations = scalable.metadata.annotations
         if not (annotations.min_size and annotations.max_size):
@@ -265,18 +264,10 @@ def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWar
             continue
         nodes = tuple(nodes_of.get((scalable.kind, scalable.metadata.namespace, scalable.metadata.name), ()))
         target = len(nodes) if scalable.spec.replicas is None else max(scalable.spec.replicas, 0)
-        groups.append(
-            NodeGroup(
-                name=name,
-                least=least,
-                most=most,
-                target=target,
-                nodes=nodes,
-                template=_template(scalable, name, warnings),
-                options=options,
-            )
+        template = _template(scalable, name, warnings)
+        yield NodeGroup(
+            name=name, least=least, most=most, target=target, nodes=nodes, template=template, options=options
         )
-    return groups
 
 
 def _size(text: str) -> int | None:
@@ -391,7 +382,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
         flags["cloud-provider"] = next((cloud for node in snapshot.nodes if (cloud := cloud_of(node))), "")
     options, warnings = options_of(flags)
     statuses = statuses_of(snapshot, options, warnings)
-    machines = machine_groups(snapshot, options, warnings)
+    machines = list(machine_groups(snapshot, options, warnings))
     in_machines = {name for group in machines for name in group.nodes}
     pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
     finder = _Finder(options, statuses, command_line)

@@ -179,19 +179,16 @@ def _plan(outcome: scale_up.ScaleUp) -> dict[str, list[int]]:
 
 
 def _remaining(unhelped: Sequence[scale_up.Unhelped], classes: Classes) -> dict[str, dict[str, Any]]:
-    remaining: dict[str, dict[str, Any]] = {}
-    for pod in unhelped:
-        name = classes.name(pod.pod)
-        if name in remaining:
-            remaining[name]["count"] += 1
-            continue
-        remaining[name] = {
-            "count": 1,
-            "rejected": {group: list(reasons) for group, reasons in pod.rejected.items()},
-            "skipped": {group: list(skipped.reasons) for group, skipped in pod.skipped.items()},
-            "event": [[count, text] for text, count in sorted(reason_counts(pod).items())],
+    alike = grouped((classes.name(pod.pod), pod) for pod in unhelped)
+    return {
+        name: {
+            "count": len(pods),
+            "rejected": {group: list(reasons) for group, reasons in pods[0].rejected.items()},
+            "skipped": {group: list(skipped.reasons) for group, skipped in pods[0].skipped.items()},
+            "event": [[count, text] for text, count in sorted(reason_counts(pods[0]).items())],
         }
-    return remaining
+        for name, pods in alike.items()
+    }
 
 
 def reason_counts(pod: scale_up.Unhelped) -> Counter[str]:

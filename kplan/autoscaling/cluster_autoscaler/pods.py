@@ -111,19 +111,11 @@ def without_tpus(pod: Pod) -> Pod:
     """Return the pod without requests for TPUs, which the autoscaler does not look at."""
     if not any(name.startswith(_TPU) for container in pod.spec.containers for name in container.resources.requests):
         return pod
-    containers = tuple(
-        replace(
-            container,
-            resources=replace(
-                container.resources,
-                requests={
-                    name: amount for name, amount in container.resources.requests.items() if not name.startswith(_TPU)
-                },
-            ),
-        )
-        for container in pod.spec.containers
-    )
-    return replace(pod, spec=replace(pod.spec, containers=containers))
+    containers = []
+    for container in pod.spec.containers:
+        others = {name: amount for name, amount in container.resources.requests.items() if not name.startswith(_TPU)}
+        containers.append(replace(container, resources=replace(container.resources, requests=others)))
+    return replace(pod, spec=replace(pod.spec, containers=tuple(containers)))
 
 
 def likeness(pod: Pod) -> tuple[str, bytes] | None:

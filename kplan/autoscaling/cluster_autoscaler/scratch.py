@@ -160,21 +160,21 @@ class Scratch:
     def remove_node(self, row: int) -> None:
         for pod in reversed(self.cluster.pods_on[row].copy()):
             self.unbind(pod)
-        absent = self._absent.copy()
-        absent[row] = True
-        self._undoing.append(partial(self._set_absent, self._absent, self.order))
-        self._set_absent(absent, [other for other in self.order if other != row])
+        self._try_absent([row], [other for other in self.order if other != row], is_absent=True)
 
     def add_new(self, new: Sequence[NewRow]) -> None:
         """Let absent nodes come with their pods, last in the list."""
         rows = [node.row for node in new]
-        absent = self._absent.copy()
-        absent[rows] = False
-        self._undoing.append(partial(self._set_absent, self._absent, self.order))
-        self._set_absent(absent, [*self.order, *rows])
+        self._try_absent(rows, [*self.order, *rows], is_absent=False)
         for node in new:
             for pod in node.pods:
                 self.bind(pod, node.row)
+
+    def _try_absent(self, rows: Sequence[int], order: list[int], *, is_absent: bool) -> None:
+        absent = self._absent.copy()
+        absent[rows] = is_absent
+        self._undoing.append(partial(self._set_absent, self._absent, self.order))
+        self._set_absent(absent, order)
 
     @property
     def _absent(self) -> BoolArray:

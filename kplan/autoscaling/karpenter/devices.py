@@ -54,7 +54,7 @@ def published_slices(node: str, resources: DynamicResources) -> list[resource.Re
 
 def _slice_specs(resources: DynamicResources, stand_in: str) -> Iterator[resource.ResourceSliceSpec]:
     """Yield what an instance type says of slices; values that only the node will know begin with the stand-in."""
-    # Return, for each device, a value that stands for the one that bound devices will share.
+    # Each device has a value that stands for the one that bound devices will share.
     groups: dict[str, list[set[tuple[str, str, str]]]] = {}
     for binding in resources.attribute_bindings:
         own = {(one.driver, one.pool, one.device) for one in binding.devices}

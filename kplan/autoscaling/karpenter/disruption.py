@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
 import msgspec
@@ -265,11 +265,10 @@ def stays(
     conditions: Mapping[str, ClaimState],
     outcomes: Mapping[str, MethodResult],
     removed: frozenset[str],
-) -> list[Stay]:
-    """Return why each node stays that is not removed, in the order of their names."""
+) -> Iterator[Stay]:
+    """Yield why each node stays that is not removed, in the order of their names."""
     single = outcomes["single"]
     behind = {candidate.name: candidate for candidate in single.candidates}
-    reasons: list[Stay] = []
     n_alone = 0
     for state in prepared.state.nodes:
         if state.node is None or state.name in removed:
@@ -292,8 +291,7 @@ def stays(
         elif condition.is_drifted:
             message = f"{drift}: Karpenter replaces it once its turn comes"
             stay = Stay(node=stay.node, reason=DRIFTED, message=message)
-        reasons.append(stay)
-    return reasons
+        yield stay
 
 
 def _stay(state: StateNode, event: Event) -> Stay:

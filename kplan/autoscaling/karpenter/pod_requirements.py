@@ -170,20 +170,18 @@ class Buffer(msgspec.Struct, frozen=True):
         return f"{'True' if self.reason == _RESOLVED else 'False'} {self.reason}"
 
 
-def buffers_of(snapshot: Snapshot, now: int) -> list[Buffer]:
-    """Return the buffers of a cluster by namespace and name, with pods younger than all others at a moment."""
-    buffers: list[Buffer] = []
+def buffers_of(snapshot: Snapshot, now: int) -> Iterator[Buffer]:
+    """Yield the buffers of a cluster by namespace and name, with pods younger than all others at a moment."""
     n_made = 0
     for buffer in sorted(snapshot.capacity_buffers, key=lambda one: (one.metadata.namespace, one.metadata.name)):
         reason, template, scale = _resolved(buffer, snapshot)
         if template is None:
-            buffers.append(Buffer(buffer.metadata.key, reason))
+            yield Buffer(buffer.metadata.key, reason)
             continue
         replicas = _replicas(buffer, template.spec, scale)
         pods = tuple(_pods(buffer, template, min(replicas, MOST_PODS - n_made), now + n_made))
         n_made += len(pods)
-        buffers.append(Buffer(buffer.metadata.key, reason, replicas, pods))
-    return buffers
+        yield Buffer(buffer.metadata.key, reason, replicas, pods)
 
 
 def _resolved(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[str, PodTemplateSpec | None, int]:

@@ -171,7 +171,7 @@ class Prepared:
 
     @cached_property
     def buffers(self) -> list[Buffer]:
-        return buffers_of(self.snapshot, self.now) if self.options.is_on("CapacityBuffer") else []
+        return list(buffers_of(self.snapshot, self.now)) if self.options.is_on("CapacityBuffer") else []
 
     @cached_property
     def buffer_pods(self) -> frozenset[str]:

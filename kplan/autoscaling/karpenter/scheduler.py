@@ -9,7 +9,7 @@ Upstream: provisioning/scheduling/scheduler.go, queue.go; provisioning/provision
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -69,8 +69,8 @@ class Daemon:
         return not misfits and not untolerated(self.tolerations, state.taints)
 
 
-def _daemons_of(facts: PodFacts) -> list[Daemon]:
-    """Return a pod for every daemon set: its newest one, or else one as its template says."""
+def _daemons_of(facts: PodFacts) -> Iterator[Daemon]:
+    """Yield a pod for every daemon set: its newest one, or else one as its template says."""
     newest: dict[str, Pod] = {}
     for pod in facts.snapshot.pods:
         owner = controller_of(pod.metadata)
@@ -79,7 +79,6 @@ def _daemons_of(facts: PodFacts) -> list[Daemon]:
         known = newest.get(owner.uid)
         if known is None or (pod.metadata.creation_timestamp or "") > (known.metadata.creation_timestamp or ""):
             newest[owner.uid] = pod
-    daemons = []
     for daemon_set in sorted(facts.snapshot.daemon_sets, key=lambda entry: entry.metadata.key):
         template = daemon_set.spec.template
         live = newest.get(daemon_set.metadata.uid) if daemon_set.metadata.uid else None
@@ -94,8 +93,7 @@ def _daemons_of(facts: PodFacts) -> list[Daemon]:
         named = PodMeta(name=own.name, namespace=own.namespace) if facts.release.daemons_by_type else PodMeta()
         pod = Pod(metadata=named, spec=spec) if live is None else replace(live, spec=spec)
         if not (facts.options.ignore_dra_requests and facts.uses_claims(pod)):
-            daemons.append(Daemon(pod, facts))
-    return daemons
+            yield Daemon(pod, facts)
 
 
 def with_limits_as_requests(spec: PodSpec) -> PodSpec:
@@ -115,7 +113,7 @@ class DaemonPlan:
 
     def __init__(self, facts: PodFacts, templates: Sequence[Template]) -> None:
         self._known, self.templates = facts.known, templates
-        daemons = self._daemons = _daemons_of(facts)
+        daemons = self._daemons = list(_daemons_of(facts))
         self.groups: list[list[DaemonGroup]]  #: of new nodes, by the number of the template
         if facts.release.daemons_by_type:
             self.groups = [self._by_type(template) for template in templates]

@@ -232,7 +232,7 @@ class DynamicResources:
     ) -> Verdicts:
         unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
-        def explain(position: int) -> list[MissingDevices]:
+        def explain(position: int) -> Iterator[MissingDevices]:
             return self._devices.missing(self._nodes.nodes[nodes.row(position)], state.to_allocate)
 
         def explain_claims(position: int) -> list[Detail]:

@@ -279,14 +279,13 @@ class ClusterDevices:
             self._versions[rows] += 1
         self._position = len(log)
 
-    def missing(self, node: Node, claims: Iterable[dra.ResourceClaim]) -> list[MissingDevices]:
-        """Return, for each request of claims to allocate, how many devices of a node match it and are free.
+    def missing(self, node: Node, claims: Iterable[dra.ResourceClaim]) -> Iterator[MissingDevices]:
+        """Yield, for each request of claims to allocate, how many devices of a node match it and are free.
 
         ``matching`` counts the devices that match the class and the selectors of a request, ``free`` those of them that
         are not allocated and have no untolerated taint. Every alternative has an entry.
         """
         allocated = self.tracker.allocated.devices
-        missing = []
         for claim in claims:
             for request in itertools.chain.from_iterable(claim_spec(claim.spec).requests):
                 matching = self.catalogue.matching(node, request)
@@ -295,17 +294,14 @@ class ClusterDevices:
                     and not (device.device.taints and inventory.prevents_allocation(device, request.tolerations))
                     for device in matching
                 )
-                missing.append(
-                    MissingDevices(
-                        claim=claim.metadata.key,
-                        request=request.full_name,
-                        device_class=request.class_name,
-                        wanted="all" if request.wants_all else str(request.count),
-                        matching=str(len(matching)),
-                        free=str(n_free),
-                    )
+                yield MissingDevices(
+                    claim=claim.metadata.key,
+                    request=request.full_name,
+                    device_class=request.class_name,
+                    wanted="all" if request.wants_all else str(request.count),
+                    matching=str(len(matching)),
+                    free=str(n_free),
                 )
-        return missing
 
     def _search(
         self, outcomes: Outcomes, node: Node, specs: Sequence[ClaimSpec], n_steps: int | None, most_executed: int

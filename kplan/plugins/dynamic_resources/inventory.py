@@ -410,32 +410,29 @@ class Selection:
 _MAX_SELECTORS = 500  #: how many different selectors are compiled in advance; each takes a millisecond
 
 
-def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
-    """Return the ignored device features of a snapshot's objects, an entry per object and feature."""
-    features: list[UnmodelledFeature] = []
-
-    def add(owner: str, gate: str, text: str) -> None:
-        features.append(UnmodelledFeature(owner, gate, text))
-
+def off_gate_features(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
+    """Yield the ignored device features of a snapshot's objects, an entry per object and feature."""
     for one in snapshot.resource_slices:
         name = f"ResourceSlice/{one.metadata.name}"
         if any(map(_has_list, one.spec.devices)):
-            add(name, "DRAListTypeAttributes", "an attribute is a list; every selector fails on its device")
+            text = "an attribute is a list; every selector fails on its device"
+            yield UnmodelledFeature(name, "DRAListTypeAttributes", text)
         if any(device.node_allocatable_resource_mappings for device in one.spec.devices):
-            add(name, "DRANodeAllocatableResources", "node resources that its devices map to do not count")
+            text = "node resources that its devices map to do not count"
+            yield UnmodelledFeature(name, "DRANodeAllocatableResources", text)
     for claim in snapshot.resource_claims:
         owner = controller_of(claim.metadata)
         is_owned = owner is not None and owner.kind == "PodGroup"
         if is_owned or any(consumer.resource == "podgroups" for consumer in claim.status.reserved_for):
             text = "a claim of a pod group counts as one that no pod reserves"
-            add(claim.metadata.key, "DRAWorkloadResourceClaims", text)
+            yield UnmodelledFeature(claim.metadata.key, "DRAWorkloadResourceClaims", text)
     for rule in snapshot.device_taint_rules:
-        add(f"DeviceTaintRule/{rule.metadata.name}", "DRADeviceTaintRules", "the rule taints no device")
+        name = f"DeviceTaintRule/{rule.metadata.name}"
+        yield UnmodelledFeature(name, "DRADeviceTaintRules", "the rule taints no device")
     for pod in snapshot.pods:
         if pod.status.node_allocatable_resource_claim_statuses:
             text = "node resources that the pod's claims account for do not count"
-            add(pod.metadata.key, "DRANodeAllocatableResources", text)
-    return features
+            yield UnmodelledFeature(pod.metadata.key, "DRANodeAllocatableResources", text)
 
 
 def unevaluated_selectors(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:

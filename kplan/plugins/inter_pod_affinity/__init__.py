@@ -9,6 +9,7 @@ Upstream: plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, TypeVar
 
 import msgspec
@@ -49,52 +50,44 @@ class Explainer:
         self._cache: dict[tuple[PodColumn, int], list[int]] = {}
         self._nodes_with = Built[PodColumn, BoolArray](self._has_pods)
 
-    def affinity(self, position: int) -> list[Detail]:
-        """Return the affinity terms for which the node lacks the topology label or its domain lacks matching pods."""
+    def affinity(self, position: int) -> Iterator[Detail]:
+        """Yield the affinity terms for which the node lacks the topology label or its domain lacks matching pods."""
         required = self._required
         if required is None:
-            return []
-        details: list[Detail] = []
+            return
         here = self._nodes.at(position)
         for term in required.affinity:
             terms = tuple(_clause(affinity_clause) for affinity_clause in required.affinity_clauses)
             slot = self._slot(term.column, position)
             if slot is None:
                 key = term.topology_key
-                details.append(AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key))
+                yield AffinityLabelMissing(topology_key=key, terms=terms, missing_label=key)
             elif int(term.counts[slot] + here.delta_matches(term.match)[0]) <= 0:
                 occupied = np.flatnonzero(term.counts > 0)
                 names = [term.column.values[slot] for slot in occupied[:MAX_NAMES]]
-                details.append(
-                    UnmetAffinity(
-                        topology_key=term.topology_key,
-                        terms=terms,
-                        domain=term.column.values[slot],
-                        domains_with_matching_pods=tuple(names),
-                        and_more=len(occupied) - len(names),
-                    )
+                yield UnmetAffinity(
+                    topology_key=term.topology_key,
+                    terms=terms,
+                    domain=term.column.values[slot],
+                    domains_with_matching_pods=tuple(names),
+                    and_more=len(occupied) - len(names),
                 )
-        return details
 
-    def anti_affinity(self, position: int) -> list[Detail]:
-        """Return the anti-affinity terms that fail, and the pods in the node's domain that they match."""
-        details: list[Detail] = []
+    def anti_affinity(self, position: int) -> Iterator[Detail]:
+        """Yield the anti-affinity terms that fail, and the pods in the node's domain that they match."""
         for term in self._required.anti_affinity if self._required is not None else ():
             pods = self._pods_in_domain(position, term.column, self._cluster.pods.mask(term.match))
             if pods:
                 terms = (_clause(term.match.clauses[0]),)
-                details.append(self._rejection(OwnAntiAffinity, position, term.topology_key, terms, pods))
-        return details
+                yield self._rejection(OwnAntiAffinity, position, term.topology_key, terms, pods)
 
-    def existing_anti_affinity(self, position: int) -> list[Detail]:
-        """Return the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
-        details: list[Detail] = []
+    def existing_anti_affinity(self, position: int) -> Iterator[Detail]:
+        """Yield the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
         for topology_key, terms_per_pod in self._running.terms_per_pod.items():
             pods = self._pods_in_domain(position, self._cluster.nodes.label(topology_key), terms_per_pod)
             if pods:
                 terms = self._terms_of(pods, topology_key)
-                details.append(self._rejection(ForeignAntiAffinity, position, topology_key, terms, pods))
-        return details
+                yield self._rejection(ForeignAntiAffinity, position, topology_key, terms, pods)
 
     def _slot(self, column: LabelColumn, position: int) -> int | None:
         """Return the domain of a position's node; None when it has no topology label."""

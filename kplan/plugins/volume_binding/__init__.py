@@ -11,7 +11,7 @@ Upstream: plugins/volumebinding/volume_binding.go, binder.go FindPodVolumes, sco
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -188,15 +188,14 @@ class Finding:
             if claim.spec.volume_name not in known
         ]
 
-    def bind_conflicts(self, row: int) -> list[Detail]:
-        """Return the claims that neither match a volume on a node nor can be provisioned there."""
-        details: list[Detail] = []
+    def bind_conflicts(self, row: int) -> Iterator[Detail]:
+        """Yield the claims that neither match a volume on a node nor can be provisioned there."""
         for claim in self.selected:
             selected = self.assumed.selected_node(claim)
             if selected != self._nodes.names[row]:
-                details.append(replace(_unbound(claim), selected_node=selected or ""))
+                yield replace(_unbound(claim), selected_node=selected or "")
             else:
-                details += self._provision_conflicts(_unbound(claim), claim, row)
+                yield from self._provision_conflicts(_unbound(claim), claim, row)
         for match, obstacle in zip(self.matches, self._unmatched, strict=True):
             if match.indices[row] == NO_VOLUME:
                 unbound = _unbound(match.claim)
@@ -204,13 +203,11 @@ class Finding:
                     unbound = replace(unbound, promised_volume=obstacle)
                 elif obstacle is not None:
                     unbound = replace(unbound, volumes_rejected={why: str(n) for why, n in obstacle.on(row).items()})
-                details += self._provision_conflicts(unbound, match.claim, row)
-        return details
+                yield from self._provision_conflicts(unbound, match.claim, row)
 
-    def space_shortages(self, row: int) -> list[Detail]:
-        """Return the claims that are larger than the storage that a node reaches."""
+    def space_shortages(self, row: int) -> Iterator[Detail]:
+        """Yield the claims that are larger than the storage that a node reaches."""
         provisioning = self.assumed.catalogue.provisioning
-        details: list[Detail] = []
         for claim, is_missing in self.to_provision:
             if not is_missing[row]:
                 continue
@@ -219,8 +216,7 @@ class Finding:
             if has_space is not None and not has_space[row]:
                 largest = int(provisioning.largest[storage_class.metadata.name][row])
                 free = None if largest == NO_SPACE else str(Quantity(largest * NANO, "BinarySI"))
-                details.append(replace(_unbound(claim), largest_volume=free))
-        return details
+                yield replace(_unbound(claim), largest_volume=free)
 
     @cached_property
     def _bound(self) -> list[tuple[PersistentVolumeClaim, PersistentVolume, BoolArray]]:
@@ -238,17 +234,16 @@ class Finding:
             obstacles.append(names[0] if names else match.volumes.rejections(match.claim) if volumes else None)
         return obstacles
 
-    def _provision_conflicts(self, unbound: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> list[Detail]:
+    def _provision_conflicts(self, unbound: UnboundClaim, claim: PersistentVolumeClaim, row: int) -> Iterator[Detail]:
         storage_class = self._class_of(claim)
         if not can_provision(storage_class):
-            return [replace(unbound, provisioner=storage_class.provisioner, provisions=False)]
-        if not self.assumed.catalogue.provisioning.allowed(storage_class)[row]:
+            yield replace(unbound, provisioner=storage_class.provisioner, provisions=False)
+        elif not self.assumed.catalogue.provisioning.allowed(storage_class)[row]:
             topologies = tuple(
                 ",".join(f"{one.key} in ({','.join(one.values)})" for one in term.match_label_expressions)
                 for term in storage_class.allowed_topologies
             )
-            return [replace(unbound, allowed_topologies=topologies)]
-        return []
+            yield replace(unbound, allowed_topologies=topologies)
 
 
 def _unbound(claim: PersistentVolumeClaim) -> UnboundClaim:
@@ -411,7 +406,7 @@ class VolumeBinding:
             return Verdicts.error(len(nodes), "not found")  # PreFilter is disabled in the profile
         finding = state.finding = state.finding or Finding(self.assumed, state)
 
-        def reason(text: str, explain: Callable[[int], list[Detail]]) -> Reason:
+        def reason(text: str, explain: Callable[[int], Iterable[Detail]]) -> Reason:
             return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda position: explain(nodes.row(position)))
 
         reasons = (
