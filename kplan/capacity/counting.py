@@ -20,7 +20,7 @@ from kplan.capacity.templates import Template
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
-from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement, share_of
+from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement
 from kplan.course.in_order import Growth, as_waiting, join_nodes
 from kplan.documents.placement import GroupPlan
 from kplan.engine.arrays import RowArray
@@ -145,15 +145,10 @@ def stop_of(
         return last_placement(session, fit.stop, origin), None
     placement = member_placement(session, stopped.misfit, stopped.pods, ALONE, origin)
     tried = stopped.tried or GroupTry(Status.unschedulable(), frozenset(), waits=False)
-    return placement, group_plan(
-        session,
-        stopped.key,
-        dict.fromkeys(stopped.pods, False),
-        replace(tried, victims=(), violating=(), n_violating=0),
-        messages={stopped.misfit: placement.message},
-        is_gated=stopped.tried is None and placement.outcome is Outcome.GATED,
-        most_tried=share_of(1),
-    )
+    last = replace(tried, victims=(), violating=(), n_violating=0)
+    ends, messages = dict.fromkeys(stopped.pods, False), {stopped.misfit: placement.message}
+    is_gated = stopped.tried is None and placement.outcome is Outcome.GATED
+    return placement, group_plan(session, stopped.key, ends, last, messages, is_gated=is_gated, of=1)
 
 
 _PROGRESS_EVERY = 256

@@ -117,8 +117,7 @@ class OfNodes(ChangeBase, frozen=True):
 
     def kubectl(self, verb: str, flags: str = "") -> tuple[str, ...]:
         """Return a command about all nodes."""
-        words = ("kubectl", verb, *map(quote, self.nodes), *filter(None, [flags]))
-        return (" ".join(words),)
+        return (" ".join(("kubectl", verb, *map(quote, self.nodes), *filter(None, [flags]))),)
 
 
 def pod_of(key: str) -> str:

@@ -163,8 +163,7 @@ class Pool(ChangeBase, frozen=True, tag="pool"):
             return replace(self, admits=replace(self.admits, values=(*self.admits.values, *then.admits.values)))
         limits = {limit.resource: limit for limit in self.limits}
         for limit in then.limits:
-            former = limits.get(limit.resource, limit)
-            limits[limit.resource] = replace(limit, old=former.old)
+            limits[limit.resource] = replace(limit, old=limits.get(limit.resource, limit).old)
         return replace(then, limits=tuple(limits.values()))
 
 

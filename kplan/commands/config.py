@@ -65,8 +65,7 @@ def show(
     from kplan.report.config_view import config_report, render_config
 
     check_template(output)
-    release = flags.release()
-    config = read_configuration(flags.source(), release)
+    config = read_configuration(flags.source(), flags.release())
     warn_of(config.warnings)
     write_document(config_report(config), output, lambda width: render_config(shown(config), width))
 

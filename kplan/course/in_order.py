@@ -367,8 +367,7 @@ def _snapshot_after(
         if not is_gone or pod.status.phase in ENDED:
             pods.append(pod)
     pods += [_tried(infos[row].pod, cluster.node_of[row], names, results.get(row)) for row in tried]
-    after = replace(snapshot, pods=tuple(pods))
-    return with_objects(after, session.reserved_objects().objects)
+    return with_objects(replace(snapshot, pods=tuple(pods)), session.reserved_objects().objects)
 
 
 def _tried(pod: Pod, place: int, names: Sequence[str], result: CycleResult | None) -> Pod:

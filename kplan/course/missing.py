@@ -143,8 +143,7 @@ _NO_ACCOUNT = r'serviceaccount "([a-z0-9][a-z0-9.-]{0,252})" not found'
 
 def _lacking(snapshot: Snapshot, pod: Pod, message: str) -> MissingName | UnsetType:
     """Return an object that pods name and that the cluster does not have; absent where it has all."""
-    namespace = pod.metadata.namespace
-    accounts = [held for held in snapshot.service_accounts if held.metadata.namespace == namespace]
+    accounts = [held for held in snapshot.service_accounts if held.metadata.namespace == pod.metadata.namespace]
     account = re.search(_NO_ACCOUNT, message)
     named: tuple[tuple[Literal["PriorityClass", "RuntimeClass", "ServiceAccount"], str | None, Sequence[Any]], ...] = (
         ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),

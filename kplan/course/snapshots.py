@@ -169,8 +169,7 @@ def _settled_job(obj: Job, simulation: Simulation) -> Job:
 
 
 def _settled_workload(obj: Any, simulation: Simulation) -> Any:
-    kind = type(obj).__name__
-    state = simulation.workloads.find(f"{kind}/{obj.metadata.key}")
+    state = simulation.workloads.find(f"{type(obj).__name__}/{obj.metadata.key}")
     if isinstance(state, ReplicaSetState):
         obj = _owned(obj, state.parent)
         if count(obj.spec.replicas) != state.replicas:

@@ -145,8 +145,7 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
     """Yield warnings about pods whose volumes or devices are missing from the snapshot of a settled cluster."""
     if simulation.circle:
         yield InputWarning("EvictionCycle", "", simulation.circle)
-    claims = snapshot.persistent_volume_claims
-    volume_of = {key_of(claim): claim.spec.volume_name for claim in claims}
+    volume_of = {key_of(claim): claim.spec.volume_name for claim in snapshot.persistent_volume_claims}
     infos = simulation.session.cluster.pods.infos
     unnamed = simulation.session.reserved_objects().unnamed
     for row, observed in simulation.pods.items():

@@ -257,8 +257,7 @@ class Planner(Base):
 
         # The answer is asked again with these pods, whatever becomes of the objects.
         own = None if pods is None else deepcopy(tuple(listed(pods)))
-        queue = WorkedOff(own, with_pending, recreate, max_rounds)
-        return plan_of(self, Task(queue=queue, tells_luck=True))
+        return plan_of(self, Task(queue=WorkedOff(own, with_pending, recreate, max_rounds), tells_luck=True))
 
     @checked
     def run_queue(self, waves: Sequence[Sequence[str]] | None = None) -> WaveReport:

@@ -269,10 +269,10 @@ def group_plan(
     key: Key,
     members: Mapping[int, bool],
     last: GroupTry | None,
-    *,
     messages: Mapping[int, str],
+    *,
     is_gated: bool,
-    most_tried: int,
+    of: int,
 ) -> d.GroupPlan:
     """Return what becomes of a group.
 
@@ -280,7 +280,7 @@ def group_plan(
     - `last`: how its last cycle has ended, with all pods that leave for it; None where it had none
     - `messages`: kube-scheduler's messages about pending pods
     - `is_gated`: all pending members are kept out of the queue
-    - `most_tried`: how many decisions about its members may be made to find remedies
+    - `of`: how many groups the answer is about, which share the search for remedies
     """
     group, min_count = session.pod_groups.groups.get(key), session.pod_groups.min_count(key)
     infos = session.cluster.pods.infos
@@ -296,7 +296,7 @@ def group_plan(
         # Most questions have no groups that wait, so the modules for it are loaded only here.
         from kplan.remedies.ways import offers_for_group, remedies_of
 
-        remedies = remedies_of(offers_for_group(session, key, pending, most_tried))
+        remedies = remedies_of(offers_for_group(session, key, pending, share_of(of)))
     return d.GroupPlan(
         namespace=key[0],
         name=key[1],
@@ -357,19 +357,10 @@ def plans_in_order(
     for key, tried in tries.items():
         members = {pod: node_of[pod] != NOWHERE for pod in session.pod_groups.members(key)}
         known = {pod: last[infos[pod].key] for pod in members if infos[pod].key in last}
-        plans.append(
-            group_plan(
-                session,
-                key,
-                members,
-                tried,
-                messages={pod: placement.message for pod, placement in known.items()},
-                is_gated=any(placement.outcome is Outcome.GATED for placement in known.values())
-                and not tried.fitting
-                and tried.misfit is None,
-                most_tried=share_of(len(tries)),
-            )
-        )
+        messages = {pod: placement.message for pod, placement in known.items()}
+        has_gated = any(placement.outcome is Outcome.GATED for placement in known.values())
+        is_gated = has_gated and not tried.fitting and tried.misfit is None
+        plans.append(group_plan(session, key, members, tried, messages, is_gated=is_gated, of=len(tries)))
     return tuple(plans)
 
 
@@ -397,18 +388,13 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d
         key = group_of(infos[row])
         if key in members:
             members[key].append(pod)
-    return tuple(
-        group_plan(
-            simulation.session,
-            key,
-            {pod.row: bool(pod.node) for pod in pods},
-            groups.tries.get(key),
-            messages=simulation.messages,
-            is_gated=all(simulation.outcomes.get(pod.row) is Outcome.GATED for pod in pods if not pod.node),
-            most_tried=share_of(len(members)),
-        )
-        for key, pods in members.items()
-    )
+    plans = []
+    for key, pods in members.items():
+        placed, last = {pod.row: bool(pod.node) for pod in pods}, groups.tries.get(key)
+        is_gated = all(simulation.outcomes.get(pod.row) is Outcome.GATED for pod in pods if not pod.node)
+        session, messages, of = simulation.session, simulation.messages, len(members)
+        plans.append(group_plan(session, key, placed, last, messages, is_gated=is_gated, of=of))
+    return tuple(plans)
 
 
 def pending_in_groups(simulation: Simulation) -> dict[str, str]:

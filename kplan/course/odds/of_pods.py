@@ -70,8 +70,7 @@ def ending_of(
             continue
         ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
         unplaced[pod.key] = messages.get(row, "")
-    groups = group_endings(session, (*question.rows, *rows))
-    return Ending(ends, evicted, violates, unplaced, groups=groups)
+    return Ending(ends, evicted, violates, unplaced, groups=group_endings(session, (*question.rows, *rows)))
 
 
 def drawn_pods(base: Base, question: QuestionPods) -> list[DrawnPod]:

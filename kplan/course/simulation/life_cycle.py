@@ -92,8 +92,7 @@ class OverQuota:
         if not is_refused or not motion.maker.counts_quota(owner.ref.namespace):
             self._failed.pop(key, None)
         else:
-            before = self._failed.get(key, FailedSyncs(0, motion.now))
-            self._failed[key] = FailedSyncs(before.n + 1, motion.now)
+            self._failed[key] = FailedSyncs(self._failed.get(key, FailedSyncs(0, motion.now)).n + 1, motion.now)
 
     def note_short(self, namespace: str) -> None:
         """Note, before a pod leaves a namespace with quotas for the first time, which workloads lack pods already.

@@ -326,8 +326,8 @@ class NodeLifecycle:
     def recover(self, names: Iterable[str]) -> None:
         """Have the kubelets of nodes renew their leases, post that they are ready, and go on with their pods."""
         names = sorted(name for name in names if self._is_there(name))
-        self._hear(names)
         for name in names:
+            self._silent.pop(name, None)
             self._motion.log.add_node(StepEvent.RECOVERED, name)
             self._post(name, {READY: _TRUE})
         pods = [pod for name in names for pod in self._pods_on(name)]
@@ -341,8 +341,8 @@ class NodeLifecycle:
     def not_ready(self, names: Iterable[str], *, handles_pods: bool) -> None:
         """Have kubelets post that their nodes are not ready; `handles_pods`: they start and end pods all the same."""
         names = sorted(name for name in names if self._is_there(name))
-        self._hear(names)
         for name in names:
+            self._silent.pop(name, None)
             self._motion.log.add_node(StepEvent.NOT_READY, name)
             self._post(name, {READY: _FALSE})
         if handles_pods:
@@ -418,10 +418,6 @@ class NodeLifecycle:
         )
 
     # What the node controller does.
-
-    def _hear(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._silent.pop(name, None)
 
     def _post(self, name: str, conditions: Mapping[str, str]) -> None:
         """Note conditions of a node: taints that keep pods away follow at once, others at the next look."""

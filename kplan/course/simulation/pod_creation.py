@@ -87,8 +87,7 @@ class SetClaims:
         namespace = stateful_set.metadata.namespace
         owners = {("StatefulSet", stateful_set.metadata.name): stateful_set.metadata.uid, ("Pod", pod.name): pod.uid}
         for template in stateful_set.spec.volume_claim_templates:
-            key = (namespace, f"{template.metadata.name}-{pod.name}")
-            claim = self._claims.get(key)
+            claim = self._claims.get((namespace, f"{template.metadata.name}-{pod.name}"))
             if claim is not None and not _is_of_another(claim, owners):
                 self.remove(claim)
 

@@ -410,8 +410,7 @@ def _inactive(session: Session, pod: int) -> QueuedPod | None:
     info = session.cluster.pods.infos[pod]
     framework = session.framework_for(info)
     if framework is None:
-        reason = f'no profile is named "{info.pod.spec.scheduler_name}"'
-        return QueuedPod(pod, QueuePlace.FOREIGN, reason)
+        return QueuedPod(pod, QueuePlace.FOREIGN, f'no profile is named "{info.pod.spec.scheduler_name}"')
     if info.is_terminating:
         return QueuedPod(pod, QueuePlace.DELETING, f"being deleted since {info.pod.metadata.deletion_timestamp}")
     gate = framework.run_pre_enqueue(info)

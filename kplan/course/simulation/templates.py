@@ -116,8 +116,7 @@ class Templates:
     @staticmethod
     def digest(identity: bytes) -> str:
         """Return a short hash of a template, in the letters that Kubernetes uses for hashes."""
-        checksum = hashlib.sha256(identity).digest()
-        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in checksum[:_DIGITS])
+        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in hashlib.sha256(identity).digest()[:_DIGITS])
 
 
 def _with_defaults(written: Mapping[str, Any]) -> dict[str, Any]:

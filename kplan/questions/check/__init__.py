@@ -425,8 +425,7 @@ def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
     decision = document.decision(change)
     if change.action is not Action.PENDING or decision is None or change.outcome == "Gated":
         return None
-    remedies = decision.remedies or ()
-    return next((remedy for remedy in remedies if remedy.checked), None)
+    return next((remedy for remedy in decision.remedies or () if remedy.checked), None)
 
 
 def _share(least: str | int, total: int) -> int:

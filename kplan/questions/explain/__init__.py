@@ -33,8 +33,7 @@ class Explain(Question, frozen=True):
         base = subject.base
         if not self.names:
             raise UsageError("nothing to explain", hint="name a pod as NAMESPACE/NAME or a workload")
-        named = workloads_named(self.names, self.namespace, base.objects)
-        present = workloads_at_present(base, named)
+        present = workloads_at_present(base, workloads_named(self.names, self.namespace, base.objects))
         missing = short_workloads(present)
         keys = pods_named(self.names, self.namespace, base.objects, may_have_none=True)
         refuse_many(keys, base.objects.nodes)

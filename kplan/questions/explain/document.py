@@ -134,8 +134,7 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
 def _widening(base: Base, key: str) -> Iterator[WidenPool]:
     """Yield what lets the autoscaler that is followed add a node for a pod, each tried."""
     session, followed = base.fork(), base.followed
-    snapshot = as_waiting(base.objects, session.cluster.nodes.nodes)
-    cluster = PreparedCluster(snapshot, session, base.now)
+    cluster = PreparedCluster(as_waiting(base.objects, session.cluster.nodes.nodes), session, base.now)
     for changes in islice(followed.widening(cluster) if followed is not None else (), _MOST_WIDENED):
         if place_in_order(reduce(Base.with_pool, changes, base), [key]).placements[0].node is not None:
             text = " and ".join(dict.fromkeys(change.words for change in changes))

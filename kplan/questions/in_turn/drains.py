@@ -90,8 +90,7 @@ def _drained(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
 
 
 def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:
-    task = change.task
-    timeline = None if task.clock is None else change.timeline
+    timeline = None if change.task.clock is None else change.timeline
     replacements = Replacements(change)
     counted = list(replacements.counted(fail_on))
     if "unavailable" in fail_on:

@@ -48,8 +48,7 @@ def decided_now(base: Base, loops: Sequence[float] | None, showing: Showing, *, 
     is_ascending = all(0 <= first <= then < math.inf for first, then in itertools.pairwise((0.0, *loops)))
     if not 0 < len(loops) <= MAX_LOOPS or not is_ascending:
         raise UsageError("loops are not times in ascending order", hint="give seconds from 0, such as 0 and 10")
-    prepared = PreparedCluster(base.objects, base.session, base.now)
-    advice = autoscaler.look(prepared, loops=loops)
+    advice = autoscaler.look(PreparedCluster(base.objects, base.session, base.now), loops=loops)
     return replace(
         _report(base, autoscaler, advice, showing),
         cluster=_map(base, advice) if showing.with_map else UNSET,

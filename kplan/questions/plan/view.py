@@ -148,8 +148,7 @@ def _present_blocks(document: d.PlanReport, options: ReportOptions) -> Iterator[
     yield from map(line, health_words.ways_on(present.workloads, present.pods))
     held_up = ((one, health_words.resume_command(one)) for one in present.workloads)
     for one, command in islice((entry for entry in held_up if entry[1]), _MOST_PRESENT):
-        name = health_words.workload_name(one.workload)
-        yield line(f"{health_words.resume_words(one)} ({name}): {command}")
+        yield line(f"{health_words.resume_words(one)} ({health_words.workload_name(one.workload)}): {command}")
 
 
 def _body(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:

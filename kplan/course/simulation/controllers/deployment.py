@@ -145,8 +145,7 @@ def _fraction(wanted: WantedDeployment, replica_set: ObservedReplicaSet, n_pods:
     before = replica_set.max_replicas or n_pods
     if before == 0:
         return 0
-    size = replica_set.replicas * wanted.max_pods / before
-    return math.floor(size + 0.5) - replica_set.replicas
+    return math.floor(replica_set.replicas * wanted.max_pods / before + 0.5) - replica_set.replicas
 
 
 def _recreate(
