@@ -220,7 +220,7 @@ class Planner(Base):
         loaded = load_manifests(
             listed(manifests), snapshot=self.objects, namespace=namespace, validate=validate, minor=minor
         )
-        return list(stored_pods(loaded, self.objects, minor=minor).pods)
+        return stored_pods(loaded, self.objects, minor=minor)[0]
 
     @checked
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:

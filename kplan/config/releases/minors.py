@@ -299,5 +299,11 @@ V1_37 = V1_36.but(
     rules={"nominates_gated_pods": True},
 )
 
-RELEASES = (V1_33, V1_34, V1_35, V1_36, V1_37)
+RELEASES = (
+    V1_33,
+    V1_34,
+    V1_35,
+    V1_36,
+    V1_37,
+)
 """The oldest first."""

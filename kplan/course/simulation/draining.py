@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
-from kplan.api.quantity import listing
+from kplan.api.quantity import count, listing
 from kplan.api.time import seconds
 from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
@@ -428,19 +428,14 @@ def timed_out(drains: Iterable[Drain]) -> dict[str, str]:
     """Return the nodes that kubectl drain gives up although their pods will be gone, unless some never are, and why."""
     left = {name: n for work in drains for name, n in work.timed_out.items() if n}
     hanging = {obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends}
-    return {name: _GIVEN_UP.format(_pods(n, "is", "are")) for name, n in left.items() if name not in hanging}
-
-
-def _pods(n: int, verb: str, plural_verb: str) -> str:
-    return f"1 pod {verb}" if n == 1 else f"{n} pods {plural_verb}"
+    return {name: _GIVEN_UP.format(count(n, "pod is", "pods are")) for name, n in left.items() if name not in hanging}
 
 
 def _why_not_reached(work: Drain, name: str) -> str:
     if not work.waits_at:
         return "is not drained, because a node before it cannot be emptied"
     pods = work.leaving([name])
-    stuck = sum(bool(work.obstacle(pod)) for pod in pods)
-    number = "1 pod" if len(pods) == 1 else f"{len(pods)} pods"
+    stuck, number = sum(bool(work.obstacle(pod)) for pod in pods), count(len(pods), "pod")
     which = "which" if len(pods) == 1 else f"of which {stuck}"
     also = f", {which} could not be evicted either" if stuck else ""
     return (
@@ -454,7 +449,7 @@ def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
     given_up = {name for work in drains for name in work.timed_out}
     ways = ((name, _GIVES_UP if name in given_up else _WAITS, n) for name, n in sorted(left.items()))
     return [
-        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format(way, _pods(n, "stays", "stay")))
+        InputWarning("DrainHangs", f"Node/{name}", _HANGING.format(way, count(n, "pod stays", "pods stay")))
         for name, way, n in ways
     ]
 
@@ -480,7 +475,7 @@ def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [
-        InputWarning(code, f"Node/{name}", message.format(_pods(n, "there stays", "there stay")))
+        InputWarning(code, f"Node/{name}", message.format(count(n, "pod there stays", "pods there stay")))
         for (code, name, message), n in sorted(left.items())
         if n
     ]

@@ -35,17 +35,10 @@ class StoredPod(msgspec.Struct, frozen=True):
     count: int = 1  #: the number of these pods; 0 if the object creates none now
 
 
-class StoredPods(msgspec.Struct, frozen=True):
-    """Pods in reading order, and warnings about them."""
-
-    pods: tuple[StoredPod, ...]
-    warnings: tuple[InputWarning, ...]
-
-
 def stored_pods(
     manifests: Manifests, snapshot: Snapshot, *, refuse_objects: bool = True, minor: int = NEWEST
-) -> StoredPods:
-    """Return the pods of manifests; pods of one object with the same outcome are one entry.
+) -> tuple[list[StoredPod], list[InputWarning]]:
+    """Return the pods of manifests, in reading order, and warnings; pods of one object that end alike are one entry.
 
     Raises ManifestError with every object that the API server would refuse; workloads only with `refuse_objects`.
     """
@@ -64,7 +57,7 @@ def stored_pods(
     warnings += [warning for warning in admitting.warnings if warning not in warnings]
     if problems or admitting.problems:
         raise ManifestError([*problems, *admitting.problems])
-    return StoredPods(tuple(stored), tuple(warnings))
+    return stored, warnings
 
 
 def _of_workload(
@@ -119,17 +112,16 @@ def _steps(
 
 def pods_report(manifests: Manifests, snapshot: Snapshot, *, minor: int = NEWEST) -> PodsReport:
     """Return the PodsReport; parameters and errors as `stored_pods`, but refused workloads are no error."""
-    stored = stored_pods(manifests, snapshot, refuse_objects=False, minor=minor)
+    stored, warnings = stored_pods(manifests, snapshot, refuse_objects=False, minor=minor)
     groups = tuple(
         PodsMade(source=pod.origin, count=pod.count, refusal=pod.refusal, object=pod.as_created, changes=pod.changes)
-        for pod in stored.pods
+        for pod in stored
     )
+    n_refused = sum(group.count for group in groups if group.refusal)
     return PodsReport(
         cluster=snapshot.source,
-        summary=PodsSummary(
-            pods=sum(group.count for group in groups), refused=sum(group.count for group in groups if group.refusal)
-        ),
+        summary=PodsSummary(pods=sum(group.count for group in groups), refused=n_refused),
         pods=groups,
         skipped=manifests.skipped,
-        warnings=placed_warnings(stored.warnings, manifests),
+        warnings=placed_warnings(warnings, manifests),
     )

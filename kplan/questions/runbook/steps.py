@@ -27,12 +27,12 @@ from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut, Replacements
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
+from kplan.course.report import ways
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
-from kplan.course.unblocking import ways
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
 from kplan.documents.base import Counted, conditions_of
