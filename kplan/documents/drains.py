@@ -61,6 +61,9 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
         if not_replaced:
             such = f" ({self.pod}: {self.because})" if self.because and not (self.blocked or self.pending) else ""
             parts.append(f"pods of {count(not_replaced, 'workload')} are not replaced{such}")
+        if not parts and self.because:
+            fails = any(event.rule == "JobFailed" for event in self.counted)
+            parts.append(f"{self.workload.replace('/', ' ', 1)} {'fails' if fails else 'is stuck'}: {self.because}")
         return "; ".join(parts)
 
 

@@ -335,13 +335,16 @@ def _describe(
 ) -> WorkloadChange:
     ref = WorkloadRef.parse(key)
     owners = () if owner is None else owner.owners
+    down = simulation.node_lifecycle.down
     if owner is None:
         pods = [simulation.pods[row]] if row in simulation.pods else []
         current = len(pods)
     else:
-        pods = [pod for theirs in owners for pod in theirs.pods.values()]
-        current = sum(sum(map(theirs.is_current, theirs.pods.values())) for theirs in owners)
-    down = simulation.node_lifecycle.down
+        # A daemon set wants none on a node that is lost, and the pod there stays.
+        lost = down if isinstance(owner, DaemonSetState) else ()
+        owned = [(theirs, pod) for theirs in owners for pod in theirs.pods.values() if pod.row not in lost]
+        pods = [pod for _, pod in owned]
+        current = sum(theirs.is_current(pod) for theirs, pod in owned)
     if down or owner is None:
         ready = sum(pod.is_ready and pod.row not in down for pod in pods)
     else:

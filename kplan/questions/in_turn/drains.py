@@ -110,6 +110,8 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
         pod, because, workload = pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
     elif change.not_replaced:
         pod, because = change.not_replaced[0], NOT_REPLACED
+    elif stuck := next((one for one in change.workloads if one.key in blamed and one.because), None):
+        pod, because, workload = stuck.pod, stuck.because.removesuffix("."), stuck.key
     by_budget = [obstacle for obstacle in change.obstacles if obstacle.is_by_budget]
     return DrainOutcome(
         name=name,

@@ -20,6 +20,17 @@ _MOST_TOLD = 5
 _MOST_ROWS = 20
 _MOST_NAMED = 5
 _OTHERWISE = "something in --fail-on happens"
+_LEFT_OTHERWISE = "pods without a node"
+_LEFT = {
+    "NotReplaced": "pods unreplaced",
+    "JobFailed": "a job failed",
+    "Stuck": "a rollout stuck",
+    "Unavailable": "too few pods ready",
+    "Preemption": "other pods evicted",
+    "PdbViolation": "a budget violated",
+    "DrainTimedOut": "pods behind at the timeout",
+}
+"""Rule by which a drain counts -> what it leaves behind; any other leaves pods without a node."""
 
 
 def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
@@ -87,11 +98,9 @@ def _sentence(document: DrainsReport) -> str:
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
-    loses_pods = any(event.rule == "NotReplaced" for drain in leaving for event in drain.counted)
-    is_placeless = any(drain.pending for drain in leaving) or not loses_pods
-    end = " or ".join(["without a node"] * is_placeless + ["unreplaced"] * loses_pods)
+    left = dict.fromkeys(_LEFT.get(event.rule, _LEFT_OTHERWISE) for drain in leaving for event in drain.counted)
     parts = [f"{blocked} cannot be emptied"] if blocked else []
-    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} pods {end}"] if leaving else []
+    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} {' or '.join(left)}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
     return f"{len(stay)} of {count(number, what)} {_words(document).cannot}, even alone ({', '.join(parts)}){why}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -204,7 +205,6 @@ def _trouble(document: PlanReport) -> str:
     """Return the first thing that stands in the way of a change, with its name and number; empty for nothing."""
     if document.obstacles:
         return _blocks(document)
-    stuck = next((workload for workload in document.workloads if workload.state is WorkloadState.STUCK), None)
     own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
     first = next((change for change in own if change.attempt is not None), None)
     why = "" if first is None else _why(document, first)
@@ -217,15 +217,24 @@ def _trouble(document: PlanReport) -> str:
         return f"{count(number, 'pod')} of {first.owner.title} {'stays' if number == 1 else 'stay'} pending{why}"
     if first is not None:
         return f"{first.pod} stays pending{why}"
-    lacking = {event.object for event in document.verdict.counted if event.rule == "NotReplaced"}
-    if stuck is not None and (because := NOT_REPLACED if stuck.key in lacking else _own_reason(stuck)):
-        return f"{workload_title(stuck)} {'fails' if stuck.is_failed_job else f'is {_stuck(stuck)}'}: {because}"
+    if stuck := next(filter(None, map(partial(_held_up, document), document.workloads)), ""):
+        return stuck
     given_up = [warning.object.removeprefix("Node/") for warning in document.warnings if warning.code == TIMED_OUT]
     return f"{given_up[0]} is not empty in time" if given_up else ""
 
 
-def _own_reason(workload: WorkloadChange) -> str:
-    return "" if workload.change is Change.NONE else workload.because.removesuffix(".")
+def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
+    """Return that a workload is stuck, and why, where that comes of the change; empty otherwise."""
+    if workload.state is not WorkloadState.STUCK:
+        return ""
+    if any((event.object, event.rule) == (workload.key, "NotReplaced") for event in document.verdict.counted):
+        because = NOT_REPLACED
+    elif workload.change is not Change.NONE or workload.is_failed_job:
+        because = workload.because.removesuffix(".")
+    else:
+        because = ""
+    how = "fails" if workload.is_failed_job else f"is {_stuck(workload)}"
+    return f"{workload_title(workload)} {how}: {because}" if because else ""
 
 
 def named_pods_text(document: PlanReport) -> str:
