@@ -1,7 +1,7 @@
 """The numbers and switches of the package are those that somebody read and held to be right.
 
-``golden/values.txt`` has all constants and defaults but 0 and False, the structs that may be changed, and the documents
-that take fields by position. Whoever changes one says with ``--update-golden`` that it was meant.
+``golden/values.txt`` has, by room, all constants and defaults but 0 and False, the structs that may be changed, and the
+documents that take fields by position. Whoever changes one says with ``--update-golden`` that it was meant.
 """
 
 import ast
@@ -20,7 +20,8 @@ from tests.test_patterns import modules
 
 
 def test_values_are_those_that_were_read(request: pytest.FixtureRequest) -> None:
-    lines = [f"{module.__name__}.{line}\n" for module in modules() for line in _of_module(module)]
+    named = ((module.__name__.split(".")[1], module) for module in modules())
+    lines = sorted(f"{room}: {line}\n" for room, module in named for line in _of_module(module))
     golden = GOLDEN / "values.txt"
     if request.config.getoption("--update-golden"):
         golden.write_text("".join(lines), encoding="utf-8")
@@ -64,7 +65,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
             yield f"{name} = {value}"
         case Mapping():
             for key, part in value.items():
-                yield from _lines(f"{name}[{key}]", part)
+                yield from _lines(f"{name}[{getattr(key, '__name__', key)}]", part)
         case msgspec.Struct():
             yield from _lines(name, msgspec.structs.asdict(value))
         case tuple() if value and all(isinstance(part, int | float) for part in value):
