@@ -9,7 +9,8 @@ budget where a budget blocks, new nodes where a pod finds no place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -78,7 +79,6 @@ class _Tried(msgspec.Struct, frozen=True):
     obstacle: Obstacle | None  #: the first pod that cannot be evicted
     lacks_room: bool  #: a pod finds no place
     step: RunbookStep
-    simulation: Simulation  #: at the end; the node takes pods again where it is to
 
 
 class _Runbook:
@@ -89,6 +89,7 @@ class _Runbook:
         clock = question.timeline or Clock()
         self._clock = replace(clock, until=clock.look, runs_for=0.0)
         self._known: tuple[Base, Mapping[str, int]] | None = None
+        self._prepared_drains: dict[Hashable, _Tried] = {}  #: node, and the changes before -> how its drain ends
         self._undoing: list[RunbookStep] = []
         self.steps: list[RunbookStep] = []
         self.stuck: list[StuckNode] = []
@@ -106,6 +107,7 @@ class _Runbook:
             stopped: dict[str, _Tried] = {}
             if self._drain_one(stopped):
                 continue
+            self._prepared_drains.clear()
             prepared = (  # by changes after which one of these nodes drains safely, as few as are enough
                 self._prepared(self._base, name, tried, (), (), number)
                 for number in range(1, _MOST_PREPARED + 1)
@@ -127,14 +129,14 @@ class _Runbook:
         for name in sorted(self._left, key=lambda name: (len(cluster.pods_on[cluster.nodes.row_of[name]]), name)):
             if self.n_tried >= MOST_TRIED:
                 return False
-            tried = self._try(self._base, name)
+            tried, simulation = self._try(self._base, name)
             if tried.stuck is None:
-                self._go(name, tried)
+                self._go(name, tried.step, simulation)
                 return True
             stopped[name] = tried
         return False
 
-    def _try(self, base: Base, name: str) -> _Tried:
+    def _try(self, base: Base, name: str) -> tuple[_Tried, Simulation]:
         """Drain a node with a clock; judge the moment at which it is empty, then have it take pods again."""
         self.n_tried += 1
         drain = c.Drain((name,), self._question.options, self._question.timeout or None)
@@ -152,7 +154,7 @@ class _Runbook:
             if stuck is None and left:
                 stuck = StuckNode(name=name, rule="Unschedulable", pod=left[0], because=_message(simulation, left[0]))
         obstacle = next(iter(plan.obstacles), None)
-        return _Tried(stuck, obstacle, bool(waiting), step, simulation)
+        return _Tried(stuck, obstacle, bool(waiting), step), simulation
 
     def _stopped(
         self, name: str, base: Base, plan: CarriedOut, step: RunbookStep, waiting: Sequence[str]
@@ -205,10 +207,10 @@ class _Runbook:
             self._known = base, most
         return self._known[1]
 
-    def _go(self, name: str, tried: _Tried) -> None:
+    def _go(self, name: str, step: RunbookStep, simulation: Simulation) -> None:
         was_cordoned = self._base.objects.node_by_name[name].spec.unschedulable
-        self.steps.append(tried.step)
-        snapshot = snapshot_of(tried.simulation, self._base.snapshot, at=self._base.now / 1_000_000)
+        self.steps.append(step)
+        snapshot = snapshot_of(simulation, self._base.snapshot, at=self._base.now / 1_000_000)
         self._base = self._base.with_snapshot(snapshot)
         if not was_cordoned:
             self.steps.append(_step("uncordon", c.Uncordon((name,)), name))
@@ -218,13 +220,16 @@ class _Runbook:
         self, base: Base, name: str, tried: _Tried, before: _Steps, undoing: _Steps, number: int
     ) -> bool:
         """Make so many more changes, each against what stops the drain after those before."""
+        allowed = self._waiting_anyway(base)
         for step, back, other in self._changes(base, tried):
-            if self.n_tried >= MOST_TRIED:
-                return False
-            allowed, waiting = self._waiting_anyway(base), self._waiting_anyway(other)
-            if any(n > allowed.get(workload, 0) for workload, n in waiting.items()):
+            if any(n > allowed.get(workload, 0) for workload, n in self._waiting_anyway(other).items()):
                 continue  # the change has made pods that find no place
-            again = self._try(other, name)
+            key = name, _made_by((*before, step))
+            if key not in self._prepared_drains:
+                if self.n_tried >= MOST_TRIED:
+                    return False
+                self._prepared_drains[key], _ = self._try(other, name)
+            again = self._prepared_drains[key]
             backs = (*undoing, back) if back is not None else undoing
             if again.stuck is None:
                 self.steps += (*before, step)
@@ -263,6 +268,18 @@ class _Runbook:
 
 def _step(action: Any, change: c.Change, node: str = "", **more: Any) -> RunbookStep:
     return RunbookStep(action=action, node=node, commands=change.steps, change=change.described(), **more)
+
+
+def _made_by(steps: _Steps) -> Hashable:
+    """Return what is the same for changes that make the same cluster: nodes that are added one after the other, too."""
+    changes: list[tuple[str, ...]] = []
+    for action, run in groupby(steps, lambda step: step.action):
+        if action == "add-nodes":
+            additions = (step.change for step in run if isinstance(step.change, c.AddNodes))
+            changes.append(tuple(sorted(like for added in additions for like in [added.like] * added.nodes)))
+        else:
+            changes += (step.commands for step in run)
+    return tuple(changes)
 
 
 def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | str) -> RunbookStep:

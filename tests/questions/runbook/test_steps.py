@@ -86,10 +86,8 @@ def test_rolling_each_node_takes_pods_again_when_it_is_empty() -> None:
 def test_a_workload_is_scaled_before_where_its_budget_blocks_and_back_at_the_end() -> None:
     report = runbook(node("a"), node("b"), deployment("web", "1", ("a",)), budget("web", minAvailable=1), nodes=("a",))
     assert actions(report) == [("cordon", ""), ("prepare", ""), ("drain", "a"), ("undo", "")]
-    assert [step.commands[0].rpartition("=")[2] for step in report.steps if step.action in ("prepare", "undo")] == [
-        "2",
-        "1",
-    ]
+    replicas = [step.commands[0].rpartition("=")[2] for step in report.steps if step.action in ("prepare", "undo")]
+    assert replicas == ["2", "1"]
 
 
 def test_the_budget_is_changed_where_there_is_no_room_for_more_replicas() -> None:
@@ -128,6 +126,10 @@ def test_nodes_are_added_where_pods_find_no_place() -> None:
     assert {node.name for node in report.stuck} == {"a"}, "every node of the shape that is needed is cordoned"
     report = runbook(node("a"), node("b"), deployment("web", "3", ("a", "b")), nodes=("a",))
     assert [step.commands for step in report.steps if step.action == "add-nodes"] == [adding(1, "b")]
+    guarded = (deployment("web", "3", ("a", "b")), budget("web", minAvailable=2))
+    report = runbook(node("a", "6"), node("b"), *guarded, deployment("db", "3", ("a",)), nodes=("a",))
+    assert [step.action for step in report.steps] == ["cordon", "prepare", "add-nodes", "drain", "undo"]
+    assert report.tried == 5, "no drain twice"
 
 
 def test_a_pod_that_no_controller_recreates_keeps_its_node() -> None:
