@@ -358,9 +358,9 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
         tasks = [functools.partial(collector.collect, *served) for served in versions.items()]
         try:
             in_order = sorted(side_by_side(tasks, N_LISTS), key=lambda collected: RESOURCES.index(collected.resource))
-        finally:
-            # Requests that wait for a busy server end.
-            stop.set()
+        except BaseException:
+            stop.set()  # requests that wait for a busy server end
+            raise
     return build_snapshot(
         (obj for collected in in_order for obj in collected.objects),
         source=source,

@@ -21,7 +21,15 @@ import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
-from kplan.errors import ApiError, ForbiddenError, KubeconfigError, UnauthorizedError, UnreachableError
+from kplan.api.quantity import count
+from kplan.errors import (
+    ApiError,
+    ForbiddenError,
+    KubeconfigError,
+    LiveClusterError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from kplan.live import connections
 from kplan.live.kubeconfig import Access
 
@@ -58,6 +66,8 @@ class Transport:
         return self._access.server
 
     def close(self) -> None:
+        """Close the connections; those in use are closed by who uses them."""
+        self._pool.pools.dispose_func = urllib3.HTTPConnectionPool.close
         self._pool.clear()
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
@@ -161,7 +171,10 @@ class ExpiredListError(ApiError):
 
 
 class Reader:
-    """Sends requests through a transport, again after 429, 5xx and incomplete answers; `sleep` waits seconds."""
+    """Sends requests through a transport, again after 429, 5xx and incomplete answers.
+
+    `sleep` waits seconds, and returns true where no further attempt is to be made.
+    """
 
     def __init__(self, transport: Transport, *, sleep: Callable[[float], object] = time.sleep) -> None:
         self._transport = transport
@@ -179,17 +192,20 @@ class Reader:
             wait = FIRST_WAIT_SECONDS * 2.0 ** (attempt - 1)
             try:
                 response = self._transport.get(path, query, accept=accept)
-            except connections.BrokenAnswerError:
+            except connections.BrokenAnswerError as error:
                 if attempt == MAX_ATTEMPTS:
                     raise
+                failure: LiveClusterError = error
             else:
                 if 200 <= response.status < 300:
                     return response
                 is_passing = response.status == 429 or 500 <= response.status < 600
                 wait = _retry_after(response, wait) if is_passing else wait
+                failure = _error(response, path, attempt if is_passing else 0)
                 if not is_passing or attempt == MAX_ATTEMPTS or waited + wait > MAX_WAIT_SECONDS:
-                    raise _error(response, path, attempt if is_passing else 0)
-            self._sleep(wait)
+                    raise failure
+            if self._sleep(wait):
+                raise failure
             waited += wait
 
 
@@ -222,7 +238,7 @@ def _error(response: Response, path: str, attempts: int) -> ApiError:
         return ExpiredListError(message, continue_token=status.metadata.continue_token)
     if attempts:
         hint = "the API server is overloaded or unwell; try again later"
-        return ApiError(f"{path}: {message} ({code}, asked {attempts} times)", status=code, hint=hint)
+        return ApiError(f"{path}: {message} ({code}, asked {count(attempts, 'time')})", status=code, hint=hint)
     return ApiError(f"{path}: {message} ({code})", status=code, hint=NO_SERVER_HINT)
 
 

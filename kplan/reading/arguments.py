@@ -124,10 +124,9 @@ def seconds_of(text: str, option: str) -> float:
     """Return the seconds of an option's duration, also in days; raises UsageError for more than a year."""
     days = text.strip().removesuffix("d")
     is_long = len(text.strip()) > len("31622400.000s")
-    if days != text.strip() and days.isdecimal() and not is_long:
-        text = f"{int(days) * 24}h"
+    is_days = days != text.strip() and days.isdecimal() and not is_long
     try:
-        seconds = math.inf if is_long else duration_of(text)
+        seconds = math.inf if is_long else duration_of(f"{int(days) * 24}h" if is_days else text)
     except UsageError as error:
         raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
     if seconds > YEAR:

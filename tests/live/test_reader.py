@@ -69,16 +69,19 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 @pytest.mark.parametrize("answer", [busy(503), BrokenAnswerError("cut")])
-def test_patience_ends_after_six_attempts(answer: Response | Exception) -> None:
+@pytest.mark.parametrize(("stops", "attempts"), [(False, 6), (True, 1)])
+def test_patience_ends_after_six_attempts_or_a_stop(
+    answer: Response | Exception, *, stops: bool, attempts: int
+) -> None:
     script = Script(answer)
     with pytest.raises((ApiError, UnreachableError)):
-        Reader(script, sleep=lambda _seconds: None).get("/api/v1/pods")
-    assert script.asked == 6
+        Reader(script, sleep=lambda _seconds: stops).get("/api/v1/pods")
+    assert script.asked == attempts
 
 
 def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
     waits: list[float] = []
-    with pytest.raises(ApiError, match=r"too many requests \(429, asked 1 times\)") as caught:
+    with pytest.raises(ApiError, match=r"too many requests \(429, asked 1 time\)") as caught:
         Reader(Script(busy(Retry_After="3600")), sleep=waits.append).get("/api/v1/pods")
     assert waits == []
     assert "try again later" in caught.value.hint
