@@ -331,12 +331,7 @@ _FIRST_WAITING = 64  #: so many replicas wait for nodes at first, and twice as m
 
 
 def fill_growing(
-    base: Base,
-    templates: Sequence[Template],
-    growth: Growth,
-    *,
-    limit: int | None,
-    progress: Callable[[int], None] | None = None,
+    base: Base, templates: Sequence[Template], growth: Growth, limit: int | None, progress: Callable[[int], None] | None
 ) -> tuple[Session, Fit]:
     """Place replicas until one fits nowhere, and no node comes for it; `growth` receives the nodes."""
     session, fit = fill_from(base.session, templates, limit=limit, progress=progress)

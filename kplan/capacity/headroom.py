@@ -24,7 +24,7 @@ from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
-from kplan.course.asking import AskAll, Showing, answers
+from kplan.course.asking import Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.pod_creation import PodMaker
@@ -83,15 +83,13 @@ B = TypeVar("B", bound=Base)
 
 def headroom_report(
     base: Base,
-    templates: Sequence[Template] | None = None,
+    templates: Sequence[Template] | None,
+    showing: Showing,
     *,
-    among: Sequence[str] = (),
-    namespace: str = "",
-    wanted: int | None = None,
-    limit: int | None = None,
-    fail_on: Sequence[Condition] | None = None,
-    nodes: NodesShown = None,
-    ask_all: AskAll | None = None,
+    among: Sequence[str],
+    namespace: str,
+    wanted: int | None,
+    limit: int | None,
 ) -> HeadroomReport:
     """Return the HeadroomReport about templates, or else among workloads of the snapshot, KIND/NAMESPACE/NAME.
 
@@ -99,7 +97,7 @@ def headroom_report(
     one by one. By default only a number that is wanted makes it fail.
     """
     stop_at = wanted if limit is None else limit
-    running = own_workloads(base)
+    running, nodes = own_workloads(base), showing.explained
     if templates is None:
         keys = among or [key for key in running if namespace in ("", WorkloadRef.parse(key).namespace)]
         counted: list[tuple[str, Template | None]] = [(key, None) for key in keys]
@@ -113,10 +111,10 @@ def headroom_report(
         where = f" in namespace {namespace}" if namespace else ""
         hint = "name a manifest: kplan capacity --headroom web.yaml"
         raise UsageError(f"the snapshot has no workload{where}", hint=hint)
-    workloads = answers(base, questions, ask_all)
+    workloads = answers(base, questions, showing.ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = ("none",) if wanted is None else DEFAULT_FAIL_ON["capacity"]
-    chosen = default if fail_on is None else fail_on
+    chosen = default if showing.fail_on is None else showing.fail_on
     short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
     failures = [Counted(workload.workload, "Unschedulable") for workload in short if "unschedulable" in chosen]
     return HeadroomReport(

@@ -219,7 +219,7 @@ def measure(
     if growth is None:
         session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     else:
-        session, fit = fill_growing(base, templates, growth, limit=stop_at, progress=progress)
+        session, fit = fill_growing(base, templates, growth, stop_at, progress)
     stop, group = stop_of(session, templates, fit)
     has_groups = any(template.group is not None for template in templates)
     answer = Capacity(
@@ -286,11 +286,11 @@ B = TypeVar("B", bound=Base)
 def with_templates(
     base: B,
     manifests: Manifests | None,
-    workloads: Sequence[str] = (),
+    workloads: Sequence[str],
     *,
-    mix: Sequence[int] = (),
-    wanted: int | None = None,
-    limit: int | None = None,
+    mix: Sequence[int],
+    wanted: int | None,
+    limit: int | None,
 ) -> tuple[B, list[Template]]:
     """Return what is counted, that of manifests first, and a cluster with the objects and claims that it needs.
 
@@ -325,9 +325,7 @@ def with_templates(
     return base, templates
 
 
-def single_replicas(
-    base: Base, sources: Sequence[Source], namespace: str | None, *, keeps_groups: bool = False
-) -> Manifests:
+def single_replicas(base: Base, sources: Sequence[Source], namespace: str | None, *, keeps_groups: bool) -> Manifests:
     """Read manifests with one replica of each workload, numbered as if no pod of that name existed.
 
     With `keeps_groups` all pods are read of workloads whose pods belong to pod groups.

@@ -142,7 +142,7 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     def check(self, place: Place) -> None:
         hint = "write a number from 0 to 100; the default is 1"
-        place["hardPodAffinityWeight"].check_range(self.hard_pod_affinity_weight, 0, 100, hint)
+        place["hardPodAffinityWeight"].check_range(self.hard_pod_affinity_weight, 100, hint)
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     def check(self, place: Place) -> None:
         percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
         names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
-        place[names[0]].check_range(percentage, 0, 100)
+        place[names[0]].check_range(percentage, 100)
         if absolute < 0:
             place[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
         if percentage == 0 and absolute == 0:
@@ -327,8 +327,8 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> N
             place[i]["utilization"].invalid(point.utilization, place.release.texts.utilization_order, hint)
             break
     for at, point in place.walk(shape):
-        at["utilization"].check_range(point.utilization, 0, 100)
-        at["score"].check_range(point.score, 0, 10)
+        at["utilization"].check_range(point.utilization, 100)
+        at["score"].check_range(point.score, 10)
 
 
 def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:

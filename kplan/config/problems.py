@@ -84,10 +84,9 @@ class Place:
         """Record a value that the field does not allow."""
         self.add(f"Invalid value: {go_value(value)}: {detail}", hint)
 
-    def check_range(self, value: int, least: int, most: int, hint: str = "") -> None:
-        if not least <= value <= most:
-            hint = hint or f"write a number from {least} to {most}"
-            self.invalid(value, f"not in valid range [{least}, {most}]", hint)
+    def check_range(self, value: int, most: int, hint: str = "") -> None:
+        if not 0 <= value <= most:
+            self.invalid(value, f"not in valid range [0, {most}]", hint or f"write a number from 0 to {most}")
 
     def check_percentage(self, percentage: int | None) -> None:
         if percentage is not None and not 0 <= percentage <= 100:

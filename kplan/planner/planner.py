@@ -515,7 +515,7 @@ class Planner(Base):
         sources = [template for template in several if not isinstance(template, Template)]
         if sources:
             manifests = single_replicas(self, sources, namespace, keeps_groups=True)
-            base, ready = with_templates(self, manifests, mix=mix, wanted=wanted, limit=limit)
+            base, ready = with_templates(self, manifests, (), mix=mix, wanted=wanted, limit=limit)
         return measure(base, ready, wanted=wanted, limit=limit, preempt=preempt, shapes=shapes, progress=progress)
 
     @checked

@@ -25,12 +25,10 @@ _JSON_START = rb"""\s*(\[|\{\s*(["}]|\Z))"""
 _NOT_BLANK = rb"\S"
 
 
-def read_document(
-    source: str | Path, problems: list[Problem], *, limits: Limits, expected: str, stdin: IO[bytes] | None = None
-) -> Document | None:
+def read_document(source: str | Path, problems: list[Problem], *, limits: Limits, expected: str) -> Document | None:
     """Return the only document of a file, as `read_documents`; None and a problem for none or more than one."""
     n_known = len(problems)
-    documents = list(read_documents(source, problems, limits=limits, stdin=stdin, expected=expected))
+    documents = list(read_documents(source, problems, limits=limits, expected=expected))
     if len(problems) > n_known:
         return None
     if len(documents) == 1:

@@ -278,19 +278,14 @@ _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_items(
-    source: str | Path,
-    problems: list[Problem],
-    *,
-    limits: Limits = SNAPSHOTS,
-    stdin: IO[bytes] | None = None,
-    progress: Progress | None = None,
+    source: str | Path, problems: list[Problem], *, limits: Limits = SNAPSHOTS, stdin: IO[bytes] | None = None
 ) -> Iterator[Item]:
     """Yield every object of a file, a directory (recursively, by name) or ``-``, with lists split into their items.
 
     Documents without an object, objects without a kind, and all that does not parse are added to `problems`.
     Parameters are those of :func:`~kplan.reading.documents.read_documents`.
     """
-    for document in read_documents(source, problems, limits=limits, stdin=stdin, progress=progress):
+    for document in read_documents(source, problems, limits=limits, stdin=stdin):
         yield from items_of(document, problems)
 
 

@@ -167,17 +167,9 @@ class Headroom(AboutWorkloads, frozen=True):
         base, templates = subject.base, None
         if subject.manifests is not None:
             base, templates = base_of_manifests(base, subject.manifests, wanted=self.replicas, limit=self.limit)
-        return headroom_report(
-            base,
-            templates,
-            among=self._named(subject.base) or self._selected(base),
-            namespace="" if self.selector else self.namespace,
-            wanted=self.replicas,
-            limit=self.limit,
-            fail_on=showing.fail_on,
-            nodes=showing.explained,
-            ask_all=showing.ask_all,
-        )
+        among, namespace = self._named(subject.base) or self._selected(base), "" if self.selector else self.namespace
+        wanted, limit = self.replicas, self.limit
+        return headroom_report(base, templates, showing, among=among, namespace=namespace, wanted=wanted, limit=limit)
 
     def _selected(self, base: Base) -> list[str]:
         """Return the workloads that the selector matches; raises UsageError where it matches none."""

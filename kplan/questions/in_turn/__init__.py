@@ -46,4 +46,4 @@ class InTurn(Question, frozen=True):
             raise UsageError("no node to drain", hint="name one")
         check_nodes(base, nodes)
         label = None if self.by == "node" else label_of(base, self.by)
-        return drains_report(base, together(base, nodes, label), self.question, showing, label=label)
+        return drains_report(base, together(base, nodes, label), self.question, showing, label)

@@ -15,7 +15,7 @@ from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
-from kplan.course.asking import PLAIN, Showing, answers
+from kplan.course.asking import Showing, answers
 from kplan.course.carried_out import CarriedOut, Replacements
 from kplan.course.carry_out import carry_out, drain_to_any
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -53,9 +53,7 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
     return dict(sorted(grouped((own[label], name) for own, name in labels if label in own).items()))
 
 
-def drains_report(
-    base: Base, groups: Groups, question: Drain, showing: Showing = PLAIN, *, label: str | None = None
-) -> DrainsReport:
+def drains_report(base: Base, groups: Groups, question: Drain, showing: Showing, label: str | None) -> DrainsReport:
     """Return the DrainsReport about groups of nodes by `label`, each of which is drained as in `question`."""
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
     questions = [
