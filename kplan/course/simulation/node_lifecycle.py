@@ -278,7 +278,7 @@ class NodeLifecycle:
         tainted_at: dict[str, float] = {}  # zone -> when the last node there was tainted so that its pods go
         for node in nodes:
             name, taints = node.metadata.name, self._no_execute(node.metadata.name)
-            status = self._condition(name, READY)
+            status = self._readiness(name)
             if name in silent or not is_well(node):
                 self._evictions.tainted_before.add(name)
             if name in silent:
@@ -302,7 +302,7 @@ class NodeLifecycle:
             last = tainted_at.get(zone_name)
             next_at = -math.inf if last is None or not count.rate else last + 1 / count.rate
             self._zones[zone_name] = Zone(count.state, count.rate, next_at)
-        if any(self._condition(node.metadata.name, READY) != _TRUE for node in self._nodes()):
+        if any(self._readiness(node.metadata.name) != _TRUE for node in self._nodes()):
             self._look()
 
     # What happens to nodes.
@@ -413,7 +413,7 @@ class NodeLifecycle:
     def _is_out_of_service(self, name: str) -> bool:
         return (
             self._is_there(name)
-            and self._condition(name, READY) != _TRUE
+            and self._readiness(name) != _TRUE
             and any(taint.key == OUT_OF_SERVICE for taint in self._taints(name))
         )
 
@@ -433,7 +433,7 @@ class NodeLifecycle:
         """Look at all nodes. Upstream: monitorNodeHealth."""
         now = self._motion.now
         for name, heard in sorted(self._silent.items()):
-            if self._condition(name, READY) != _UNKNOWN and now >= heard + GRACE_SECONDS:
+            if self._readiness(name) != _UNKNOWN and now >= heard + GRACE_SECONDS:
                 self._lose_sight_of(name)
         for name in sorted(filter(self._is_there, self._conditions)):
             self._follow_readiness(name)
@@ -444,14 +444,14 @@ class NodeLifecycle:
                 self._follow_readiness(name)
         elif were_down and not are_down:
             for name in self._silent:
-                if self._condition(name, READY) != _UNKNOWN:
+                if self._readiness(name) != _UNKNOWN:
                     self._silent[name] = now
                     self._motion.later(GRACE_SECONDS, self._look)
         for zone_name in self._zones:
             self._taint_next(zone_name)
 
     def _lose_sight_of(self, name: str) -> None:
-        was_ready = self._condition(name, READY) == _TRUE
+        was_ready = self._readiness(name) == _TRUE
         self._of(name).update(dict.fromkeys(_OF_KUBELET, _UNKNOWN))
         self._motion.log.add_node(StepEvent.UNREACHABLE, name)
         self._follow_conditions(name)
@@ -463,7 +463,7 @@ class NodeLifecycle:
 
     def _miss_machine(self, name: str) -> None:
         """Have the cloud's controller look for the machine of a node that is not ready."""
-        is_missed = name in self._without_machine and self._condition(name, READY) != _TRUE
+        is_missed = name in self._without_machine and self._readiness(name) != _TRUE
         machine = self._node(name).spec.provider_id
         if is_missed and "://" in machine and not machine.startswith(_NOT_CLOUDS):
             self._motion.later(CLOUD_SECONDS, partial(self.delete, name, "its machine does not exist any more"))
@@ -477,7 +477,7 @@ class NodeLifecycle:
     def _follow_readiness(self, name: str) -> None:
         """Have a node wait for the taint that has its pods go, or lose it. Upstream: processTaintBaseEviction."""
         waiting = self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[])).waiting
-        key = _OF_READINESS.get(self._condition(name, READY))
+        key = _OF_READINESS.get(self._readiness(name))
         present = {taint.key for taint in self._no_execute(name)} & {NOT_READY, UNREACHABLE}
         if key is None:
             self._retaint(name, (), {(other, NO_EXECUTE) for other in present})
@@ -498,7 +498,7 @@ class NodeLifecycle:
         zone, now, key = self._zones[zone_name], self._motion.now, f"taints in {zone_name}"
         while zone.waiting and zone.accepts(now):
             name = zone.take(now)
-            taint_key = _OF_READINESS.get(self._condition(name, READY)) if self._is_there(name) else None
+            taint_key = _OF_READINESS.get(self._readiness(name)) if self._is_there(name) else None
             if taint_key is not None:
                 self._swap(name, taint_key)
         if zone.waiting and zone.rate > 0:
@@ -511,7 +511,7 @@ class NodeLifecycle:
             self._zones.setdefault(zone_key(labels), Zone(waiting=[]))
             if _NOT_COUNTED not in labels:
                 count = counts.setdefault(zone_key(labels), ZoneCount())
-                is_ready = self._condition(node.metadata.name, READY) == _TRUE
+                is_ready = self._readiness(node.metadata.name) == _TRUE
                 count.ready += is_ready
                 count.not_ready += not is_ready
         return counts
@@ -558,8 +558,8 @@ class NodeLifecycle:
             self._conditions[name] = {condition.type: condition.status for condition in conditions}
         return self._conditions[name]
 
-    def _condition(self, name: str, condition: str) -> str:
-        return self._of(name).get(condition, _TRUE if condition == READY else _FALSE)
+    def _readiness(self, name: str) -> str:
+        return self._of(name).get(READY, _TRUE)
 
     def _taints(self, name: str) -> tuple[Taint, ...]:
         return self._node(name).spec.taints
