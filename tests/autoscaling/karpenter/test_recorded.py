@@ -15,7 +15,7 @@ from tests.recorded import IS_WHOLE
 
 HERE = Path(__file__).parent
 _CHOSEN = (HERE / "chosen.txt").read_text(encoding="utf-8").splitlines()
-"""Cases that together run every line that some case runs, each as ``KIND RELEASE NAME``."""
+"""Cases that together run every line and meet every bound that some case does, each as ``KIND RELEASE NAME``."""
 _RANDOM = "*"
 in_parts = pytest.mark.parametrize(("version", "part"), [(v, (n, 3)) for v in ("1.13", "1.14") for n in range(3)])
 
