@@ -148,11 +148,7 @@ ACTION: dict[str, Any] = {
         "author": {"type": "string"},
         "branding": {"required": ["icon", "color"]},
         "inputs": {
-            "additionalProperties": {
-                "required": ["description"],
-                "additionalProperties": False,
-                "properties": _INPUT,
-            }
+            "additionalProperties": {"required": ["description"], "additionalProperties": False, "properties": _INPUT}
         },
         "outputs": {"additionalProperties": {"required": ["description", "value"]}},
         "runs": {

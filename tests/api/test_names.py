@@ -11,8 +11,7 @@ CHARACTERS = "regex used for validation is '"
 
 
 @pytest.mark.parametrize(
-    "key",
-    ["a", "app.kubernetes.io/name", "A_b-c.d", "x" * 63, "1.2.3/4", "a" * 63 + "." + "b" * 63 + "/c"],
+    "key", ["a", "app.kubernetes.io/name", "A_b-c.d", "x" * 63, "1.2.3/4", "a" * 63 + "." + "b" * 63 + "/c"]
 )
 def test_names_that_labels_may_have(key: str) -> None:
     assert label_key_problems(key) == ()

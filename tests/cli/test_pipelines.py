@@ -220,8 +220,7 @@ def test_jobs_call_the_script(name: str):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(["values.yaml"], "missing"), (["web.yaml", "--snapshot", "none.json"], "none.json")],
+    ("arguments", "words"), [(["values.yaml"], "missing"), (["web.yaml", "--snapshot", "none.json"], "none.json")]
 )
 def test_without_an_answer_every_report_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str

@@ -51,7 +51,7 @@ def test_differences_name_the_place_the_default_and_the_value() -> None:
                 {
                     "plugins": {"bind": {"disabled": [{"name": "*"}], "enabled": [{"name": "Other"}]}},
                     "pluginConfig": [
-                        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}},
+                        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
                     ],
                 }
             ],

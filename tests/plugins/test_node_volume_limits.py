@@ -7,19 +7,7 @@ from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
 from .asking import Change, changes, filtered, moved
-from .volume_worlds import (
-    EBS,
-    NFS,
-    VolumeWorld,
-    attachment,
-    claim,
-    csi_node,
-    details,
-    node,
-    pod,
-    storage_class,
-    volume,
-)
+from .volume_worlds import EBS, NFS, VolumeWorld, attachment, claim, csi_node, details, node, pod, storage_class, volume
 from .worlds import few
 
 VOLUMES = [

@@ -279,10 +279,7 @@ def test_a_volume_that_cannot_be_translated_errs_where_it_is_migrated():
         " expected: {locale}-{region}-{zone}, got: eu"
     )
 
-    assert world.ask(VolumeBinding, pod("p", "c")) == [
-        ("Error", [problem]),
-        None,
-    ]
+    assert world.ask(VolumeBinding, pod("p", "c")) == [("Error", [problem]), None]
 
 
 # --- details ----------------------------------------------------------------------------------------------------------

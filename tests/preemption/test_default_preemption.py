@@ -324,24 +324,14 @@ def test_an_extender_that_leaves_a_candidate_without_victims_is_wrong_about_it()
 
 def test_a_node_where_all_victims_could_stay_is_an_error_when_nothing_else_is_found():
     """Only an extender keeps the pod away, and no victim changes its mind."""
-    found = preempt(
-        node("a"),
-        pod("low", "a", cpu="1"),
-        pod("vip", cpu="1", priority=10),
-        extenders=[CLOSED],
-    )
+    found = preempt(node("a"), pod("low", "a", cpu="1"), pod("vip", cpu="1", priority=10), extenders=[CLOSED])
     assert found["message"] == 'preemption: expected at least one victim pod on node "a"'
     assert found["candidates"] == {}
 
 
 def test_several_errors_are_told_together_each_once():
     found = preempt(
-        node("a"),
-        node("b"),
-        pod("low-a", "a"),
-        pod("low-b", "b"),
-        pod("vip", priority=10),
-        extenders=[CLOSED],
+        node("a"), node("b"), pod("low-a", "a"), pod("low-b", "b"), pod("vip", priority=10), extenders=[CLOSED]
     )
 
     assert found["message"] == (

@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.rules.pod_info import DistinctResources, PodInfo, affinity_terms
-from kplan.rules.resources import (
-    CPU,
-    DEFAULT_REQUESTS,
-    pod_requests,
-    pod_resources,
-    rounded_requests,
-)
+from kplan.rules.resources import CPU, DEFAULT_REQUESTS, pod_requests, pod_resources, rounded_requests
 from tests.recorded import examples
 
 

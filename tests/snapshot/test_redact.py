@@ -16,14 +16,7 @@ from kplan.snapshot import load_snapshot, redact
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms, Words
-from kplan.snapshot.redact import (
-    FIELD_RULES,
-    KEPT_ANNOTATIONS,
-    KEPT_FIELDS,
-    RULES,
-    STRUCT_RULES,
-    redact_snapshot,
-)
+from kplan.snapshot.redact import FIELD_RULES, KEPT_ANNOTATIONS, KEPT_FIELDS, RULES, STRUCT_RULES, redact_snapshot
 from tests.objects import head
 
 
