@@ -45,9 +45,9 @@ from kplan.plugins.volume_binding.catalogue import (
     identity_of,
 )
 from kplan.rules import volumes as volume_rules
-from kplan.rules.pod_info import read_by_volume_plugins
+from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
 from kplan.rules.resources import NANO
-from kplan.rules.volumes import STORAGE, claim_class, in_tree_plugin
+from kplan.rules.volumes import STORAGE, claim_class, claims_of, in_tree_plugin
 
 REASON_NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
@@ -328,7 +328,6 @@ class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     scope: ClassVar[fwk.Scope] = fwk.Scope.CLUSTER
     reads = staticmethod(read_by_volume_plugins)
-    queueing_hint = staticmethod(fwk.no_event_helps)  # it waits for other volumes, classes or nodes
     ignores_pods: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: fwk.Handle) -> None:
@@ -341,6 +340,12 @@ class VolumeBinding:
         if handle.release.is_on(STORAGE_SCORING_GATE):
             shape = (args or VolumeBindingArgs()).defaulted(handle.release).shape
             self._by_utilization = utilization_table(shape or ())
+
+    def queueing_hint(self, pod: PodInfo, event: fwk.Event) -> bool:
+        """Wait for a pod that uses one of the same claims, which is bound with it; else for other volumes or nodes."""
+        if not isinstance(event, fwk.PodAdded) or event.info.namespace != pod.namespace:
+            return False
+        return not set(claims_of(pod.pod)).isdisjoint(claims_of(event.info.pod))
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Reject pods with claims that are missing, lost, being deleted, another pod's or should be bound by now."""

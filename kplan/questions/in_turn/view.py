@@ -42,7 +42,7 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
     ends = ("PLACED", "PENDING", "BLOCKED", "PREEMPTED", "NOT REPLACED")
     yield Table(
         (_what(document).upper(), words.well.upper(), *times, *ends),
-        tuple(_row(drain) for drain in shown),
+        tuple(_row(drain, words.emptied) for drain in shown),
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=f" that can be {words.done}"),
     )
@@ -64,10 +64,11 @@ class _Words(NamedTuple):
     well: str  #: of those of which nothing bad comes
     unwell: str
     cannot: str
+    emptied: str  #: the same in a word, of one that is empty then, though something bad comes of it
 
 
-_DRAINED = _Words("drained", "drain", "drainable", "not drainable", "cannot be drained")
-_LOST = _Words("lost", "loss", "may be lost", "may not be lost", "may not be lost")
+_DRAINED = _Words("drained", "drain", "drainable", "not drainable", "cannot be drained", "not safely")
+_LOST = _Words("lost", "loss", "may be lost", "may not be lost", "may not be lost", "no")
 
 
 def _words(document: DrainsReport) -> _Words:
@@ -105,9 +106,8 @@ def _sentence(document: DrainsReport) -> str:
     return f"{len(stay)} of {count(number, what)} {_words(document).cannot}, even alone ({', '.join(parts)}){why}"
 
 
-def _row(drain: DrainOutcome) -> tuple[Cell, ...]:
-    is_pending = drain.state == "pending"
-    answer = "yes" if drain.may_go and drain.state != "blocked" else "yes, but" if is_pending else "no"
+def _row(drain: DrainOutcome, emptied: str) -> tuple[Cell, ...]:
+    answer = "yes" if drain.may_go and drain.state != "blocked" else emptied if drain.state == "pending" else "no"
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     known = (at for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType))
     times = [Span("never", "bad") if at is None else seconds_text(at) for at in known]

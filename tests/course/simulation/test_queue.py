@@ -169,7 +169,7 @@ SESSION = planner_of(node("n1")).session
         ("NodeUnschedulable", info(), [UNCORDONED], [GONE]),
         ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED]),
         ("NodeName", info(), [], [GONE, UNCORDONED]),
-        ("VolumeBinding", info(), [], [GONE]),
+        ("VolumeBinding", info(volumes=DISK), [PodAdded(info(volumes=DISK))], [WITH_CLAIM, BOUND]),
         ("VolumeRestrictions", info(volumes=DISK), [WITH_CLAIM], [GONE, BOUND, WITH_DISK, ELSEWHERE]),
         ("VolumeRestrictions", info(volumes=EBS), [WITH_DISK], [WITH_CLAIM]),
         ("NodeVolumeLimits", info(volumes=DISK), [WITH_CLAIM, WITH_DISK, ELSEWHERE], [WITH_SECRET, GONE]),
