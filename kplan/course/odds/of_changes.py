@@ -83,6 +83,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
     ends: dict[str, End] = {}
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
+    waiting: dict[str, str] = {}  # workload -> why a pod of it waits that waited before
     for replacement in replacements.all:
         was_pending = bool(change.queue) and replacements.caused_by(replacement) == "waiting"
         node = "" if replacement.removed is None else replacement.removed.node or ""
@@ -95,6 +96,8 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         else:
             ends[pod.key] = End(Rest.PENDING)
             messages[pod.key] = replacements.message_of(replacement.added)
+            if was_pending:
+                waiting.setdefault(pod.workload, messages[pod.key])
     for key, obstacle in obstacles.items():
         moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
@@ -107,7 +110,8 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         violates=bool(change.simulation.scheduler.violations),
         messages=messages,
         happened=happened,
-        incomplete={
+        incomplete={key: message for key, message in waiting.items() if key}
+        | {
             workload.key: workload.refused or workload.because
             for workload in change.workloads
             if workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or workload.refused
