@@ -155,7 +155,10 @@ class Capacity(Answer):
         """
         infos = self.session.cluster.pods.infos
         stopped = self.fit.stopped_template
-        stop_name = "" if stopped is None else self.templates[stopped].name
+        stop: capacity.Stop | None = None
+        if self.stop is not None:
+            name, group = "" if stopped is None else self.templates[stopped].name, self.stopped_group or UNSET
+            stop = capacity.Stop(template=name, placement=self.stop.to_document(nodes), group=group)
         return capacity.CapacityReport(
             snapshot=self.context.snapshot,
             scheduler=self.context.scheduler,
@@ -183,11 +186,7 @@ class Capacity(Answer):
             zones=self.per_zone(),
             cluster=UNSET if before is None else self._map(before),
             victims=tuple(infos[pod].key for pod in self.fit.evicted),
-            stop=None
-            if self.stop is None
-            else capacity.Stop(
-                template=stop_name, placement=self.stop.to_document(nodes), group=self.stopped_group or UNSET
-            ),
+            stop=stop,
             to_add=self.additions,
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,

@@ -111,12 +111,8 @@ def _row_lines(table: Table, limits: Sequence[int]) -> list[list[list[Span]]]:
             texts = [pad(cell, width) for pad, cell, width in zip(align, cells, widths, strict=True)]
             last = max((column for column, cell in enumerate(cells) if cell), default=0)
             texts[last] = texts[last].rstrip()
-            of_row.append(
-                [
-                    Span(" " * gap + text, cell.style)
-                    for gap, text, cell in zip(gaps, texts[: last + 1], styled, strict=False)
-                ]
-            )
+            parts = zip(gaps, texts[: last + 1], styled, strict=False)
+            of_row.append([Span(" " * gap + text, cell.style) for gap, text, cell in parts])
         lines.append(of_row)
     return lines
 

@@ -25,6 +25,7 @@ from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.api.names import object_name
+from kplan.api.quantity import grouped
 from kplan.api.workloads import CronJob, HorizontalPodAutoscaler, Job
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
 from kplan.facts import InputWarning
@@ -436,14 +437,10 @@ def duplicate_names(pods: Sequence[ManifestPod]) -> Iterator[Problem]:
             continue
         reported.add(id(pod.workload))
         place = earlier.workload.item.locate(Problem("")).path
-        number = f" (document {earlier.workload.item.document})"
-        yield pod.workload.item.locate(
-            Problem(
-                f"has a pod {key}, as has {earlier.workload.key} in {place}{number}",
-                json_path="$.metadata.name",
-                hint="give one of them another name or namespace",
-            )
-        )
+        where = f"{place} (document {earlier.workload.item.document})"
+        message = f"has a pod {key}, as has {earlier.workload.key} in {where}"
+        hint = "give one of them another name or namespace"
+        yield pod.workload.item.locate(Problem(message, json_path="$.metadata.name", hint=hint))
 
 
 _GROUPS = ("apps", "autoscaling", "batch", "extensions", "policy")
@@ -537,6 +534,10 @@ def as_deployments(item: Item, templates: list[PodTemplateAt]) -> Iterator[Item]
         )
 
 
+_OF_KNOWN = "only the names and types of fields are checked, so the API server may still refuse it"
+_OF_UNKNOWN = "the kind is not known, so nothing of it is checked"
+
+
 def not_judged(items: Sequence[Item]) -> Iterator[InputWarning]:
     """Yield a warning for all objects of which kplan does not judge more than their fields, if that.
 
@@ -547,17 +548,8 @@ def not_judged(items: Sequence[Item]) -> Iterator[InputWarning]:
     numbers = Counter(item.kind for item in items)
     kinds = {kind: kind if number == 1 else f"{kind} ({number})" for kind, number in numbers.items()}
     known = {item.kind for item in items if kind_named(item.api_version, item.kind) is not None}
-    parts = (
-        (
-            [text for kind, text in kinds.items() if kind in known],
-            "only the names and types of fields are checked, so the API server may still refuse it",
-        ),
-        (
-            [text for kind, text in kinds.items() if kind not in known],
-            "the kind is not known, so nothing of it is checked",
-        ),
-    )
-    texts = [f"{', '.join(which)}: {words}" for which, words in parts if which]
+    by_words = grouped((_OF_KNOWN if kind in known else _OF_UNKNOWN, text) for kind, text in kinds.items())
+    texts = [f"{', '.join(by_words[words])}: {words}" for words in (_OF_KNOWN, _OF_UNKNOWN) if words in by_words]
     yield InputWarning("NotJudged", name_in(items[0].kind, items[0].value()), "; ".join(texts))
 
 
