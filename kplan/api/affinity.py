@@ -267,13 +267,9 @@ class WeightedTerm(NamedTuple):
 
 def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
     """Compile a node selector; errors stay in the terms."""
-    return CompiledNodeSelector(
-        tuple(
-            compile_term(term, f"nodeSelectorTerms[{index}]")
-            for index, term in enumerate(selector.node_selector_terms)
-            if not _is_empty(term)
-        )
-    )
+    terms = enumerate(selector.node_selector_terms)
+    compiled = (compile_term(term, f"nodeSelectorTerms[{index}]") for index, term in terms if not _is_empty(term))
+    return CompiledNodeSelector(tuple(compiled))
 
 
 def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str = "") -> tuple[WeightedTerm, ...]:

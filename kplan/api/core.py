@@ -339,13 +339,10 @@ def peak_totals(containers: Iterable[ResourceList], init_containers: Sequence[tu
     sidecars: Totals = {}
     peak: Totals = {}
     for amounts, is_sidecar in init_containers:
+        starting = sidecars if is_sidecar else dict(sidecars)
+        add_resources(starting, amounts)
         if is_sidecar:
             add_resources(total, amounts)
-            add_resources(sidecars, amounts)
-            starting = sidecars
-        else:
-            starting = dict(sidecars)
-            add_resources(starting, amounts)
         _raise_to(peak, starting)
     _raise_to(total, peak)
     return total

@@ -83,9 +83,7 @@ def parse_duration(text: str) -> Nanoseconds | None:
         if match[2]:
             total += int(match[2]) * unit // 10 ** len(match[2])
         position = match.end()
-    if total > MAX_INT64:
-        return None
-    return Nanoseconds(sign * total)
+    return None if total > MAX_INT64 else Nanoseconds(sign * total)
 
 
 def format_duration(duration: Nanoseconds) -> str:

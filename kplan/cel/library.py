@@ -106,8 +106,7 @@ def _node(data: bytes) -> Node:  # noqa: PLR0911 - one return a kind of node
         parts = tuple(_node(_bytes(entry, part)) for entry in entries for part in (3, 4) if part in entry)
         optional = frozenset(index for index, entry in enumerate(entries) if _int(entry, 5))
         return Node(node_id, "message" if 1 in body else "map", _text(body, 1), parts, optional=optional)
-    variables = _LOOP_VARIABLES
-    element, key, accumulator = (_text(body, variable) for variable in variables)
+    element, key, accumulator = (_text(body, variable) for variable in _LOOP_VARIABLES)
     parts = tuple(_node(_bytes(body, part)) for part in _LOOP_PARTS)
     return Node(node_id, "loop", parts=parts, variables=(element, key, accumulator))
 

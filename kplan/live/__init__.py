@@ -134,9 +134,5 @@ def cluster_role(name: str = "kplan") -> dict[str, Any]:
         {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
         for group, plurals in sorted(groups.items())
     ]
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [*rules, *named],
-    }
+    kind_of_object = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    return {**kind_of_object, "metadata": {"name": name}, "rules": [*rules, *named]}

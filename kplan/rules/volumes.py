@@ -195,16 +195,13 @@ def _gce_region(zones: Iterable[str]) -> str:
     for zone in zones:
         parts = zone.split("-")
         if len(parts) != _GCE_ZONE_PARTS:
-            raise TranslationError(
-                "failed to get region from zones: zone in unexpected format,"
-                f" expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
-            )
+            expected = f"zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            raise TranslationError(f"failed to get region from zones: {expected}")
         regions.add("-".join(parts[:2]))
     if len(regions) != 1:
         listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
-        raise TranslationError(
-            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
-        )
+        regions_found = f"multiple or no regions gotten from zones, got: map[{listed}]"
+        raise TranslationError(f"failed to get region from zones: {regions_found}")
     return regions.pop()
 
 

@@ -284,13 +284,8 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         for kind in KINDS
         if (structs := snapshot.objects(kind.attribute))
     }
-    return {
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "formatVersion": FORMAT_VERSION,
-        "metadata": metadata,
-        "objects": objects,
-    }
+    version = {"apiVersion": API_VERSION, "kind": KIND, "formatVersion": FORMAT_VERSION}
+    return {**version, "metadata": metadata, "objects": objects}
 
 
 def to_bytes(snapshot: Snapshot) -> bytes:

@@ -160,12 +160,8 @@ def _check_offering(offering: Offering, field: str, reader: EntryReader) -> None
 
 def offering_entry(zone: str, capacity_type: str, price: float) -> Offering:
     labels = {CAPACITY_TYPE: capacity_type, ZONE: zone}
-    return Offering(
-        requirements=tuple(
-            NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in labels.items()
-        ),
-        price=price,
-    )
+    wanted = (NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in labels.items())
+    return Offering(requirements=tuple(wanted), price=price)
 
 
 def plain_entries(entries: Sequence[InstanceType]) -> list[dict[str, Any]]:

@@ -122,16 +122,9 @@ def _is_owned(pod: Pod, api_version: str, kind: str) -> bool:
 
 def is_provisionable(pod: Pod) -> bool:
     """Tell whether Karpenter makes room for a pod: the scheduler found none, and evicts none for it."""
-    return (
-        not pod.spec.node_name
-        and not pod.status.nominated_node_name
-        and any(
-            condition.type == "PodScheduled" and condition.reason == "Unschedulable"
-            for condition in pod.status.conditions
-        )
-        and not is_of_daemon_set(pod)
-        and not _is_of_node(pod)
-    )
+    if pod.spec.node_name or pod.status.nominated_node_name or is_of_daemon_set(pod) or _is_of_node(pod):
+        return False
+    return any((one.type, one.reason) == ("PodScheduled", "Unschedulable") for one in pod.status.conditions)
 
 
 def is_reschedulable(pod: Pod) -> bool:
@@ -142,12 +135,8 @@ def is_reschedulable(pod: Pod) -> bool:
 
 def is_evictable(pod: Pod, now: int) -> bool:
     """Tell whether budgets have a say about a pod."""
-    return (
-        is_active(pod)
-        and bool(untolerated(pod.spec.tolerations, _DISRUPTED_TAINT))
-        and not _is_of_node(pod)
-        and not holds_its_node(pod, now)
-    )
+    may_go = is_active(pod) and not _is_of_node(pod) and not holds_its_node(pod, now)
+    return may_go and bool(untolerated(pod.spec.tolerations, _DISRUPTED_TAINT))
 
 
 def is_disruptable(pod: Pod, now: int) -> bool:

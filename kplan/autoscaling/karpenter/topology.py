@@ -307,13 +307,9 @@ class Topology:
         for constraint in wanted.spreads:
             if self._ignores_preferences and constraint.when_unsatisfiable != "DoNotSchedule":
                 continue
-            counted = NodeFilter(
-                alternatives,
-                constraint.node_taints_policy or IGNORE,
-                constraint.node_affinity_policy or HONOR,
-                wanted.tolerations,
-            )
-            tolerations = None if counted.taint_policy == IGNORE else wanted.tolerations
+            taints, affinity = constraint.node_taints_policy or IGNORE, constraint.node_affinity_policy or HONOR
+            counted = NodeFilter(alternatives, taints, affinity, wanted.tolerations)
+            tolerations = None if taints == IGNORE else wanted.tolerations
             yield TopologyGroup(
                 Type.SPREAD,
                 constraint.topology_key,

@@ -314,12 +314,8 @@ def with_rules(slices: Iterable[dra.ResourceSlice], rules: Sequence[dra.DeviceTa
     """Return slices with the taints that rules add to their devices."""
     if not rules:
         return list(slices)
-    return [
-        replace(
-            one, spec=replace(one.spec, devices=tuple(_tainted(device, one.spec, rules) for device in one.spec.devices))
-        )
-        for one in slices
-    ]
+    devices = ((one, tuple(_tainted(device, one.spec, rules) for device in one.spec.devices)) for one in slices)
+    return [replace(one, spec=replace(one.spec, devices=tainted)) for one, tainted in devices]
 
 
 def _tainted(device: dra.Device, spec: dra.ResourceSliceSpec, rules: Iterable[dra.DeviceTaintRule]) -> dra.Device:

@@ -39,14 +39,14 @@ class RequestSpec(msgspec.Struct, frozen=True):
     """A request without alternatives, or an alternative."""
 
     name: str
-    parent: str  #: name of the request that this is an alternative of, or empty
     class_name: str
-    expressions: tuple[str | None, ...]  #: CEL texts; None for a selector of an unknown kind
     mode: str
     count: int
-    admin_access: bool
-    tolerations: tuple[dra.DeviceToleration, ...]
-    capacity: Amounts | None  #: name -> requested amount, in nanos; None without a request
+    parent: str = ""  #: name of the request that this is an alternative of, or empty
+    expressions: tuple[str | None, ...] = ()  #: CEL texts; None for a selector of an unknown kind
+    admin_access: bool = False
+    tolerations: tuple[dra.DeviceToleration, ...] = ()
+    capacity: Amounts | None = None  #: name -> requested amount, in nanos; None without a request
 
     @property
     def full_name(self) -> str:
@@ -200,17 +200,8 @@ def _lacking(
     n_reusable = sum(request.count for request in reusable if request is not None)
     if n_reusable >= count:
         return None
-    return RequestSpec(
-        name=f"container-{index}-request-{sorted(requests).index(resource)}",
-        parent="",
-        class_name=class_name,
-        expressions=(),
-        mode=dra.MODE_EXACT_COUNT,
-        count=count - n_reusable,
-        admin_access=False,
-        tolerations=(),
-        capacity=None,
-    )
+    name = f"container-{index}-request-{sorted(requests).index(resource)}"
+    return RequestSpec(name, class_name, dra.MODE_EXACT_COUNT, count - n_reusable)
 
 
 _SCHEDULING = "scheduling.k8s.io"

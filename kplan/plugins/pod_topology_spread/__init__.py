@@ -479,13 +479,8 @@ class PodTopologySpread:
     def _compiled(
         self, constraints: Iterable[TopologySpreadConstraint], pod: PodInfo, action: str
     ) -> tuple[filtering.Constraint, ...]:
-        return tuple(
-            [
-                filtering.compile_constraint(constraint, pod.labels, compares=self._compares)
-                for constraint in constraints
-                if constraint.when_unsatisfiable == action
-            ]
-        )
+        own = [one for one in constraints if one.when_unsatisfiable == action]
+        return tuple([filtering.compile_constraint(one, pod.labels, compares=self._compares) for one in own])
 
     def _source(self, pod: PodInfo, kind: str) -> str:
         if pod.pod.spec.topology_spread_constraints:

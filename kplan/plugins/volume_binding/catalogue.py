@@ -308,12 +308,8 @@ def requirements_of(claim: PersistentVolumeClaim) -> ClaimRequirements:
     except InvalidSelector as error:
         key = claim.metadata.key
         raise BindingError(f"error creating internal label selector for claim: {key}: {error}") from error
-    return ClaimRequirements(
-        _FILESYSTEM if spec.volume_mode is None else spec.volume_mode,
-        spec.volume_attributes_class_name or "",
-        frozenset(spec.access_modes),
-        selector,
-    )
+    mode = _FILESYSTEM if spec.volume_mode is None else spec.volume_mode
+    return ClaimRequirements(mode, spec.volume_attributes_class_name or "", frozenset(spec.access_modes), selector)
 
 
 def has_required_form(volume: PersistentVolume, requirements: ClaimRequirements) -> bool:
@@ -435,14 +431,9 @@ class ClassVolumes:
         """Return why a claim does not get the volumes of the class (for explanations)."""
         smallest = bisect_left(self.catalogue.nanos, claim_nanos(claim))
         remaining = self._fitting(claim)
-        n_free = int(np.count_nonzero(self.free[smallest:]))
-        return Rejections(
-            int(np.count_nonzero(~self.free)),
-            int(np.count_nonzero(self.free[:smallest])),
-            n_free - len(remaining),
-            len(remaining),
-            self.catalogue.reach_counts(remaining),
-        )
+        n_free, n_small = (int(np.count_nonzero(part)) for part in (self.free[smallest:], self.free[:smallest]))
+        n_taken, n_left = len(self.free) - n_free - n_small, len(remaining)
+        return Rejections(n_taken, n_small, n_free - n_left, n_left, self.catalogue.reach_counts(remaining))
 
 
 class AssumedVolumes:
