@@ -50,10 +50,7 @@ def _with_fields(document: R, lines: _Lines) -> R:
         case CapacityReport(stop=stop) if stop is not None:
             return replace(document, stop=replace(stop, placement=lines.of(stop.placement)))
         case HeadroomReport(workloads=workloads):
-            updated = tuple(
-                workload if workload.stop is None else replace(workload, stop=lines.of(workload.stop))
-                for workload in workloads
-            )
+            updated = tuple(one if one.stop is None else replace(one, stop=lines.of(one.stop)) for one in workloads)
             return replace(document, workloads=updated)
         case _:
             return document

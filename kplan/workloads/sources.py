@@ -229,11 +229,7 @@ def no_workloads(sources: Sequence[Source], passed_over: Sequence[PassedOver], f
 
     `foreign`: kinds that are not known and have pod templates.
     """
-    names = [
-        source.name if isinstance(source, Text) else str(source)
-        for source in sources
-        if isinstance(source, str | Path | Text)
-    ]
+    names = [one.name if isinstance(one, Text) else str(one) for one in sources if isinstance(one, str | Path | Text)]
     hint = f"name files that hold one of {', '.join(WORKLOADS)}"
     hint = _builds(passed_over) or hint
     if foreign:
