@@ -287,8 +287,8 @@ def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> 
     used = dict(quota.status.used)
     for name in used.keys() & new.keys():
         if old[name].nanos != new[name].nanos:
-            amount = parse(used[name])
-            used[name] = str(Quantity(max(amount.nanos + new[name].nanos - old[name].nanos, 0), amount.format))
+            amount = parse(used[name]).plus(new[name]).minus(old[name])
+            used[name] = str(Quantity(max(amount.nanos, 0), amount.format))
     return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
 
 
