@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from weakref import ReferenceType, ref
 
 import msgspec
 
@@ -442,8 +443,6 @@ class Handle(msgspec.Struct):
     cluster: Cluster  #: nodes, pods and their sums, kept current
     listers: Listers  #: all other objects of the snapshot, indexed
     nominator: Nominator  #: pods that are nominated to nodes
-    #: the profile's runtime, set once all plugins exist; PostFilter plugins run filters again through it
-    framework: ProfileFilters | None = None
     extenders: Sequence[Extender] = ()  #: in the order in which they are called
     is_sampling: bool = False  #: stop early where kube-scheduler would, instead of looking at everything
     random: Random | None = None  #: draws among equals; without it the first by name wins
@@ -451,6 +450,16 @@ class Handle(msgspec.Struct):
     device_totals: DeviceTotals | None = None
     release: Release = msgspec.field(default_factory=reference)  #: the release of Kubernetes whose rules hold
     shared: dict[type, Any] = {}  #: the objects of `session_state`, by their type
+    _framework: ReferenceType[ProfileFilters] | None = None  # weak: so a session goes as soon as nobody uses it
+
+    @property
+    def framework(self) -> ProfileFilters | None:
+        """The profile's runtime, set once all plugins exist; PostFilter plugins run filters again through it."""
+        return None if self._framework is None else self._framework()
+
+    @framework.setter
+    def framework(self, framework: ProfileFilters) -> None:
+        self._framework = ref(framework)
 
     def session_state(self, kind: type[T], *inputs: object) -> T:
         """Return ``kind(*inputs)``, built when first used: state that all profiles of a session share."""
