@@ -10,7 +10,7 @@ controllers/nodeclaim/lifecycle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -130,10 +130,9 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
         return tuple(self.template.columns.types[index].name for index in self.types)
 
 
-def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> list[Planned]:
-    """Return the new nodes of a pass; truncating their types may take the place from pods, which `errors` get then."""
-    planned, devices = [], scheduler.shared.devices
-    relaxes = scheduler.shared.facts.options.relaxes_min_values
+def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> Iterator[Planned]:
+    """Yield the new nodes of a pass; truncating their types may take the place from pods, which `errors` get then."""
+    devices, relaxes = scheduler.shared.devices, scheduler.shared.facts.options.relaxes_min_values
     for claim in scheduler.claims:
         template, columns = claim.template, claim.template.columns
         requirements = _final(claim, columns.vocabulary)
@@ -142,18 +141,15 @@ def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> list[Planned
             for entrant in claim.pods:
                 errors[entrant.key] = (PoolRefusal(template.name, Plain.MIN_VALUES),)
             continue
-        planned.append(
-            Planned(
-                template,
-                tuple(claim.pods),
-                requirements,
-                tuple(types),
-                claim.requests,
-                is_relaxed=scheduler.is_relaxed[template.name],
-                drivers=() if devices is None else devices.drivers_of(claim.hostname),
-            )
+        yield Planned(
+            template,
+            tuple(claim.pods),
+            requirements,
+            tuple(types),
+            claim.requests,
+            is_relaxed=scheduler.is_relaxed[template.name],
+            drivers=() if devices is None else devices.drivers_of(claim.hostname),
         )
-    return planned
 
 
 def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:

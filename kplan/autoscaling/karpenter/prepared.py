@@ -269,7 +269,7 @@ class Prepared:
             exempt={pod.uid for pod in entrants if is_pending(pod.pod) or pod.pod.spec.node_name in leaving},
         )
         errors = scheduler.solve(entrants)
-        planned = planned_of(scheduler, errors)
+        planned = list(planned_of(scheduler, errors))
         used = [node for node in scheduler.existing.nodes if node.pods]
         return Simulated(
             nodes=planned,
