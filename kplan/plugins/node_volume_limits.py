@@ -10,7 +10,7 @@ which it is not installed; without it such a driver sets no limit there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
@@ -210,14 +210,12 @@ class LimitCatalogue:
         return missing
 
 
-def off_gate_features(snapshot: Snapshot) -> list[UnmodelledFeature]:
-    """Return the drivers that would keep pods off nodes on which they are not installed, if the gate were on."""
+def off_gate_features(snapshot: Snapshot) -> Iterator[UnmodelledFeature]:
+    """Yield the drivers that would keep pods off nodes on which they are not installed, if the gate were on."""
     text = "pods may be placed on nodes on which the driver is not installed"
-    return [
-        UnmodelledFeature(f"CSIDriver/{driver.metadata.name}", "VolumeLimitScaling", text)
-        for driver in snapshot.csi_drivers
-        if driver.spec.prevent_pod_scheduling_if_missing
-    ]
+    for driver in snapshot.csi_drivers:
+        if driver.spec.prevent_pod_scheduling_if_missing:
+            yield UnmodelledFeature(f"CSIDriver/{driver.metadata.name}", "VolumeLimitScaling", text)
 
 
 class _Known(msgspec.Struct):
@@ -532,21 +530,18 @@ class NodeVolumeLimits:
 
     def _details(
         self, state: _PreFilterState, counts: dict[str, _Counts], nodes: NodeView, position: int
-    ) -> list[Detail]:
-        row = nodes.row(position)
-        return [
-            TooManyVolumes(
-                driver=driver,
-                limit=str(count.limit[position]),
-                used=str(count.used[position]),
-                attached_without_pod=str(self._attached_without_pod(driver, row)),
-                new=str(count.new[position]),
-                short=str(count.used[position] + count.new[position] - count.limit[position]),
-                volumes=tuple(self.attached.volumes[number].volume.label for number in state.by_driver[driver]),
-            )
-            for driver, count in counts.items()
-            if count.is_over[position]
-        ]
+    ) -> Iterator[Detail]:
+        for driver, count in counts.items():
+            if count.is_over[position]:
+                yield TooManyVolumes(
+                    driver=driver,
+                    limit=str(count.limit[position]),
+                    used=str(count.used[position]),
+                    attached_without_pod=str(self._attached_without_pod(driver, nodes.row(position))),
+                    new=str(count.new[position]),
+                    short=str(count.used[position] + count.new[position] - count.limit[position]),
+                    volumes=tuple(self.attached.volumes[number].volume.label for number in state.by_driver[driver]),
+                )
 
     def _attached_without_pod(self, driver: str, row: int) -> int:
         there = (self.attached.volumes[number] for number in self.attached.attached_to.get(row, ()))

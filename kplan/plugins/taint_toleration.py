@@ -5,6 +5,7 @@ Upstream: plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
@@ -55,13 +56,11 @@ class TaintToleration:
         tolerations = cycle.pod.pod.spec.tolerations
         table = cycle.cluster.nodes
 
-        def details(position: int) -> list[Detail]:
+        def details(position: int) -> Iterator[Detail]:
             own = arranged(tolerations, compares=self._compares)
-            return [
-                UntoleratedTaint(taint=taint.text)
-                for taint in table.nodes[nodes.row(position)].spec.taints
-                if is_hard(taint) and not own.tolerate(taint)
-            ]
+            for taint in table.nodes[nodes.row(position)].spec.taints:
+                if is_hard(taint) and not own.tolerate(taint):
+                    yield UntoleratedTaint(taint=taint.text)
 
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if "{" not in self._reason:

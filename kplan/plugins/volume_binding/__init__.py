@@ -168,25 +168,17 @@ class Finding:
     def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
         return self.assumed.listers.storage_classes[claim_class(claim)]
 
-    def node_conflicts(self, row: int) -> list[Detail]:
-        """Return the bound volumes that a node does not reach, with their node affinity."""
-        return [
-            UnreachableVolume(
-                claim=claim.metadata.key,
-                volume=volume.metadata.name,
-                requires=self.assumed.catalogue.requirements_on(volume, row),
-            )
-            for claim, volume, is_reachable in self._bound
-            if not is_reachable[row]
-        ]
+    def node_conflicts(self, row: int) -> Iterator[Detail]:
+        """Yield the bound volumes that a node does not reach, with their node affinity."""
+        for claim, volume, is_reachable in self._bound:
+            if not is_reachable[row]:
+                requires = self.assumed.catalogue.requirements_on(volume, row)
+                yield UnreachableVolume(claim=claim.metadata.key, volume=volume.metadata.name, requires=requires)
 
-    def missing_volumes(self) -> list[Detail]:
-        known = self.assumed.listers.persistent_volumes
-        return [
-            LostVolume(claim=claim.metadata.key, volume=claim.spec.volume_name)
-            for claim in self._claims.bound
-            if claim.spec.volume_name not in known
-        ]
+    def missing_volumes(self) -> Iterator[Detail]:
+        for claim in self._claims.bound:
+            if claim.spec.volume_name not in self.assumed.listers.persistent_volumes:
+                yield LostVolume(claim=claim.metadata.key, volume=claim.spec.volume_name)
 
     def bind_conflicts(self, row: int) -> Iterator[Detail]:
         """Yield the claims that neither match a volume on a node nor can be provisioned there."""
