@@ -79,12 +79,9 @@ def _portworx(snapshot: Snapshot, config: SchedulerConfiguration) -> Iterator[In
 
 def unmodelled_of(pods: Iterable[Pod], config: SchedulerConfiguration) -> Iterator[InputWarning]:
     compares, groups = config.release.is_on(COMPARISON_GATE), config.release.is_on("GenericWorkload")
-    return (
-        warning
-        for pod in pods
-        if pod.spec.tolerations or pod.spec.scheduling_group
-        for warning in _pod(pod, compares=compares, groups=groups)
-    )
+    for pod in pods:
+        if pod.spec.tolerations or pod.spec.scheduling_group:
+            yield from _pod(pod, compares=compares, groups=groups)
 
 
 def _extenders(config: SchedulerConfiguration, called: Sequence[Extender]) -> Iterator[InputWarning]:

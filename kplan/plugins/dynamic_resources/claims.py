@@ -12,7 +12,7 @@ dynamicresources.go computeScore.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -301,15 +301,13 @@ def _distinct(requirements: Iterable[NodeSelectorRequirement]) -> tuple[NodeSele
     return tuple(distinct.values())
 
 
-def _chosen(spec: ClaimSpec, requests: Iterable[str]) -> list[tuple[RequestSpec, int, int]]:
-    """Return the alternatives among requests with devices, each with its place in its list and the list's length."""
+def _chosen(spec: ClaimSpec, requests: Iterable[str]) -> Iterator[tuple[RequestSpec, int, int]]:
+    """Yield the alternatives among requests with devices, each with its place in its list and the list's length."""
     chosen = set(requests)
-    return [
-        (request, position, len(alternatives))
-        for alternatives in spec.requests
-        for position, request in enumerate(alternatives)
-        if request.parent and request.full_name in chosen
-    ]
+    for alternatives in spec.requests:
+        for position, request in enumerate(alternatives):
+            if request.parent and request.full_name in chosen:
+                yield request, position, len(alternatives)
 
 
 def rank(spec: ClaimSpec, requests: Iterable[str]) -> int:
