@@ -14,9 +14,8 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects
 from kplan.cluster.runs import QuestionPods
 from kplan.course.clock import Clock
-from kplan.course.simulation.applying import Rollout
 from kplan.facts import InputWarning
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Rollout
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.manifests import Manifest

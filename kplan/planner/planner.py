@@ -23,7 +23,6 @@ from kplan.course.clock import Seconds, SecondsOf
 from kplan.course.in_order import place_in_order
 from kplan.documents.base import Condition
 from kplan.errors import UsageError
-from kplan.questions.base import RolloutMode
 from kplan.reading import arguments
 from kplan.reading.arguments import checked_by, listed
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from kplan.course.asking import AskAll, Asks
     from kplan.course.odds.report import Odds
     from kplan.course.report import ChangePlan
-    from kplan.course.simulation.applying import Rollout
     from kplan.documents.capacity import HeadroomReport, ShrinkReport
     from kplan.documents.checks import ChecksReport
     from kplan.documents.drains import DrainsReport
@@ -101,7 +99,7 @@ class Parameters(msgspec.Struct, omit_defaults=True):
     recreate: bool = False
     replace: bool = False
     rolling: bool = False
-    rollout: RolloutMode = "auto"
+    rollout: arguments.Rollout = "auto"
     run: SecondsOf = {}
     run_cron_jobs: bool = False
     runs: arguments.Runs = 1
@@ -278,7 +276,7 @@ class Planner(Base):
         manifests: Iterable[Manifest],
         *,
         namespace: str | None = None,
-        rollout: Rollout = "auto",
+        rollout: arguments.Rollout = "auto",
         run_cron_jobs: bool = False,
     ) -> ChangePlan:
         """Return what happens when manifests are applied: one object after the other, each until nothing moves.

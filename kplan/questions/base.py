@@ -23,14 +23,11 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
 
 
-__all__ = ["PLAIN", "AboutPods", "PodName", "Question", "RolloutMode", "Showing", "question_type"]
+__all__ = ["PLAIN", "AboutPods", "PodName", "Question", "Showing", "question_type"]
 
 R = TypeVar("R", "PlacementReport", "PlanReport")
 
 PodName = str | dict[str, Any]  #: NAMESPACE/NAME of a pending pod, or a pod object
-
-RolloutMode = Literal["auto", "always", "never"]
-"""Whether a workload of the cluster rolls out: where its template changes, always, or never."""
 
 
 def _tag(name: str) -> str:

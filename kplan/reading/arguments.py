@@ -32,6 +32,8 @@ FilePath = Annotated[str, msgspec.Meta(extra={_OPENS: True})]
 
 Manifest = FilePath | dict[str, Any]  #: a file, a directory, or an object
 
+Rollout = Literal["auto", "always", "never"]
+"""Whether a workload of the cluster rolls out: where its template changes, always, or never."""
 
 _ATTRIBUTE = r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)$"  #: a line of a docstring's Attributes, about one field or several
 _FIELD = r"    (\w+): "

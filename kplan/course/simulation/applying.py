@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -37,9 +36,7 @@ from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
 from kplan.framework.cycle import schedule_pod, stored_message_of
 from kplan.framework.results import Outcome
-
-Rollout = Literal["auto", "always", "never"]
-"""When a workload that is in the cluster rolls out: if its template is new, always, or never."""
+from kplan.reading.arguments import Rollout
 
 _POD = "V1Pod"
 AGAIN = b" again"  #: ends the identity of a template that is rolled out although it has not changed

@@ -34,7 +34,6 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
 
     pod: ObservedPod  #: as it was then
     by: str | None  #: NAMESPACE/NAME of the pod that preempts it, or None
-    because: str
     by_owner: bool  #: its own controller removes it
 
 
@@ -287,7 +286,7 @@ class LifeCycle:
         failure. `grace`: seconds in which it has to stop; None for its own grace period.
         """
         owner = self._motion.owner(pod.row)
-        self.removals.append(Removal(pod, by, because, by_owner))
+        self.removals.append(Removal(pod, by, by_owner))
         self._motion.log.add_pod(event, pod, owner, because, by=by)
         leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:

@@ -10,8 +10,8 @@ from msgspec import UNSET
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import AboutPods, RolloutMode, change_of, with_right_sizing
-from kplan.reading.arguments import Option
+from kplan.questions.base import AboutPods, change_of, with_right_sizing
+from kplan.reading.arguments import Option, Rollout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Place(AboutPods, frozen=True):
 
     command: ClassVar[Literal["place"]] = "place"
 
-    rollout: Annotated[RolloutMode, Option(more=True)] = "auto"
+    rollout: Annotated[Rollout, Option(more=True)] = "auto"
     settle_preemption: bool = False
     timeline: Clock | None = None
 

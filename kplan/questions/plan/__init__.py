@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError
-from kplan.questions.base import AboutPods, PodName, Question, RolloutMode, change_of, with_right_sizing
-from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positive
+from kplan.questions.base import AboutPods, PodName, Question, change_of, with_right_sizing
+from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positive, Rollout
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
@@ -34,7 +34,7 @@ class Plan(AboutPods, frozen=True):
 
     command: ClassVar[Literal["plan"]] = "plan"
 
-    rollout: Annotated[RolloutMode, Option(more=True)] = "auto"
+    rollout: Annotated[Rollout, Option(more=True)] = "auto"
     only_these: Annotated[bool, Option("--only-given")] = False
     recreate: Annotated[bool, Option(more=True)] = True
     max_rounds: Annotated[Positive, Option("N", more=True)] = DEFAULT_MAX_ROUNDS

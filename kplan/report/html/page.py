@@ -100,13 +100,7 @@ _escaped = lru_cache(maxsize=8192)(escape)  #: cells of tables say the same over
 
 
 def render_html(
-    blocks: Iterable[Block],
-    view: View[Any],
-    document: Report,
-    as_it_is: Report,
-    cases: Iterable[Case],
-    *,
-    command: str = "",
+    blocks: Iterable[Block], view: View[Any], document: Report, as_it_is: Report, cases: Iterable[Case], *, command: str
 ) -> str:
     """Return the page.
 
