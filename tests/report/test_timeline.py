@@ -24,7 +24,7 @@ from tests.objects import deployment, node, running
         (60, "1 min"),
         (200, "3 min 20 s"),
         (3600, "1 h"),
-        (7500, "2 h 5 min"),
+        (3660, "1 h 1 min"),
     ],
 )
 def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:

