@@ -172,6 +172,8 @@ _WORDS: Mapping[Change, str] = {
     Change.NONE: "unchanged",
     Change.DELETED: "deleted",
 }
+_MOST_REFUSED = 200  #: characters of a refusal in the first words, as a few lines show them
+_MOST_END = 60
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
@@ -225,11 +227,15 @@ def _trouble(document: PlanReport) -> str:
 
 def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     """Return that a workload is stuck, and why, where that comes of the change; empty otherwise."""
+    if workload.refused:
+        words = workload.refused  # they may quote a whole template, and end with what is wrong with it
+        in_short = words if len(words) <= _MOST_REFUSED else f"{words[: _MOST_REFUSED // 2]} ... {words[-_MOST_END:]}"
+        return f"The API server refuses {workload_title(workload)}: {in_short}"
     if workload.state is not WorkloadState.STUCK:
         return ""
     if any((event.object, event.rule) == (workload.key, "NotReplaced") for event in document.verdict.counted):
         because = NOT_REPLACED
-    elif workload.change is not Change.NONE or workload.is_failed_job:
+    elif workload.change is not Change.NONE or not workload.pod:
         because = workload.because.removesuffix(".")
     else:
         because = ""
@@ -420,7 +426,9 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
 
 
 def _stuck(workload: WorkloadChange) -> str:
-    return "the job fails" if workload.is_failed_job else f"stuck, {workload.ready} of {workload.desired} ready"
+    if workload.is_failed_job:
+        return "the job fails"
+    return f"stuck, {workload.ready} of {workload.desired} ready" if workload.desired else "stuck"
 
 
 def _is_quiet(workload: WorkloadChange) -> bool:

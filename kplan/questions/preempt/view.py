@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import capitalized, clause, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
-from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line
+from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
 from kplan.report.decision import decision_blocks, decision_heading, diagnosis_blocks, why_no_eviction, why_nowhere
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
@@ -89,9 +89,13 @@ _MOST_FREED = 3
 def _answer(document: PreemptionReport) -> str | Heading:
     if len(tries_of(document.placements)) != 1:
         return _sentence(document)
-    first = document.placements[0]
-    heading = replace(_heading(first), level=0)
-    why = why_nowhere(first) if first.preemption and not first.eviction else ""
+    return _with_reason(document.placements[0])
+
+
+def _with_reason(placement: PodPlacement) -> Heading:
+    """Return what becomes of a pod, with the reason where it fits nowhere."""
+    heading = replace(_heading(placement), level=0)
+    why = why_nowhere(placement) if placement.preemption and not placement.eviction else ""
     return replace(heading, spans=(*heading.spans, f": {why}")) if why else heading
 
 
@@ -149,8 +153,10 @@ def _sentence(document: PreemptionReport) -> str:
     parts += [f"{number} {words}" for number, words in others if number]
     if summary.pdb_violations:
         parts.append(count(summary.pdb_violations, "disruption budget violation"))
-    first = next((f"{pod.placement.pod.key} {_evicts(pod.evicts)}; " for pod in tries if pod.evicts is not None), "")
-    return f"{first}{count(summary.pods, 'pod')}: {', '.join(parts)}"
+    decided = [pod for pod in tries if pod.placement.preemption and pod.placement.pod.key not in waiting]
+    first = next((pod for pod in decided if pod.evicts), next((pod for pod in decided if pod.node is None), None))
+    example = "" if first is None else f"{plain(_with_reason(first.placement).spans)}; "
+    return f"{example}{count(summary.pods, 'pod')}: {', '.join(parts)}"
 
 
 def _evicts(preemption: Preemption, most: int = _MOST_VICTIMS) -> str:
