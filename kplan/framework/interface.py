@@ -410,7 +410,7 @@ def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
 
     `isinstance` of a protocol tells the same, but looks at every method again for every plugin of every session.
     """
-    return [cast("P", plugin) for plugin in plugins if _has_methods(type(plugin), point)]
+    return cast("list[P]", [plugin for plugin in plugins if _has_methods(type(plugin), point)])
 
 
 def plugin_with(point: Callable[..., P], plugin: Plugin) -> P | None:

@@ -34,17 +34,31 @@ from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies import variants
 from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
 from kplan.remedies.replicas import workload_of
-from kplan.remedies.trials import Case, End, NearMisses, Offers, Rows, Trial, first_that_helps, least, without_needless
+from kplan.remedies.trials import (
+    NO_CHANGE,
+    NOBODY,
+    Case,
+    End,
+    NearMisses,
+    Offers,
+    Rows,
+    Trial,
+    first_that_helps,
+    least,
+    without_needless,
+)
 from kplan.rules.nodes import ends_soon
-from kplan.rules.resources import PODS, quantity_text
+from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
-_FIT, _TAINTS, _CORDON, _PODS, _PORTS = (
+_FIT, _TAINTS, _CORDON, _PODS, _PORTS, _AFFINITY = (
     "NodeResourcesFit",
     "TaintToleration",
     "NodeUnschedulable",
     "InterPodAffinity",
     "NodePorts",
+    "NodeAffinity",
 )
+_OF_ONE_NODE = {_FIT, _TAINTS, _CORDON, _PORTS, _AFFINITY}  #: whether these reject a node depends on no other node
 _MOST_TRIED = 3
 _MOST_LOOKED_AT = 200  #: so many nodes with taints are looked at one by one
 _MOST_REPAIRED = 10
@@ -183,7 +197,7 @@ def add(case: Case) -> Offers:
     """Add nodes like one of the cluster, as few as let all run; else such that have what no node has."""
     offers = [
         offer
-        for addition, end in _additions(case, Trial(), _shapes(case))
+        for addition, end in _additions(case, NO_CHANGE, _shapes(case))
         for offer in case.ended(r.AddNodes(change=addition, then=None), end)
     ]
     yield from offers or _add_others(case)
@@ -269,6 +283,9 @@ def _additions(case: Case, trial: Trial, shapes: Iterable[NodeShape]) -> Iterato
 def _enough_nodes(case: Case, trial: Trial, shape: NodeShape) -> tuple[int, End]:
     """Return the least number of nodes of a shape with which all run, or with which most do."""
     trials = case.trials
+    if trial is NO_CHANGE and _is_rejected_in_any_case(case, shape):
+        trials.left -= 1
+        return 1, NOBODY
     most = min(trials.of, _MOST_NEW_NODES)
     ends: dict[int, End] = {}
 
@@ -295,6 +312,24 @@ def _enough_nodes(case: Case, trial: Trial, shape: NodeShape) -> tuple[int, End]
         number = guess if not is_enough(guess - 1) else 1 + least(guess - 1, lambda n: is_enough(n + 1))
     number = number or least(most, is_enough)
     return (number, end(number)) if number else (1, one)
+
+
+def _is_rejected_in_any_case(case: Case, shape: NodeShape) -> bool:
+    """Tell whether even empty nodes of a shape reject the pod, and all nodes that are there reject it as before."""
+    misses, nodes, like = case.misses, case.live.cluster.nodes, shape.like
+    row, labels = nodes.row_of.get(like.metadata.name), like.metadata.labels
+    if row is None or nodes.nodes[row] is not like or case.trials.key is not None:
+        return False
+    if misses is None or not misses.rejecting <= _OF_ONE_NODE:
+        return False
+    wanted, requests = case.pod.spec.node_selector, case.info.requests
+    is_wrong = {
+        _TAINTS: True,
+        _FIT: any(requests.get(resource, 0) > nodes.allocatable(resource)[row] for resource in (CPU, MEMORY)),
+        _AFFINITY: any(labels.get(key) not in (text, like.metadata.name) for key, text in wanted.items()),
+    }
+    rejecting = (plugin for plugin in misses.rejecting & is_wrong.keys() if misses.verdicts[plugin].bits[row])
+    return any(is_wrong[plugin] for plugin in rejecting)
 
 
 def move(case: Case) -> Offers:
