@@ -200,11 +200,11 @@ def _ending(example: RunExample) -> str:
 
 def _sentence(document: OddsReport) -> str:
     """Return what does not succeed, with its name and in how many runs, then how many pods are placed in all runs."""
-    runs = count(document.summary.runs, "run")
+    runs = document.summary.runs
     own = [pod for pod in document.pods if pod.caused_by == "change"]
     others = [pod for pod in document.pods if pod.caused_by == "waiting"]
-    trouble, ends = _trouble(document, own), _numbers(own, f" in all {runs}")
-    first = [text for text in (trouble, ends) if text] or [f"nothing to place in any of {runs}"]
+    trouble, ends = _trouble(document, own), _numbers(own, f" {_in_runs(runs, runs)}")
+    first = [text for text in (trouble, ends) if text] or [f"nothing to place {_in_runs(runs, runs)}"]
     ends = f"{'; '.join(first)} (seed {document.summary.seed})"
     sentence = ends if trouble else capitalized(ends)
     return f"{sentence}; pods that waited before: {_numbers(others)}" if others else sentence
@@ -245,7 +245,8 @@ def _numbers(pods: Sequence[PodOdds], in_all: str = "") -> str:
 
 
 def _in_runs(number: int, of: int) -> str:
-    return f"in all {count(of, 'run')}" if number == of else f"in {number} of {count(of, 'run')}"
+    in_all = {1: "in the only run", 2: "in both runs"}.get(of, f"in all {of} runs")
+    return in_all if number == of else f"in {number} of {count(of, 'run')}"
 
 
 def _share(share: Share) -> str:

@@ -208,7 +208,10 @@ def _trouble(document: PlanReport) -> str:
     if document.obstacles:
         return _blocks(document)
     own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
-    first = next((change for change in own if change.attempt is not None), None)
+    subjects = {workload_title(workload) for workload in document.workloads if workload.is_subject}
+    decided = [change for change in own if change.attempt is not None]
+    of_subjects = (change for change in decided if not subjects.isdisjoint(_names_of(change)))
+    first = next(of_subjects, decided[0] if decided else None)
     why = "" if first is None else _why(document, first)
     if first is not None and first.owner is not None:
         number = sum(change.owner == first.owner for change in own)

@@ -302,7 +302,7 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
         elif placement is not None:
             yield Preformatted("kube-scheduler writes", placement.message)
         else:
-            yield line(f"{first.reason}.")
+            yield line(f"{first.reason.removesuffix('.')}.")
 
 
 def _cases(document: d.PlanReport, options: ReportOptions) -> Iterator[Case]:
