@@ -95,8 +95,8 @@ def _parse(text: str) -> datetime | None:
 
 def seconds_text(seconds: float) -> str:
     """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    if seconds < _MINUTE:
-        return f"{round(seconds, 1):g} s"
+    if (tenths := round(seconds, 1)) < _MINUTE:
+        return f"{tenths:g} s"
     whole = round(seconds)
     if whole < _HOUR:
         minutes, rest = divmod(whole, _MINUTE)

@@ -21,7 +21,7 @@ from tests.objects import deployment, node, running
         (0, "0 s"),
         (8.46, "8.5 s"),
         (59.94, "59.9 s"),
-        (60, "1 min"),
+        (59.96, "1 min"),
         (200, "3 min 20 s"),
         (3600, "1 h"),
         (3660, "1 h 1 min"),
