@@ -11,6 +11,7 @@ from kplan.cli.arguments import spelled_out
 from kplan.cli.flags import GrowingSavingFlags
 from kplan.cli.options import Fields, arguments, flag, with_flags
 from kplan.cli.subject import load_subject
+from kplan.errors import UsageError
 from kplan.questions.remedy import Remedy
 
 EXAMPLES = """
@@ -48,5 +49,8 @@ def remedy(
         named = pods_named(list(spelled_out(what)), namespace, subject.base.objects)
         known = subject.base.objects.pod_by_key
         waiting = [key for key in named if key not in known or not known[key].spec.node_name]
+        if not waiting and named and named[0] not in what:
+            hint = f"kplan explain {' '.join(what)} shows how its pods are"
+            raise UsageError(f"{' '.join(what)}: no pod is pending", hint=hint)
         question = replace(question, pods=tuple(waiting or named))
     reply(question, subject, showing, flags, Meanwhile("looking for what helps", "{0:,} sets tried"))

@@ -81,7 +81,8 @@ plan --until 1h => --until needs --timeline
 plan --until 1h --start 5s => --start and --until need --timeline
 plan --timeline --start soon => --start: not a duration: 'soon'
 plan --timeline --start pod?app=web=3s => is no single workload
-plan --timeline --until 400d => longer than a year
+plan --timeline --until 400d => --until 400d: longer than a year
+remedy deploy/shop/cart => no pod is pending hint: kplan explain deploy/shop/cart
 plan --timeline --min-ready most => neither a number nor a percentage
 plan -s demo -s demo => is about one cluster hint: name one; kplan place tells
 preempt -l a=b=c => --selector a=b=c:
