@@ -11,7 +11,7 @@ import kplan
 from kplan.api.names import WorkloadRef
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.controllers.job import WantedJob
-from kplan.course.simulation.jobs import Ended, JobState
+from kplan.course.simulation.jobs import BackoffRecord, Ended, JobState
 from kplan.documents.change import StepEvent
 from tests import objects
 from tests.objects import Object, node, owned_pod, planner_of
@@ -152,3 +152,19 @@ def test_only_the_index_that_has_failed_waits_and_to_ask_changes_nothing() -> No
     before = state.copy()
     assert [getattr(action, "index", None) for action in state.actions(105.0)] == [1, 2]
     assert state == before
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "failed", "record", "left"),
+    [
+        ([], [], (1, 3.0), 3.0),
+        ([], [7, 5], (3, 7.0), 37.0),
+        ([7, 6], [5, 7, 9, 8], (2, 9.0), 19.0),
+        ([9], [5, 9], (0, 0.0), 0.0),
+    ],
+)
+def test_failures_since_the_last_success_count_from_the_last_of_them(
+    succeeded: list[int], failed: list[int], record: tuple[int, float], left: float
+) -> None:
+    after = BackoffRecord(1, 3.0).with_ended([Ended(None, at) for at in succeeded], [Ended(None, at) for at in failed])
+    assert (after, after.seconds_left(10.0)) == (BackoffRecord(*record), left)
