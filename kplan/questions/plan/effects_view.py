@@ -318,7 +318,14 @@ def _numbers_sentence(document: PlanReport) -> str:
         if not document.changes and not document.obstacles:
             return _staying(document).capitalize() or "No pod has to move"
         own = [change for change in document.changes if change.caused_by == "change"]
-        owners = {workload_of(change) for change in own}
+        pending = {
+            cause: {
+                workload_of(one) for one in document.changes if one.action is Action.PENDING and one.caused_by == cause
+            }
+            for cause in ("change", "waiting")
+        }
+        # A workload whose pods are pending because others waited before would be held up without the drain, too.
+        owners = {workload_of(change) for change in own} - (pending["waiting"] - pending["change"])
         held_up = [workload for workload in document.workloads if workload.state is WorkloadState.STUCK]
         stuck = sum(workload_title(workload) in owners for workload in held_up)
         sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
