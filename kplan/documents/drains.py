@@ -32,9 +32,9 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     #: drainable; pending: the nodes can be emptied, and pods find no place; blocked: they cannot be emptied
     state: Literal["drainable", "pending", "blocked"] = "drainable"
     budgets: tuple[str, ...] = ()  #: NAMESPACE/NAME of the disruption budgets that block
-    because: str = ""  #: the first reason, in words, where something is pending or blocked
-    pod: str = ""  #: NAMESPACE/NAME of the pod with that reason
-    workload: str = ""  #: KIND/NAMESPACE/NAME of its owner; empty for none
+    because: str = ""  #: the first reason, in words, where something is pending, blocked, not replaced or stuck
+    pod: str = ""  #: NAMESPACE/NAME of the pod with that reason; empty for a workload that is stuck without one
+    workload: str = ""  #: KIND/NAMESPACE/NAME of its owner, or of what is stuck; empty for none
     counted: tuple[Counted, ...] = ()  #: the events that --fail-on lists
     #: after how many seconds the nodes are empty; null for never, absent without a clock and for lost nodes
     emptied: Seconds | UnsetType | None = UNSET
@@ -62,7 +62,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
             such = f" ({self.pod}: {self.because})" if self.because and not (self.blocked or self.pending) else ""
             parts.append(f"pods of {count(not_replaced, 'workload')} are not replaced{such}")
         if not parts and self.because:
-            fails = any(event.rule == "JobFailed" for event in self.counted)
+            fails = Counted(self.workload, "JobFailed") in self.counted
             parts.append(f"{self.workload.replace('/', ' ', 1)} {'fails' if fails else 'is stuck'}: {self.because}")
         return "; ".join(parts)
 

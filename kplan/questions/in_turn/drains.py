@@ -91,8 +91,6 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     timeline = None if change.task.clock is None else change.timeline
     replacements = Replacements(change)
     counted = list(replacements.counted(fail_on))
-    if "unavailable" in fail_on:
-        counted += [Counted(workload, "Unavailable") for workload in change.unavailable]
     effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
     actions = Counter(effect.action for effect in effects)
     blamed = {pod.object for pod in counted}

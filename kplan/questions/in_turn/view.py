@@ -19,9 +19,10 @@ from kplan.report.words import left_out, seconds_text
 _MOST_TOLD = 5
 _MOST_ROWS = 20
 _MOST_NAMED = 5
-_OTHERWISE = "something in --fail-on happens"
-_LEFT_OTHERWISE = "pods without a node"
+_OTHERWISE = "something that --fail-on names"
 _LEFT = {
+    **dict.fromkeys(("Unschedulable", "Pending", "Gated", "Error"), "pods without a node"),
+    "Refused": "pods that are refused",
     "NotReplaced": "pods unreplaced",
     "JobFailed": "a job failed",
     "Stuck": "a rollout stuck",
@@ -30,7 +31,7 @@ _LEFT = {
     "PdbViolation": "a budget violated",
     "DrainTimedOut": "pods behind at the timeout",
 }
-"""Rule by which a drain counts -> what it leaves behind; any other leaves pods without a node."""
+"""Rule by which a drain of nodes that can be emptied counts -> what it leaves."""
 
 
 def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
@@ -99,15 +100,17 @@ def _sentence(document: DrainsReport) -> str:
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
-    left = dict.fromkeys(_LEFT.get(event.rule, _LEFT_OTHERWISE) for drain in leaving for event in drain.counted)
+    names = dict.fromkeys(_LEFT.get(event.rule, _OTHERWISE) for drain in leaving for event in drain.counted)
+    *more, last = names or ("",)
+    left = f"{', '.join(more)} or {last}" if more else last
     parts = [f"{blocked} cannot be emptied"] if blocked else []
-    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} {' or '.join(left)}"] if leaving else []
+    parts += [f"{len(leaving)} {'leaves' if len(leaving) == 1 else 'leave'} {left}"] if leaving else []
     why = f"; {first.name} first: {first.trouble}" if first.trouble else ""
     return f"{len(stay)} of {count(number, what)} {_words(document).cannot}, even alone ({', '.join(parts)}){why}"
 
 
 def _row(drain: DrainOutcome, emptied: str) -> tuple[Cell, ...]:
-    answer = "yes" if drain.may_go and drain.state != "blocked" else emptied if drain.state == "pending" else "no"
+    answer = "no" if drain.state == "blocked" else "yes" if drain.may_go else emptied
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     known = (at for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType))
     times = [Span("never", "bad") if at is None else seconds_text(at) for at in known]

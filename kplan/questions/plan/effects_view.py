@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -172,8 +174,7 @@ _WORDS: Mapping[Change, str] = {
     Change.NONE: "unchanged",
     Change.DELETED: "deleted",
 }
-_MOST_REFUSED = 200  #: characters of a refusal in the first words, as a few lines show them
-_MOST_END = 60
+_MOST_REFUSED = 400  #: characters of a refusal in the first words, as a few lines show them
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
@@ -231,9 +232,9 @@ def _trouble(document: PlanReport) -> str:
 def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     """Return that a workload is stuck, and why, where that comes of the change; empty otherwise."""
     if workload.refused:
-        words = workload.refused  # they may quote a whole template, and end with what is wrong with it
-        in_short = words if len(words) <= _MOST_REFUSED else f"{words[: _MOST_REFUSED // 2]} ... {words[-_MOST_END:]}"
-        return f"The API server refuses {workload_title(workload)}: {in_short}"
+        # The words may quote a whole template.
+        words = textwrap.shorten(re.sub(r"\{.*\}", "{...}", workload.refused), _MOST_REFUSED, placeholder=" ...")
+        return f"The API server refuses {workload_title(workload)}: {words}"
     if workload.state is not WorkloadState.STUCK:
         return ""
     if any((event.object, event.rule) == (workload.key, "NotReplaced") for event in document.verdict.counted):
@@ -430,7 +431,8 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
             yield Preformatted("the API server refuses it", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
-            holder = "the change ends it" if workload.is_failed_job else "its controller cannot create pods"
+            children = "jobs" if workload.kind == "CronJob" else "pods"
+            holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
             yield Preformatted(workload.pod or holder, workload.because)
     yield from _obstacles(document, options)
 
