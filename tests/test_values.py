@@ -1,7 +1,8 @@
 """The numbers and switches of the package are those that somebody read and held to be right.
 
-``golden/values.txt`` has, by room, all constants and defaults but 0 and False, the structs that may be changed, and the
-documents that take fields by position. Whoever changes one says with ``--update-golden`` that it was meant.
+``golden/values.txt`` has, by room, the numbers other than 0 and the switches that are on among constants and defaults,
+the structs that may be changed, and the documents that take fields by position. Whoever changes one says with
+``--update-golden`` that it was meant.
 """
 
 import ast

@@ -6,6 +6,7 @@ objects of a cluster do not affect scheduling.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -185,3 +186,23 @@ SHORT_NAMES: Mapping[str, str] = {
     "limits": "LimitRange",
 }
 """kubectl's short names."""
+
+
+@lru_cache(maxsize=1)
+def words_of_kinds() -> Mapping[str, Kind]:
+    """Return kinds by what kubectl calls them: their names, those of their resources, and short ones."""
+    kinds: dict[str, Kind] = {}
+    for kind in KINDS:
+        for name in (kind.name.lower(), kind.resource):
+            kinds.setdefault(name, kind)
+    return kinds | {short: next(kind for kind in KINDS if kind.name == name) for short, name in SHORT_NAMES.items()}
+
+
+def kind_called(text: str) -> Kind | None:
+    """Return the kind that kubectl understands by ``deploy``, ``Deployment`` or ``deployments.v1.apps``."""
+    name, _, group = text.lower().partition(".")
+    kind = words_of_kinds().get(name)
+    if kind is None or not group:
+        return kind
+    groups = {kind.group, *(f"{version}.{kind.group}" for version in kind.versions)}
+    return kind if group in groups else None

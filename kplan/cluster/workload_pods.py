@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kplan.api.core import Pod
-from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES
+from kplan.api.kinds import DAEMON_SET, POD_MAKERS, SHORT_NAMES, kind_called
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.api.pod import ENDED
@@ -71,7 +71,6 @@ def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
 
 
 _POD = "Pod"
-_POD_NAMES = frozenset({"pod", "pods", "po"})
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
 _NEAR = 0.8  #: how alike a name must be that was probably meant, from 0 to 1
 
@@ -79,16 +78,9 @@ _Key = tuple[str, str, str]
 
 
 def kind_named(text: str) -> str:
-    """Return the kind that kubectl understands by ``deploy``, ``deployments``, ``Deployment`` or ``deployment.apps``.
-
-    That is ``Pod``, a kind of `POD_MAKERS`, or empty.
-    """
-    word = text.lower().partition(".")[0]
-    if word in _POD_NAMES:
-        return "Pod"
-    known = {name: kind for kind in POD_MAKERS for name in (kind.lower(), f"{kind.lower()}s")}
-    named = known.get(word) or SHORT_NAMES.get(word, "")
-    return named if named in POD_MAKERS else ""
+    """Return ``Pod``, or the kind of `POD_MAKERS`, that kubectl understands by a word; empty for anything else."""
+    kind = kind_called(text)
+    return kind.name if kind is not None and (kind.name == _POD or kind.name in POD_MAKERS) else ""
 
 
 def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[Pod]:

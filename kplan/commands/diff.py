@@ -104,7 +104,7 @@ def diff(
     Compares two saved reports, or two answers to one question: with another snapshot, scheduler configuration, version
     or set of manifests, or without and with the changes of --with, --add-nodes and the like. Shows which pods move,
     are newly pending, placed or evicted, and the scores or rejections behind it. Exits with 0, unless --fail-on
-    regression is given and pods are newly pending or evicted, or fewer replicas fit.
+    regression is given and more pods of a workload are pending, pods are newly evicted, or fewer replicas fit.
     """
     cluster, scheduler, output, verbosity = flags.cluster, flags.scheduler, flags.output, flags.verbosity
     fail_on = _fail_on(output)

@@ -41,8 +41,8 @@ class Reason(msgspec.Struct, frozen=True):
 
     text: str  #: byte for byte kube-scheduler's
     code: Code  #: whether preemption may help
-    #: position in the view -> the numbers and names behind the reason, computed for explanations only. It reads the
-    #: live cluster, so it must be called before the cluster changes.
+    #: position in the view -> the numbers and names behind the reason, computed for explanations only. They
+    #: read the live cluster, so they must be read before the cluster changes.
     details: Callable[[int], Iterable[Detail]] | None = None
     #: positions in the view -> how much is missing at each, int64 array of their shape, to find the rejected nodes
     #: that are closest to fitting; None where that cannot be measured. Called like `details`.

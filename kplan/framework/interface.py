@@ -406,10 +406,7 @@ P = TypeVar("P")
 
 
 def plugins_with(point: Callable[..., P], plugins: Iterable[Plugin]) -> list[P]:
-    """Return the plugins with the methods of an extension point, in order.
-
-    `isinstance` of a protocol tells the same, but looks at every method again for every plugin of every session.
-    """
+    """Return the plugins with the methods of an extension point, in order."""
     return cast("list[P]", [plugin for plugin in plugins if _has_methods(type(plugin), point)])
 
 

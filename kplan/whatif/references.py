@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from kplan.api.kinds import KINDS, SHORT_NAMES, Kind
+from kplan.api.kinds import Kind, kind_called, words_of_kinds
 from kplan.api.labels import InvalidSelector, Selector, parse_selector
 from kplan.api.names import nearest_texts, object_name
 from kplan.cluster.workload_pods import nearest_names
@@ -39,15 +38,6 @@ class Reference(msgspec.Struct, frozen=True):
         return any(_is_meant(self, obj) for obj in held)
 
 
-@lru_cache(maxsize=1)
-def _kind_names() -> dict[str, Kind]:
-    kinds: dict[str, Kind] = {}
-    for kind in KINDS:
-        for name in (kind.name.lower(), kind.resource):
-            kinds.setdefault(name, kind)
-    return kinds | {short: next(kind for kind in KINDS if kind.name == name) for short, name in SHORT_NAMES.items()}
-
-
 def parse_reference(text: str) -> Reference:
     """Read ``KIND/NAME``, ``KIND/NAMESPACE/NAME`` or ``KIND?labels``; kinds as kubectl takes them.
 
@@ -57,9 +47,9 @@ def parse_reference(text: str) -> Reference:
     head, mark, labels = text.partition("?")
     by_labels = bool(mark) and "/" not in head
     word, *path = [head] if by_labels else text.split("/")
-    kind = _kind_names().get(word.lower().partition(".")[0])  # a group may follow: deployments.apps
+    kind = kind_called(word)
     if kind is None:
-        near = nearest_texts(word.lower(), _kind_names(), 1)
+        near = nearest_texts(word.lower(), words_of_kinds(), 1)
         hint = f"did you mean {near[0]}?" if near else "such as node/NAME, pod/NS/NAME, deployment/NS/NAME, pod?app=web"
         raise UsageError(f"{text}: no kind that scheduling reads is called {word!r}", hint=hint)
     if by_labels:

@@ -31,6 +31,8 @@ def _pod(name: str, owner: tuple[str, str], node_name: str = "", phase: str = "R
     [
         ("deploy", "Deployment"),
         ("deployments.apps", "Deployment"),
+        ("deployments.v1.apps", "Deployment"),
+        ("deployments.example.org", ""),
         ("Deployment", "Deployment"),
         ("sts", "StatefulSet"),
         ("cronjobs", "CronJob"),

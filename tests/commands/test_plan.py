@@ -26,6 +26,7 @@ def test_the_whole_queue_through_a_real_process() -> None:
     assert "; 8 pods: 3 placed, 2 moved, 3 stay pending; " in " ".join(found.stdout.split())
     assert "  ~  batch/report-daily-4swkz   general-c-1  spot-a-1     evicted for shop/flash-sale\n" in found.stdout
     assert "Utilisation, before -> after: cpu 58% -> 62%" in found.stdout
+    assert "Largest request that still fits: 1450m cpu" in found.stdout
     assert found.stdout.splitlines()[-1].startswith("Verdict: failed (exit code 1): unschedulable: ")
 
 

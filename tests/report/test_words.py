@@ -13,7 +13,7 @@ def test_runs_of_numbered_names_become_ranges() -> None:
     assert name_ranges(["a", "b", "c", "d", "e"], None) == "a, b, c, d, e"
 
 
-def test_ages_as_kubectl_writes_them() -> None:
+def test_ages_are_written_in_their_largest_unit() -> None:
     now = "2026-03-01T10:00:00Z"
     assert age_text("2026-02-27T10:00:00Z", now) == "2d"
     assert age_text("2026-03-01T09:00:00+00:00", now) == "1h"

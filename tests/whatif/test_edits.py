@@ -1,4 +1,4 @@
-"""Node pools that are changed on paper: their nodes drift as Karpenter would see it."""
+"""Clusters that are changed on paper; nodes of node pools drift as Karpenter would see it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import kplan
 from kplan.api.provisioning import HASH
 from kplan.errors import InputError, UsageError
 from kplan.planner.planner import Planner
-from tests.objects import head, planner_of
+from tests.objects import Object, head, planner_of
 from tests.questions.remedy.test_report import deployment, node
 
 MACHINE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -112,9 +112,6 @@ def test_a_new_pool_is_taken_for_ready(tmp_path: Path) -> None:
     (added,) = planner.changed(with_=[str(manifest)]).nodes().adds
 
     assert (added.pool, added.instance_type, added.zone, added.price) == ("other", "m.large", "a", 0.2)
-
-
-Object = dict[str, Any]
 
 
 def vpa(name: str, *, mode: str = "Auto", container: str = "c", **target: str) -> Object:

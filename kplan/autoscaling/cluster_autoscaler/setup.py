@@ -46,7 +46,6 @@ MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
 _MOST_SLICES = 100
 _MOST_NAMES = 3
-_UNKNOWN = "are no nodes of the cluster: they count as ones that are"
 
 _FIELDS = ("nodeGroups", "options", "prices")
 _EXPECTED = "nodeGroups: a list of groups with name, minSize and maxSize"
@@ -165,8 +164,8 @@ class _Reader(EntryReader):
         if entry.min_size > entry.max_size:
             self.wrong("minSize", f"{entry.min_size} is above maxSize {entry.max_size}", "exchange them")
         elif entry.target_size is not None and not entry.min_size <= entry.target_size <= entry.max_size:
-            bound = f"below minSize {entry.min_size}"
-            bound = f"above maxSize {entry.max_size}" if entry.target_size > entry.max_size else bound
+            is_above = entry.target_size > entry.max_size
+            bound = f"above maxSize {entry.max_size}" if is_above else f"below minSize {entry.min_size}"
             self.odd.append(Problem(f"{entry.target_size} is {bound}", json_path=f"{self.path}.targetSize"))
         instances = (one for one in entry.instances if one.get("state") != "deleting")
         return NodeGroup(
@@ -197,9 +196,10 @@ class _Reader(EntryReader):
             wanted = labels.items()
             return tuple(name for name, node in self._nodes.items() if wanted <= node.metadata.labels.items())
         names = tuple(entry.nodes) if isinstance(entry.nodes, tuple) else ()
-        if unknown := [name for name in names if name not in self._nodes]:
-            are = "is no node of the cluster: it counts as one that is" if len(unknown) == 1 else _UNKNOWN
-            message = f"{listing(unknown, most=_MOST_NAMES)} {are} not ready"
+        if unknown := [name for name in dict.fromkeys(names) if name not in self._nodes]:
+            one = "is no node of the cluster: it counts as one that is not ready"
+            several = "are no nodes of the cluster: they count as nodes that are not ready"
+            message = f"{listing(unknown, most=_MOST_NAMES)} {one if len(unknown) == 1 else several}"
             self.odd.append(Problem(message, json_path=f"{self.path}.nodes"))
         return names
 

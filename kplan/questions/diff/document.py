@@ -284,7 +284,8 @@ _OF_NEW: tuple[d.CauseKind, d.CauseKind] = "node-new", "took-off"
 def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> d.DiffReport:
     """Return what differs between two answers; raises UsageError when one of them is of a kind that cannot be compared.
 
-    With ``regression`` it fails when a pod is newly pending or newly evicted, less fits, or a fact is worse.
+    With ``regression`` it fails when more pods of a workload are pending, a pod is newly evicted, less fits, or a
+    fact is worse.
     """
     _check_comparable(before, after)
     then, now = ends_of(before.report), ends_of(after.report)
@@ -398,9 +399,9 @@ def _worse(  # noqa: PLR0917 - all that may be worse
 
 
 def _seen_by_one(ends: Ends, others: Ends) -> frozenset[str]:
-    """Return the pods and workloads to which something happens because others waited before, of which one answer knows.
+    """Return the pods and workloads of which only the first answer can tell, as only it tries pods that waited before.
 
-    A plan that changes nothing, as its manifests are what the cluster has, does not try pods that wait.
+    A plan that changes nothing, as its manifests are what the cluster has, tries none of them.
     """
     is_seen = ends.is_about_queue or not ends.waiting.isdisjoint(others.fates)
     return frozenset() if is_seen else ends.waiting
