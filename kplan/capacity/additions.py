@@ -1,4 +1,4 @@
-"""The nodes to add so that all wanted replicas fit: of the cluster's own shapes, or the cheapest of shapes with prices.
+"""The nodes to add so that all wanted replicas fit: of the cluster's own shapes, or the cheapest of a file with prices.
 
 If no rule looks beyond a single node, a new node takes as many replicas as it takes alone, and the cheapest mix is the
 least sum of prices that covers the missing replicas. Otherwise mixes are tried in the order of their prices until one

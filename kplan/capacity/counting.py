@@ -153,7 +153,7 @@ def stop_of(
     last = replace(tried, victims=(), violating=(), n_violating=0)
     ends, messages = dict.fromkeys(stopped.pods, False), {stopped.misfit: placement.message}
     is_gated = stopped.tried is None and placement.outcome is Outcome.GATED
-    return placement, group_plan(session, stopped.key, ends, last, messages, is_gated=is_gated, of=1)
+    return placement, group_plan(session, stopped.key, ends, last, messages, is_gated=is_gated, n_groups=1)
 
 
 _PROGRESS_EVERY = 256

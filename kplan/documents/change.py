@@ -116,7 +116,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
 
     @property
     def is_subject(self) -> bool:
-        """Whether the change is about it, even where it leaves it as it is."""
+        """Whether it is changed, or its manifest is among those applied, though they may leave it as it is."""
         is_changed = self.change is not Change.NONE or self.state is WorkloadState.UNCHANGED
         return is_changed or bool(self.refused)
 

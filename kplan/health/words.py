@@ -348,11 +348,11 @@ def refusal_text(refused: RefusedPods) -> str:
         return _lack(refused.lacks)
     if refused.by and refused.message:
         name = refused.by.rpartition("/")[2]
-        return f"{refused.by} refuses them: {refused.message.rstrip('.').removeprefix(f'failed quota: {name}: ')}"
+        return f"{refused.by} refuses its pods: {refused.message.rstrip('.').removeprefix(f'failed quota: {name}: ')}"
     if not refused.message:
         since = f" since {clock_text(refused.since)}" if refused.since else ""
-        return f"the API server refuses them ({refused.reason}{since}); kubectl describe replicaset says why"
-    return f"the API server refuses them: {refused.message.rstrip('.')}"
+        return f"the API server refuses its pods ({refused.reason}{since}); kubectl describe replicaset says why"
+    return f"the API server refuses its pods: {refused.message.rstrip('.')}"
 
 
 def _raise_text(refused: RefusedPods) -> str:

@@ -49,10 +49,7 @@ _OF_SEVERAL: Mapping[str, tuple[str, str]] = {
     "cannot be scheduled": ("neither can be scheduled", "none of them can be scheduled"),
     "is refused": ("both are refused", "all are refused"),
     "is not for kube-scheduler": ("neither is for kube-scheduler", "none of them is for kube-scheduler"),
-    "fits only by evicting other pods": (
-        "each fits only by evicting other pods",
-        "each fits only by evicting other pods",
-    ),
+    "fits only by evicting other pods": ("each fits only by evicting other pods",) * 2,
     "waits for its group": ("both wait for their group", "all wait for their group"),
     "stays pending": ("both stay pending", "all stay pending"),
 }

@@ -133,7 +133,9 @@ def end_line(timeline: d.Timeline, present: Sequence[WorkloadHealth] = ()) -> Bl
 def _wanting(timeline: d.Timeline) -> list[str]:
     """Return how many pods workloads have at the end of those that they want, and what still waits for a node."""
     short = [
-        f"{object_title(name)} has {end} of {workload.wanted} pods ready"
+        f"{object_title(name)} is not ready"
+        if name.startswith("Pod/")
+        else f"{object_title(name)} has {end} of {workload.wanted} pods ready"
         for name, workload in timeline.workloads.items()
         if (end := workload.ready_at_end) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
     ]

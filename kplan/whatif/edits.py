@@ -4,6 +4,9 @@ Changes are applied one after the other. A removed object takes with it what it 
 namespace takes its objects, and a node its pods and the objects that drivers publish for it. What controllers do about
 that is not told here.
 
+Recommended requests are taken by templates and pods at once. Where the pods of a node do not fit there any more, those
+whose requests have grown leave, by name, until the others fit.
+
 Node pools are left as Karpenter's controllers leave them; upstream: sigs.k8s.io/karpenter pkg/controllers/nodepool:
 hash, readiness, validation; pkg/apis/v1/nodepool.go Hash.
 """

@@ -67,7 +67,7 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
     [
         (ONE, "web/x: 1 of 1 pod is ready", ""),
         ([workload("Deployment", {"replicas": 2}, conditions=condition("ReplicaFailure", "True", "FailedCreate"))],
-         ("web/x: 2 of 2 replicas are missing: the API server refuses them (FailedCreate);"
+         ("web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate);"
           " kubectl describe replicaset says why"), ""),
         ([workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
          "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",

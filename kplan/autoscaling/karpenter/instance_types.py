@@ -1,8 +1,8 @@
 """Instance types: what a machine of each kind has, where it is offered at which price, and what overlays change.
 
 Amounts of resources are exact, in billionths. The format is that of Karpenter's kwok provider, with `overhead` and
-`labels` besides. For columns, a requirement, an amount of a resource, or a set of offerings is turned once into the set
-of types that meet it, an integer; to ask hundreds of types at once is then an AND of a few integers.
+`labels` besides. To ask hundreds of types at once, their columns turn a requirement, an amount of a resource, or a set
+of offerings once into the set of types that meet it, the bits of an integer; these are then joined by AND.
 
 Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go, utils/resources/resources.go;
 provisioning/scheduling/nodeclaim.go filterInstanceTypesByRequirements;

@@ -272,7 +272,7 @@ def group_plan(
     messages: Mapping[int, str],
     *,
     is_gated: bool,
-    of: int,
+    n_groups: int,
 ) -> d.GroupPlan:
     """Return what becomes of a group.
 
@@ -280,7 +280,7 @@ def group_plan(
     - `last`: how its last cycle has ended, with all pods that leave for it; None where it had none
     - `messages`: kube-scheduler's messages about pending pods
     - `is_gated`: all pending members are kept out of the queue
-    - `of`: how many groups the answer is about, which share the search for remedies
+    - `n_groups`: how many groups the answer is about, which share the search for remedies
     """
     group, min_count = session.pod_groups.groups.get(key), session.pod_groups.min_count(key)
     infos = session.cluster.pods.infos
@@ -296,7 +296,7 @@ def group_plan(
         # Most questions have no groups that wait, so the modules for it are loaded only here.
         from kplan.remedies.ways import offers_for_group, remedies_of
 
-        remedies = remedies_of(offers_for_group(session, key, pending, share_of(of)))
+        remedies = remedies_of(offers_for_group(session, key, pending, share_of(n_groups)))
     return d.GroupPlan(
         namespace=key[0],
         name=key[1],
@@ -360,7 +360,7 @@ def plans_in_order(
         messages = {pod: placement.message for pod, placement in known.items()}
         has_gated = any(placement.outcome is Outcome.GATED for placement in known.values())
         is_gated = has_gated and not tried.fitting and tried.misfit is None
-        plans.append(group_plan(session, key, members, tried, messages, is_gated=is_gated, of=len(tries)))
+        plans.append(group_plan(session, key, members, tried, messages, is_gated=is_gated, n_groups=len(tries)))
     return tuple(plans)
 
 
@@ -392,8 +392,8 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d
     for key, pods in members.items():
         placed, last = {pod.row: bool(pod.node) for pod in pods}, groups.tries.get(key)
         is_gated = all(simulation.outcomes.get(pod.row) is Outcome.GATED for pod in pods if not pod.node)
-        session, messages, of = simulation.session, simulation.messages, len(members)
-        plans.append(group_plan(session, key, placed, last, messages, is_gated=is_gated, of=of))
+        session, messages, n_groups = simulation.session, simulation.messages, len(members)
+        plans.append(group_plan(session, key, placed, last, messages, is_gated=is_gated, n_groups=n_groups))
     return tuple(plans)
 
 

@@ -250,7 +250,13 @@ class _Attempts(msgspec.Struct):
 
 
 class GroupTurns:
-    """The groups of a simulation."""
+    """The turns of pod groups: each is tried as one, and again as long as that may end otherwise.
+
+    Upstream tries a group that does not fit without end, and begins with another member each time. Here it rests once
+    its members were tried in every order in which they come, until something changes: until then all ends as before.
+
+    Upstream: pkg/scheduler/schedule_one_podgroup.go.
+    """
 
     def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
         self._motion, self._life, self._scheduler = motion, life, scheduler
