@@ -16,7 +16,7 @@ from kplan.api.kinds import DAEMON_SET, SCALED
 from kplan.api.names import WorkloadRef
 from kplan.api.workloads import Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
 from kplan.changes import remedy as r
-from kplan.changes.values import Scale, Settle
+from kplan.changes.values import Drain, Fail, Scale, Settle
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.unmodelled import with_whole_groups
@@ -152,6 +152,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
         named_pods=_named_pods(change) or UNSET,
+        named_nodes=_named_nodes(change) or UNSET,
         changes=changes,
         placements=with_new_nodes(placements, adds),
         max_listed=UNSET if showing.max_listed is None else showing.max_listed,
@@ -180,6 +181,11 @@ def _named_pods(change: CarriedOut) -> tuple[str, ...]:
     """Return the pods that the question names, in the order of the queue."""
     names_pods = change.task.queue is not None and bool(change.task.queue.pods)
     return tuple(pod for pod in change.queue if names_pods and pod in change.subject_pods)
+
+
+def _named_nodes(change: CarriedOut) -> tuple[str, ...]:
+    changes = [step.change for step in change.task.steps]
+    return tuple(dict.fromkeys(name for one in changes if isinstance(one, Drain | Fail) for name in one.nodes))
 
 
 def _forced(change: CarriedOut) -> Forced | UnsetType:

@@ -130,6 +130,7 @@ class PlanReport(Report, frozen=True, kw_only=True):
     #: pending pods: those that are tried in the order of their turns, then those that are not tried
     queue: tuple[QueueEntry, ...]
     named_pods: tuple[str, ...] | UnsetType = UNSET  #: NAMESPACE/NAME, where the question is about some pods
+    named_nodes: tuple[str, ...] | UnsetType = UNSET  #: the nodes that are drained or lost; absent where none is
     #: what becomes of each pod that was pending or had to move: in the order of the queue, then of eviction
     changes: tuple[PodChange, ...]
     placements: tuple[PodPlacement, ...]  #: every decision, in order; a pod may be tried several times

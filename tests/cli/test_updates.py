@@ -44,7 +44,7 @@ def with_image(written: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 4))
 def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str) -> None:
     found = place(tmp_path, manifest(key))
-    assert found.stdout.startswith("1 unchanged: nothing to place\n"), found.output
+    assert found.stdout.startswith(f"{key.replace('/', ' ', 1)} is unchanged: nothing to place\n"), found.output
     assert found.exit_code == 0
 
 
@@ -119,8 +119,10 @@ def test_runs_in_which_a_quota_refuses_all_pods_name_the_workload(tmp_path: Path
 
 def test_never_rolls_nothing_and_always_rolls_what_is_the_same(tmp_path: Path) -> None:
     changed, same = with_image(manifest(INFERENCE)), manifest(INFERENCE)
-    assert place(tmp_path, changed, "--rollout", "never").stdout.startswith("1 unchanged: nothing to place")
-    assert place(tmp_path, same, "--rollout", "always").stdout.startswith("1 rolled out: ")
+    assert place(tmp_path, changed, "--rollout", "never").stdout.startswith(
+        "Deployment ml/inference is unchanged: nothing to place"
+    )
+    assert place(tmp_path, same, "--rollout", "always").stdout.startswith("Deployment ml/inference is rolled out: ")
 
 
 def autoscaled(tmp_path: Path, *, is_scaled: bool = True) -> Path:
@@ -202,12 +204,12 @@ def test_a_table_tells_the_workloads_first_and_then_why_the_first_new_pod_goes_w
 def test_the_first_line_counts_the_pods_of_the_manifests_apart_from_those_that_move_beside_them() -> None:
     lines = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout.splitlines()
     waiting = "pods that waited before: 3 placed, 1 moved, 1 left pending; pods of nodes that are not well: 1 moved"
-    assert " ".join(map(str.strip, lines[:2])) == f"1 rolled out: 6 of 6 pods placed; {waiting}"
+    assert " ".join(map(str.strip, lines[:2])) == f"Deployment shop/cart is rolled out: 6 of 6 pods placed; {waiting}"
 
 
 def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp_path: Path) -> None:
     first = place(tmp_path, manifest("StatefulSet/data/postgres", replicas=1), command="plan").stdout.splitlines()[0]
-    assert first.startswith("1 scaled: 2 pods not replaced; ")
+    assert first.startswith("StatefulSet data/postgres is scaled: 2 pods not replaced; ")
 
 
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:

@@ -87,8 +87,8 @@ TOO = pod("vip-too", cpu="6", priority=9, priorityClassName="vip")
                      ("default/web blocks large: its budget default/web allows no eviction (requires 1 healthy pod, "
                       "has 1: default/web-h1-000 is not ready)"), id="a budget is told with the pod that it waits for"),
         pytest.param([SMALL, LARGE, *running(deployment("web", 2), ["large"]),
-                      pod("web-x", cpu="1", owner="ReplicaSet/web-h1")], Drain(nodes=("large",)), "2 of 2 pods placed",
-                     id="a pod that leaves counts although one that waited gets a place as well"),
+                      pod("web-x", cpu="1", owner="ReplicaSet/web-h1")], Drain(nodes=("large",)),
+                     "large: 2 of 2 pods placed", id="a pod that leaves counts although one that waited gets a place"),
         pytest.param([SMALL, LARGE, HELD], Drain(nodes=("large",)),
                      "default/x never leaves large: finalizer example.com/hold holds it",
                      id="what holds a pod is not its kubelet"),

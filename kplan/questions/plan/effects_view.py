@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.quantity import capitalized, count, grouped, listing
+from kplan.api.quantity import count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
@@ -174,6 +173,7 @@ _WORDS: Mapping[Change, str] = {
     Change.NONE: "unchanged",
     Change.DELETED: "deleted",
 }
+_MOST_NODES = 3
 _MOST_REFUSED = 400  #: characters of a refusal in the first words, as a few lines show them
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _OTHERS: Mapping[Action, str] = {
@@ -200,7 +200,8 @@ def change_sentence(document: PlanReport) -> str:
     """
     if not is_change(document) or document.is_about_queue:
         return ""
-    trouble, numbers = _trouble(document), _numbers_sentence(document)
+    trouble = _trouble(document)
+    numbers = _numbers_sentence(document, has_names=not trouble)
     return f"{trouble}; {numbers[:1].lower()}{numbers[1:]}" if trouble else numbers
 
 
@@ -232,8 +233,10 @@ def _trouble(document: PlanReport) -> str:
 def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     """Return that a workload is stuck, and why, where that comes of the change; empty otherwise."""
     if workload.refused:
-        # The words may quote a whole template.
-        words = textwrap.shorten(re.sub(r"\{.*\}", "{...}", workload.refused), _MOST_REFUSED, placeholder=" ...")
+        head, opening, rest = workload.refused.partition("{")
+        _, closing, tail = rest.rpartition("}")
+        words = f"{head}{{...}}{tail}" if opening and closing else workload.refused  # it may quote a whole template
+        words = textwrap.shorten(words, _MOST_REFUSED, placeholder=" ...")
         return f"The API server refuses {workload_title(workload)}: {words}"
     if workload.state is not WorkloadState.STUCK:
         return ""
@@ -314,10 +317,12 @@ def workload_key(obstacle: Obstacle) -> str:
     return obstacle.pod if obstacle.owner is None else f"{obstacle.owner.namespace}/{obstacle.owner.name}"
 
 
-def _numbers_sentence(document: PlanReport) -> str:
+def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
+    """Return how many pods end in which way; with names, which nodes or which only workload that is about."""
     if document.command == "drain":
+        nodes = f"{listing(document.named_nodes, most=_MOST_NODES)}: " if has_names and document.named_nodes else ""
         if not document.changes and not document.obstacles:
-            return _staying(document).capitalize() or "No pod has to move"
+            return nodes + (_staying(document) or "no pod has to move")
         own = [change for change in document.changes if change.caused_by == "change"]
         pending = {
             cause: {
@@ -329,12 +334,13 @@ def _numbers_sentence(document: PlanReport) -> str:
         owners = {workload_of(change) for change in own} - (pending["waiting"] - pending["change"])
         held_up = [workload for workload in document.workloads if workload.state is WorkloadState.STUCK]
         stuck = sum(workload_title(workload) in owners for workload in held_up)
-        sentence = (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
-        return capitalized(sentence)
+        return nodes + (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
     subjects = [workload for workload in document.workloads if workload.is_subject]
     names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
+    if has_names and len(subjects) == 1:
+        parts = [f"{workload_title(subjects[0])} is {next(iter(words))}"]
     own = [change for change in document.changes if not names.isdisjoint(_names_of(change))]
     caused = (change for change in document.changes if change.caused_by == "change")
     others = Counter(change.action for change in caused if names.isdisjoint(_names_of(change)))
