@@ -76,8 +76,15 @@ def start_loading() -> None:
     gc.set_threshold(_WHILE_LOADING)
 
 
-def finish_loading() -> None:
-    """Keep what is loaded out of all collections from now on; does nothing in a process that did not start loading."""
+_loaded: list[object] = []
+
+
+def finish_loading(*loaded: object) -> None:
+    """Keep what is loaded out of all collections from now on; does nothing in a process that did not start loading.
+
+    The objects `loaded` stay to the end, as a process ends sooner than a large cluster is taken apart.
+    """
     if gc.get_threshold()[0] == _WHILE_LOADING:
         gc.freeze()
         gc.set_threshold(_AFTERWARDS)
+        _loaded.extend(loaded)

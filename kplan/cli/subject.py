@@ -57,7 +57,7 @@ def load_subject(
     )
     from kplan.course.subject import Subject, loaded_subject
 
-    process.finish_loading()
+    process.finish_loading(base)
     subject = Subject(base)
     if files or manifests.kustomize:
         from kplan.cli.manifests import read_manifests
