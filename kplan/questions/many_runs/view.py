@@ -215,7 +215,8 @@ def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
     runs = document.summary.runs
     for pod in own:
         if pod.blocked is not UNSET and pod.blocked.runs:
-            return f"{pod.pod} is blocked {_in_runs(pod.blocked.runs, runs)}"
+            never = any(counted.rule == "NeverGone" for counted in document.verdict.counted_of(pod.pod))
+            return f"{pod.pod} {'never leaves its node' if never else 'is blocked'} {_in_runs(pod.blocked.runs, runs)}"
     for workload in document.workloads:
         is_counted = bool(document.verdict.counted_of(workload.workload)) or not document.pods
         if is_counted and workload.complete is not UNSET and workload.complete.runs < runs:
