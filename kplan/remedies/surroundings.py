@@ -27,6 +27,7 @@ from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import ForeignAntiAffinity, OtherVolumeZone, TakenHostPort, TooMuchSkew, UnreachableVolume
 from kplan.engine.node_table import NodeTable
+from kplan.engine.verdicts import Code
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.health.nodes import coming_nodes, is_startup_taint, moment
@@ -48,7 +49,7 @@ from kplan.remedies.trials import (
     without_needless,
 )
 from kplan.rules.nodes import ends_soon
-from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
+from kplan.rules.resources import PODS, quantity_text
 
 _FIT, _TAINTS, _CORDON, _PODS, _PORTS, _AFFINITY = (
     "NodeResourcesFit",
@@ -322,14 +323,14 @@ def _is_rejected_in_any_case(case: Case, shape: NodeShape) -> bool:
         return False
     if misses is None or not misses.rejecting <= _OF_ONE_NODE:
         return False
-    wanted, requests = case.pod.spec.node_selector, case.info.requests
-    is_wrong = {
-        _TAINTS: True,
-        _FIT: any(requests.get(resource, 0) > nodes.allocatable(resource)[row] for resource in (CPU, MEMORY)),
-        _AFFINITY: any(labels.get(key) not in (text, like.metadata.name) for key, text in wanted.items()),
-    }
-    rejecting = (plugin for plugin in misses.rejecting & is_wrong.keys() if misses.verdicts[plugin].bits[row])
-    return any(is_wrong[plugin] for plugin in rejecting)
+    here = misses.rows == row
+    hard = (misses.verdicts[plugin].codes()[here] for plugin in misses.rejecting & {_TAINTS, _FIT})
+    if any((codes == Code.UNSCHEDULABLE_AND_UNRESOLVABLE).any() for codes in hard):
+        return True
+    if _AFFINITY not in misses.rejecting or not misses.verdicts[_AFFINITY].bits[here].any():
+        return False
+    # Another node has the same labels but for its own name.
+    return any(labels.get(key) not in (text, like.metadata.name) for key, text in case.pod.spec.node_selector.items())
 
 
 def move(case: Case) -> Offers:
