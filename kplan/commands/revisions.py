@@ -18,13 +18,12 @@ import msgspec
 
 from kplan.cli.manifests import error_of
 from kplan.errors import ManifestError, UsageError
-from kplan.reading.files import MANIFESTS
+from kplan.reading.files import MANIFESTS, folders_above
 
 T = TypeVar("T")
 
 GIT = "git:"
 _TIMEOUT = 60
-_MOST_ABOVE = 100  #: folders above a path of which the nearest that exists is looked for
 _MOST_FILES = 50_000
 _MOST_OTHERS = 50_000  #: links and submodules that a revision may hold beside its files
 _MOST_WORDS = 1 << 16  #: bytes of one path, or of what git says about a failure
@@ -122,7 +121,7 @@ def at_revision(path: Path, revision: str, directory: Path) -> str:
 
     Raises UsageError where git fails, and for what no manifest is: links, names that lead elsewhere, too much.
     """
-    inside = next((folder for folder in (path, *path.parents[:_MOST_ABOVE]) if folder.is_dir()), path.parent)
+    inside = next((folder for folder in (path, *folders_above(path)) if folder.is_dir()), path.parent)
     name = "" if inside == path else str(path.relative_to(inside))
     what = f"git:{revision}: {path}"
     if not revision or revision.startswith("-"):

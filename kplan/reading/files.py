@@ -52,6 +52,7 @@ REPORTS = Limits(max_bytes=1024 * _MIB, max_stream_bytes=512 * _MIB)
 #: Scheduler configurations and kubeconfigs have a few kilobytes.
 SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1000, max_depth=100)
 STANDARD_INPUT = "-"
+_MOST_ABOVE = 100
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")
@@ -99,6 +100,11 @@ class NotObjects(Exception):  # noqa: N818 - becomes a problem of the file
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint  # empty for a hint about the expected content
+
+
+def folders_above(path: Path) -> Sequence[Path]:
+    """Return the folders above a path, the nearest first: at most 100 of them, however many its name has."""
+    return path.parents[:_MOST_ABOVE]
 
 
 def read_source(

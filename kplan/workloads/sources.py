@@ -20,7 +20,7 @@ from kplan.admission.decoding import nearest_kind
 from kplan.errors import Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.documents import read_documents
-from kplan.reading.files import MANIFESTS, STANDARD_INPUT, Document, Lines, files_below
+from kplan.reading.files import MANIFESTS, STANDARD_INPUT, Document, Lines, files_below, folders_above
 from kplan.reading.items import Item, items_of
 from kplan.workloads import PassedOver
 from kplan.workloads.expansion import WORKLOADS
@@ -36,7 +36,6 @@ _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902", "replacements
 """Fields of a kustomization that name files which change objects and are none."""
 
 _MOST_WAYS = 3  # a hint names so many; the others are counted
-_MOST_ABOVE = 100  #: a chart is looked for at most so many folders above a file, however many its name has
 _MOST_FOLDERS = 4  #: a file is part of a kustomization at most so many folders above it
 
 
@@ -159,8 +158,7 @@ class Sources(msgspec.Struct):
             if os.path.normpath(file) in self._patches_of(folder):
                 command = f"-k {shlex.quote(str(folder))}"
                 return PassedOver(str(file), f"a patch of a kustomization; build it with {command}", command)
-        above = file.parents[:_MOST_ABOVE]
-        chart = next((folder for folder in above if _is(Path.is_file, folder / "Chart.yaml")), None)
+        chart = next((folder for folder in folders_above(file) if _is(Path.is_file, folder / "Chart.yaml")), None)
         is_own = chart == file.parent and file.name.startswith(("Chart.", "values"))
         if chart is None or not (is_own or file.is_relative_to(chart / "templates")):
             return None
