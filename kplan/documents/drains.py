@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import clause, count
 from kplan.changes.remedy import Remedy
 from kplan.changes.values import Change, Place
@@ -63,7 +64,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
             parts.append(f"pods of {count(not_replaced, 'workload')} are not replaced{such}")
         if not parts and self.because:
             fails = Counted(self.workload, "JobFailed") in self.counted
-            parts.append(f"{self.workload.replace('/', ' ', 1)} {'fails' if fails else 'is stuck'}: {self.because}")
+            parts.append(f"{WorkloadRef.parse(self.workload).title} {'fails' if fails else 'is stuck'}: {self.because}")
         return "; ".join(parts)
 
 

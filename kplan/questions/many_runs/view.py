@@ -110,8 +110,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         for one in document.workloads:
             complete = [_share(one.complete)] if tells_complete and one.complete is not UNSET else []
             where = _parts(one.zones or one.nodes, options.top) or "nowhere"
-            name = one.workload.replace("/", " ", 1)
-            rows.append((name, str(one.pods), _styled(one.all_placed), *complete, where))
+            rows.append((object_title(one.workload), str(one.pods), _styled(one.all_placed), *complete, where))
         where = "ZONES" if any(workload.zones for workload in document.workloads) else "NODES"
         titles = ("WORKLOAD", "PODS", "ALL PLACED", *(["COMPLETE"] if tells_complete else []), where)
         yield Table(titles, tuple(rows), "<><<<"[: len(titles)])
@@ -120,7 +119,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         pods = sorted(document.pods, key=_is_certain)
         fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
         yield Table(("POD", "OUTCOME", _WHERE), fates, "<<<", note=_left_out(pods, options))
-    named = ((workload.because, workload.workload.replace("/", " ", 1)) for workload in document.workloads)
+    named = ((workload.because, object_title(workload.workload)) for workload in document.workloads)
     if held_up := grouped((because, name) for because, name in named if because):
         yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())

@@ -240,7 +240,7 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
         return f"The API server refuses {workload_title(workload)}: {words}"
     if workload.state is not WorkloadState.STUCK:
         return ""
-    if any((event.object, event.rule) == (workload.key, "NotReplaced") for event in document.verdict.counted):
+    if any(event.rule == "NotReplaced" for event in document.verdict.counted_of(workload.key)):
         because = NOT_REPLACED
     elif workload.change is not Change.NONE or not workload.pod:
         because = workload.because.removesuffix(".")
