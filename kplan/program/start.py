@@ -13,6 +13,9 @@ process.end_at_once()  # an interrupt while anything is imported shows no traceb
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
 
+_ROOM_FOR_FRAMES = 1 << 16
+"""Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
+
 
 def run_as_plugin() -> None:
     """Run kplan as a plugin of kubectl."""
@@ -58,3 +61,8 @@ def run(name: str = "kplan") -> None:
     finally:
         process.end_at_once()
         process.finish()
+
+
+# CPython keeps frames in chunks of 16 KB: a loop that stands at the end of one maps and unmaps the next with every
+# call, which takes longer than most calls. A frame declared to be large gets a chunk with room for all that follow.
+run.__code__ = run.__code__.replace(co_stacksize=_ROOM_FOR_FRAMES)
