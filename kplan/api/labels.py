@@ -27,6 +27,8 @@ UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 """Of the taints that it puts on nodes for what their condition Ready says."""
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+"""Of the taint with which people say that a machine is off, so that the garbage collector removes its pods."""
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The storage class of claims and volumes before there was a field for it; it still takes precedence."""
 POOL_LABELS: Final = (

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from kplan.api.core import Node
+from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.pod import ENDED
 from kplan.api.quantity import InvalidQuantity, parse, readable
 from kplan.api.time import seconds
@@ -63,6 +64,7 @@ NodeState = Literal[
     "unreachable",
     "starting",
     "not-ready",
+    "out-of-service",
     "cordoned",
     "disk-pressure",
     "memory-pressure",
@@ -70,7 +72,10 @@ NodeState = Literal[
     "network-unavailable",
     "full",
 ]
-"""What a node can be besides well, the graver first; `full` has as many pods as it may have."""
+"""What a node can be besides well, the graver first.
+
+`out-of-service` is tainted so, and not ready: its pods are removed. `full` has as many pods as it may have.
+"""
 
 STARTING_SECONDS = 15 * 60.0  #: for so long a node may take to be set up: the cluster-autoscaler's MaxNodeStartupTime
 
@@ -175,6 +180,8 @@ def _health(
         states.append("starting")
     elif not is_ready:
         states.append("not-ready")
+    if (is_silent or not is_ready) and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
+        states.append("out-of-service")
     if node.spec.unschedulable:
         states.append("cordoned")
     states += [

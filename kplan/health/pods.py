@@ -85,8 +85,13 @@ class PodHealth(Document, frozen=True, kw_only=True):
 
     @property
     def never_ends(self) -> bool:
-        """Whether it is being deleted, and no kubelet is there that ends it."""
-        return self.state == "being-deleted" and self.node_states is not UNSET and "unreachable" in self.node_states
+        """Whether it is being deleted, and nobody is there that ends it: no kubelet, and no garbage collector."""
+        return self.state == "being-deleted" and "unreachable" in (self.node_states or ()) and not self.is_collected
+
+    @property
+    def is_collected(self) -> bool:
+        """Whether the garbage collector removes it once it is being deleted, as its node is gone or out of service."""
+        return self.node_states is UNSET or "out-of-service" in self.node_states
 
 
 def pod_health(

@@ -8,6 +8,7 @@ from shlex import quote
 
 from msgspec import UNSET
 
+from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.quantity import count, listing, readable
 from kplan.facts import MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
@@ -15,13 +16,13 @@ from kplan.health.pods import ContainerHealth, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
 
 NOT_SCHEDULING = "This is not a scheduling problem: the pod has its node."
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 _OF_NODES: Mapping[NodeState, str] = {
     "being-deleted": "is being deleted",
     "unreachable": "is unreachable",
     "starting": "is being set up",
     "not-ready": "is not ready",
+    "out-of-service": "is out of service",
     "cordoned": "is cordoned",
     "disk-pressure": "is short of disk",
     "memory-pressure": "is short of memory",
@@ -161,8 +162,9 @@ def _deletion(health: PodHealth) -> str:
     if health.never_ends:
         return f"and never goes: {health.node} is unreachable, and no kubelet ends it"
     finalizers = f"finalizer{'s' if len(health.finalizers) > 1 else ''} {listing(health.finalizers)}"
-    if health.node_states is UNSET:
-        gone = f"node {health.node} does not exist any more"
+    if health.is_collected:
+        is_there = health.node_states is not UNSET
+        gone = f"node {health.node} {'is out of service' if is_there else 'does not exist any more'}"
         return (
             f"and waits for {finalizers}; {gone}" if health.finalizers else f"{gone}: the garbage collector removes it"
         )
@@ -181,7 +183,8 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
     if health.never_ends:
         yield (
             f"Once the machine is surely off, delete the Node (kubectl delete node {node}), or taint it "
-            f"(kubectl taint node {node} {OUT_OF_SERVICE}); a StatefulSet makes its pod again only then."
+            f"(kubectl taint node {node} {OUT_OF_SERVICE}=nodeshutdown:NoExecute); "
+            "a StatefulSet makes its pod again only then."
         )
     elif health.state == "being-deleted" and health.finalizers:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.time import to_micros
 from kplan.health.nodes import NodeHealth, UnusableResource, nodes_health, present, renewals, silent_nodes
 from kplan.snapshot.load import load_snapshot
@@ -37,6 +38,8 @@ def health(
         (health(), ()),
         (health(unschedulable=True), ("cordoned",)),
         (health(ready="Unknown"), ("unreachable",)),
+        (health(ready="Unknown", taints=[{"key": OUT_OF_SERVICE}]), ("unreachable", "out-of-service")),
+        (health(taints=[{"key": OUT_OF_SERVICE}]), ()),
         (health(ready="False"), ("not-ready",)),
         (health(created=JUST_NOW, ready="False"), ("starting",)),
         (health(created=JUST_NOW, ready="Unknown"), ("starting",)),

@@ -131,15 +131,16 @@ def test_a_pod_that_shows_as_ready_is_told_with_its_node(ready: str, is_so: str)
 
 
 def test_where_no_kubelet_answers_a_pod_never_ends() -> None:
-    health = pods_health(load_snapshot([nodes("Unknown"), pod(deleted=True)]))["web/p"]
-
-    assert (
-        pod_text(health)
-        == f"web/p on n1 is being deleted {SINCE}, and never goes: n1 is unreachable, and no kubelet ends it"
-    )
+    health, is_deleted = pods_health(load_snapshot([nodes("Unknown"), pod(deleted=True)]))["web/p"], "is being deleted"
+    never = "and never goes: n1 is unreachable, and no kubelet ends it"
+    assert pod_text(health) == f"web/p on n1 {is_deleted} {SINCE}, {never}"
     (advice,) = pod_advice(health)
     assert "kubectl delete node n1" in advice
     assert "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in advice
+    off = nodes("Unknown") | {"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}}
+    health = pods_health(load_snapshot([off, pod(deleted=True)]))["web/p"]
+    collected = f"web/p on n1 {is_deleted} {SINCE}, node n1 is out of service: the garbage collector removes it"
+    assert (pod_text(health), [*pod_advice(health)]) == (collected, [])
 
 
 def test_a_static_pod_is_its_kubelets() -> None:

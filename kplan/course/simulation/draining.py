@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
@@ -37,7 +38,7 @@ DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --f
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
 _SILENT = (
     "its node does not answer, so that nothing ends it: delete the Node, or taint it with"
-    " node.kubernetes.io/out-of-service once the machine is surely off"
+    f" {OUT_OF_SERVICE} once the machine is surely off"
 )
 _HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
 _MOST_UNREADY = 3
@@ -389,7 +390,7 @@ NOT_REPLACED = "its pods stay on lost nodes, or it waits for others of its own, 
 
 _TERMINATING = (
     "{} Terminating as long as the Node object exists, and pods of stateful sets are not replaced:"
-    " delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off"
+    f" delete the Node, or taint it with {OUT_OF_SERVICE}, once the machine is off"
 )
 _HANGING = (
     "kubectl drain {}: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"

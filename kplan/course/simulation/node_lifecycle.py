@@ -22,7 +22,7 @@ import msgspec
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
 from kplan.api.core import Node
-from kplan.api.labels import NOT_READY, UNREACHABLE
+from kplan.api.labels import NOT_READY, OUT_OF_SERVICE, UNREACHABLE
 from kplan.api.meta import condition_of
 from kplan.api.time import seconds
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -214,7 +214,6 @@ COLLECTION_SECONDS = 60.0
 
 COLLECTOR_SECONDS = 20.0  #: between two looks of the garbage collector
 
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _NOT_COUNTED = "node.kubernetes.io/exclude-disruption"
 _NOT_CLOUDS = ("kind://", "k3s://", "kwok://", "minikube://")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -65,11 +65,14 @@ class Played(msgspec.Struct, frozen=True):
 class Goal:
     """Pods that are to run, NAMESPACE/NAME, while no other pod loses its node.
 
-    `anyway` is what waits without any action when the scheduler has tried all pods again.
+    `anyway` is what waits without any action when the scheduler has tried all pods again. Of the pods `asleep`, that no
+    action lets run, nothing is told even where others of their workload are to run.
     """
 
-    def __init__(self, start: Waiting, anyway: Waiting, targets: Iterable[str]) -> None:
-        named = frozenset(targets)
+    def __init__(
+        self, start: Waiting, anyway: Waiting, targets: Iterable[str], asleep: Collection[str] = frozenset()
+    ) -> None:
+        named, self._asleep = frozenset(targets).difference(asleep), asleep
         self.start: dict[str, int] = {}  #: workload -> how many of its pods wait
         self.wanted: dict[str, int] = {}  #: workload -> how many of those are to run
         for workload in dict.fromkeys((*start, *anyway)):
@@ -93,7 +96,7 @@ class Goal:
 
     def left(self, played: Played) -> list[str]:
         """Return the pods of the workloads in question that wait at the end."""
-        there = {pod.key for pod in played.simulation.pods.values()}
+        there = {pod.key for pod in played.simulation.pods.values()}.difference(self._asleep)
         return sorted(pod for workload in self.wanted for pod in played.waiting.get(workload, ()) if pod in there)
 
 

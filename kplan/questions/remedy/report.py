@@ -65,7 +65,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     start, by_itself = waiting_of(simulation), playing.play(())
     anyway, asleep = by_itself.waiting, _asleep(simulation)
     named = set(pods) or {key for keys in (*start.values(), *anyway.values()) for key in keys}
-    goal = Goal(start, anyway, named - asleep)
+    goal = Goal(start, anyway, named, asleep)
     most = budget(playing, goal)
     by_hand = "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
