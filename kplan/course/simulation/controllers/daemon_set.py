@@ -7,8 +7,7 @@ rollingUpdate.
 from __future__ import annotations
 
 import enum
-import heapq
-from collections import Counter
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
@@ -142,6 +141,9 @@ def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | 
     return NodeProgress(role, old, is_available)
 
 
+Places = list[tuple[int, str]]  #: nodes behind numbers, in ascending order
+
+
 class DaemonLedger:
     """A daemon set's nodes, each with its actions.
 
@@ -165,137 +167,94 @@ class DaemonLedger:
         self._added: dict[str, int] = {}  # node -> in which order nodes came to have pods
         self._n_added = 0
         self._due: dict[str, list[Action]] = {}
-        self._due_here: list[tuple[int, str]] = []  # a heap of the nodes of the cluster among them, with stale entries
-        self._in_due_heap: set[str] = set()
-        self._due_gone: set[str] = set()  # those that are no nodes of the cluster
-        self._n_due: Counter[type[Action]] = Counter()  # how many of the actions on these are of which kind
+        #: the nodes where one of this kind is due: those of the cluster in their order, then those that are gone
+        self._due_in: dict[type[Action], Places] = {Create: [], Delete: []}
         self._progress: dict[str, NodeProgress] = {}
-        self._by_role: dict[Role, dict[str, NodeProgress]] = {role: {} for role in Role}
+        self._in_role: dict[Role, Places] = {role: [] for role in Role}  # in the order in which they came to have pods
         self._n_available = 0
-        self._candidates: list[tuple[int, str]] = []  # a heap, with stale entries
-        self._in_heap: set[tuple[int, str]] = set()
         for node in dict.fromkeys((*pods, *nodes)):
             self.note(node, pods.get(node, ()))
 
     def note(self, node: str, pods: Sequence[ObservedPod]) -> None:
         """Note the pods of a node as they are now: what is due there, and how the rollout stands on it."""
-        eligible = self.nodes.get(node)
-        if not node:
-            due: list[Action] = []  # pods that it took over and that tell no node
-        elif eligible is None:
-            due = [Delete(pod, "its node is gone") for pod in pods if not pod.node]
-        else:
-            due = manage(self.wanted, node, eligible, pods)
-        self._set_due(node, due)
-        former = self._progress.pop(node, None)
-        if former is not None:
-            del self._by_role[former.role][node]
-            self._n_available -= former.is_available
+        self._forget(node)
         if not pods:
             self._added.pop(node, None)
-            return
-        if node not in self._added:
+        elif node not in self._added:
             self._n_added += 1
             self._added[node] = self._n_added
-        now = node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0)
-        self._progress[node] = self._by_role[now.role][node] = now
-        self._n_available += now.is_available
-        entry = (self._added[node], node)
-        if now.role is Role.CANDIDATE and entry not in self._in_heap:
-            heapq.heappush(self._candidates, entry)
-            self._in_heap.add(entry)
+        eligible = self.nodes.get(node)
+        if eligible is not None:
+            due = manage(self.wanted, node, eligible, pods)
+        else:  # pods that it took over may tell no node
+            due = [Delete(pod, "its node is gone") for pod in pods if node and not pod.node]
+        if due:
+            self._due[node] = due
+        for kind in {type(action) for action in due}:
+            insort(self._due_in[kind], self._place(node))
+        if pods:
+            now = node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0)
+            self._progress[node] = now
+            self._n_available += now.is_available
+            insort(self._in_role[now.role], (self._added[node], node))
 
-    def _set_due(self, node: str, due: list[Action]) -> None:
+    def _forget(self, node: str) -> None:
+        """Strike a node out of all lists."""
+        for kind in {type(action) for action in self._due.pop(node, ())}:
+            _strike_out(self._due_in[kind], self._place(node))
+        former = self._progress.pop(node, None)
+        if former is not None:
+            self._n_available -= former.is_available
+            _strike_out(self._in_role[former.role], (self._added[node], node))
+
+    def _place(self, node: str) -> tuple[int, str]:
         place = self._order.get(node)
-        if place is not None:
-            for action in self._due.get(node, ()):
-                self._n_due[type(action)] -= 1
-            for action in due:
-                self._n_due[type(action)] += 1
-        if not due:
-            self._due.pop(node, None)
-            self._due_gone.discard(node)
-            return
-        self._due[node] = due
-        if place is None:
-            self._due_gone.add(node)
-        elif node not in self._in_due_heap:
-            heapq.heappush(self._due_here, (place, node))
-            self._in_due_heap.add(node)
+        return (len(self._order) + self._added[node] if place is None else place), node
 
     def actions(self, draws: Random | None = None) -> list[Action]:
         """Return which pods to create, then which to delete, in one sync; a further call goes on from there.
 
         The controller walks through a Go map of nodes: `draws` decides which of them come first, else their order does.
         """
-        actions = self._first_due_here()
-        gone = sorted(self._due_gone, key=self._added.__getitem__)
-        actions += [action for node in gone for action in self._due[node]]
+        actions = [*self._first_due(Create), *self._first_due(Delete)]
         if not actions and self.wanted.strategy != ON_DELETE:
             actions = self._roll_surging(draws) if self._surge else self._roll_replacing(draws)
         creations = [action for action in actions if isinstance(action, Create)]
         deletions = [action for action in actions if isinstance(action, Delete)]
         return [*creations[:BURST_REPLICAS], *deletions[:BURST_REPLICAS]]
 
-    def _first_due_here(self) -> list[Action]:
-        """Return what is due on nodes of the cluster, in their order: at least as much as one sync carries out."""
-        enough = {kind: min(n, BURST_REPLICAS) for kind, n in self._n_due.items()}
-        passed: list[tuple[int, str]] = []
-        actions: list[Action] = []
-        n_seen: Counter[type[Action]] = Counter()
-        while self._due_here and any(n_seen[kind] < n for kind, n in enough.items()):
-            entry = heapq.heappop(self._due_here)
-            due = self._due.get(entry[1])
-            if due is None:
-                self._in_due_heap.discard(entry[1])
-                continue
-            passed.append(entry)
-            actions += due
-            n_seen.update(map(type, due))
-        for entry in passed:
-            heapq.heappush(self._due_here, entry)
-        return actions
+    def _first_due(self, kind: type[Action]) -> list[Action]:
+        """Return what is due of a kind: at least as much of it as one sync carries out, without a look at the rest."""
+        nodes = self._due_in[kind][:BURST_REPLICAS]
+        return [action for _, node in nodes for action in self._due[node] if isinstance(action, kind)]
 
     def _roll_replacing(self, draws: Random | None) -> list[Action]:
-        unfit = self._nodes_in(Role.DUE)
-        n_unavailable = len(unfit) + len(self._by_role[Role.WAITING])
-        because = f"maxUnavailable {self._unavailable}"
-        return self._deletions((*unfit, *self._first_candidates(self._unavailable - n_unavailable, draws)), because)
+        unfit = _some(self._in_role[Role.DUE])
+        n_unavailable = len(unfit) + len(self._in_role[Role.WAITING])
+        candidates = _some(self._in_role[Role.CANDIDATE], self._unavailable - n_unavailable, draws)
+        return self._deletions((*unfit, *candidates), f"maxUnavailable {self._unavailable}")
 
     def _roll_surging(self, draws: Random | None) -> list[Action]:
-        because = f"maxSurge {self._surge}"
-        misplaced = _some(self._nodes_in(Role.MISPLACED), max(self._n_available - self.desired, 0), draws)
-        deletions = self._deletions((*self._nodes_in(Role.SERVED), *misplaced), because)
-        chosen = self._first_candidates(self._surge - len(self._by_role[Role.WAITING]), draws)
-        revision = self.wanted.revision
-        return [*deletions, *(Create(because, revision, node=node) for node in (*self._nodes_in(Role.BROKEN), *chosen))]
+        because, in_role = f"maxSurge {self._surge}", self._in_role
+        misplaced = _some(in_role[Role.MISPLACED], self._n_available - self.desired, draws)
+        deletions = self._deletions((*_some(in_role[Role.SERVED]), *misplaced), because)
+        candidates = _some(in_role[Role.CANDIDATE], self._surge - len(in_role[Role.WAITING]), draws)
+        creations = (*_some(in_role[Role.BROKEN]), *candidates)
+        return [*deletions, *(Create(because, self.wanted.revision, node=node) for node in creations)]
 
     def _deletions(self, nodes: Sequence[str], because: str) -> list[Action]:
         pods = (self._progress[node].old for node in nodes)
         return [Delete(pod, because) for pod in pods if pod is not None]
 
-    def _nodes_in(self, role: Role) -> list[str]:
-        return sorted(self._by_role[role], key=self._added.__getitem__)
 
-    def _first_candidates(self, n_wanted: int, draws: Random | None) -> list[str]:
-        candidates = self._by_role[Role.CANDIDATE]
-        if draws is not None:
-            return _some(self._nodes_in(Role.CANDIDATE), n_wanted, draws)
-        chosen: list[tuple[int, str]] = []
-        while self._candidates and len(chosen) < n_wanted:
-            added, node = entry = heapq.heappop(self._candidates)
-            if node in candidates and self._added[node] == added:
-                chosen.append(entry)
-            else:
-                self._in_heap.discard(entry)
-        for entry in chosen:
-            heapq.heappush(self._candidates, entry)
-        return [node for _, node in chosen]
+def _strike_out(places: Places, place: tuple[int, str]) -> None:
+    del places[bisect_left(places, place)]
 
 
-def _some(nodes: Sequence[str], n: int, draws: Random | None) -> list[str]:
-    """Return so many of some nodes: the first, or drawn ones."""
-    if draws is None or not 0 < n < len(nodes):
-        return list(nodes[: max(n, 0)])
-    left = list(nodes)
-    return [left.pop(draws.randrange(len(left))) for _ in range(n)]
+def _some(places: Places, n: int | None = None, draws: Random | None = None) -> list[str]:
+    """Return the nodes at some places, or so many of them: the first, or drawn ones."""
+    n = len(places) if n is None else max(n, 0)
+    if draws is None or not 0 < n < len(places):
+        return [node for _, node in places[:n]]
+    left = list(places)
+    return [left.pop(draws.randrange(len(left)))[1] for _ in range(n)]
