@@ -24,6 +24,7 @@ from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
 from kplan.admission.gates import NEWEST, drop_disabled
 from kplan.admission.validation.checks import OMITTED, Check, Errors, FieldError, Object, aggregate, forbidden, invalid
 from kplan.api import core
+from kplan.api.labels import CONTROLLER_UID, job_labels
 from kplan.api.quantity import nanos_of, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kplan.api.scheduling import PriorityClass, RuntimeClass
@@ -210,7 +211,7 @@ _DATA_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.sto
 
 _BACKOFF = 6
 _MOST_BACKOFF = 2**31 - 1  # as good as no limit: each index has its own (upstream math.MaxInt32)
-_UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
+UIDS = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
 """Namespace of the generated uids: an object always has the same uid."""
 
 
@@ -231,7 +232,7 @@ def default_workload(obj: Object, kind: str) -> Object:
 
 
 def generated_uid(kind: str, namespace: str, name: str) -> str:
-    return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+    return str(uuid.uuid5(UIDS, f"{kind}/{namespace}/{name}"))
 
 
 def default_template(template: Object) -> Object:
@@ -242,8 +243,6 @@ def default_template(template: Object) -> Object:
 
 def default_job(obj: Object) -> Object:
     """Fill in a job: counts, selector, and the labels by which it finds its pods."""
-    from kplan.admission.validation.jobs import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME
-
     complete(obj, "V1Job")
     metadata, spec = obj["metadata"], obj["spec"]
     if "completions" not in spec and "parallelism" not in spec:
@@ -260,7 +259,7 @@ def default_job(obj: Object) -> Object:
     name = metadata.get("name", "")
     uid = metadata.setdefault("uid", generated_uid("Job", metadata.get("namespace", ""), name))
     if not spec["manualSelector"]:
-        generated = {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
+        generated = job_labels(name, uid)
         spec["template"]["metadata"]["labels"] = {**generated, **labels}
         if is_labelled_like_pods:
             # In the API server both are the same map by then, so the job itself gets the labels of its pods.
@@ -358,7 +357,7 @@ _CHECKS = {
 Of the other kinds only the fields are known, not what they may hold.
 """
 
-_IMMUTABLE = "field is immutable"
+IMMUTABLE = "field is immutable"
 _NEVER = "Never"
 _BLOCK, _FILESYSTEM = "Block", "Filesystem"
 _VOLUME_SOURCES = (*VolumeSources.__struct_fields__, "csi", "local")
@@ -377,7 +376,7 @@ def update_errors(before: Any, after: Any) -> list[FieldError]:
         read = attrgetter(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", path))
         old, new = read(before), read(after)
         if new not in (None, "", old) and old not in (None, ""):
-            errors.append(invalid(path, new, _IMMUTABLE))
+            errors.append(invalid(path, new, IMMUTABLE))
     return errors
 
 
@@ -385,17 +384,17 @@ def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
     if before.value != after.value:
         yield forbidden("value", "may not be changed in an update.")
     if after.preemption_policy == _NEVER != before.preemption_policy:
-        yield invalid("preemptionPolicy", _NEVER, _IMMUTABLE)
+        yield invalid("preemptionPolicy", _NEVER, IMMUTABLE)
 
 
 def _quota(before: core.ResourceQuota, after: core.ResourceQuota) -> Errors:
     if set(before.spec.scopes) != set(after.spec.scopes):
-        yield invalid("spec.scopes", list(after.spec.scopes), _IMMUTABLE)
+        yield invalid("spec.scopes", list(after.spec.scopes), IMMUTABLE)
 
 
 def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
     if before.spec.attach_required and after.spec.attach_required is False:
-        yield invalid("spec.attachedRequired", value=False, detail=_IMMUTABLE)
+        yield invalid("spec.attachedRequired", value=False, detail=IMMUTABLE)
 
 
 def _devices(before: Any, after: Any) -> Errors:
@@ -414,12 +413,12 @@ def _devices(before: Any, after: Any) -> Errors:
         amounts = (wanted.get("capacity") or {}).get("requests", {})
         amounts.update(nanos_of(amounts))
     if old != new:
-        yield invalid("spec", OMITTED, _IMMUTABLE)
+        yield invalid("spec", OMITTED, IMMUTABLE)
 
 
 def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
     if before.node_topology != after.node_topology is not None:
-        yield invalid("nodeTopology", OMITTED, _IMMUTABLE)
+        yield invalid("nodeTopology", OMITTED, IMMUTABLE)
 
 
 _FIXED: dict[type, tuple[str, ...]] = {
@@ -436,9 +435,9 @@ def _volume_update(before: core.PersistentVolume, after: core.PersistentVolume) 
     if any(_names_another(getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES):
         yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
     if new.volume_mode and new.volume_mode != (old.volume_mode or _FILESYSTEM):
-        yield invalid("volumeMode", new.volume_mode, _IMMUTABLE)
+        yield invalid("volumeMode", new.volume_mode, IMMUTABLE)
     if old.node_affinity is not None and new.node_affinity not in (None, old.node_affinity):
-        yield invalid("nodeAffinity", OMITTED, f"{_IMMUTABLE}, except for updating from beta label to GA")
+        yield invalid("nodeAffinity", OMITTED, f"{IMMUTABLE}, except for updating from beta label to GA")
 
 
 def _names_another(old: Any, new: Any) -> bool:
@@ -454,7 +453,7 @@ def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
         ("volumeBindingMode", before.volume_binding_mode, after.volume_binding_mode, "Immediate"),
     ):
         if new not in (old, default, None):
-            yield invalid(name, new, _IMMUTABLE)
+            yield invalid(name, new, IMMUTABLE)
 
 
 def _claim(before: core.PersistentVolumeClaim, after: core.PersistentVolumeClaim) -> Errors:
@@ -472,7 +471,7 @@ def _claim(before: core.PersistentVolumeClaim, after: core.PersistentVolumeClaim
     if sizes[1] < sizes[0] and sizes[1] <= parse(before.status.capacity.get(STORAGE, 0)).nanos:
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     if is_block:
-        yield invalid("volumeMode", _BLOCK, _IMMUTABLE)
+        yield invalid("volumeMode", _BLOCK, IMMUTABLE)
 
 
 _UPDATE_CHECKS: dict[type, Callable[[Any, Any], Errors]] = {

@@ -19,8 +19,9 @@ from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
 from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
+from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
-from kplan.rules.resources import stored_totals
+from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, QUOTA_PREFIX, is_native, stored_totals
 from kplan.snapshot.model import Snapshot
 
 
@@ -36,7 +37,7 @@ class Refusal(Rejection):
     """An object that is refused with a complete message: not found, or invalid."""
 
 
-_POD_LEVEL = ("cpu", "memory")
+_POD_LEVEL = (CPU, MEMORY)
 _ZERO = Quantity(0)
 
 Amounts = Mapping[str, Quantity]
@@ -169,11 +170,8 @@ Scoped = core.Pod | core.PersistentVolumeClaim | None
 """An object that a scope may match; None for objects of other kinds."""
 
 _ONE = Quantity(10**9)
-_REQUESTS = "requests."
-_NATIVE_DOMAIN = "kubernetes.io/"
 _OF_CLASS = ".storageclass.storage.k8s.io/"
-_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
-_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _POD_RESOURCES = frozenset(
     {"count/pods", "pods", *_COMPUTE} | {f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE}
 )
@@ -309,9 +307,9 @@ def _compute_usage(requests: Usage, limits: Usage) -> Usage:
     usage = {"pods": _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(core.HUGE_PAGES):
-            usage[name] = usage[_REQUESTS + name] = amount
+            usage[name] = usage[QUOTA_PREFIX + name] = amount
         elif _is_extended(name):
-            usage[_REQUESTS + name] = amount
+            usage[QUOTA_PREFIX + name] = amount
     for name in _COMPUTE:
         if name in limits:
             usage[f"limits.{name}"] = limits[name]
@@ -319,13 +317,13 @@ def _compute_usage(requests: Usage, limits: Usage) -> Usage:
 
 
 def _is_extended(name: str) -> bool:
-    return name.startswith(_DEVICE_CLASS) or ("/" in name and _NATIVE_DOMAIN not in name)
+    return name.startswith(RESOURCE_DEVICE_CLASS_PREFIX) or not is_native(name)
 
 
 def _is_tracked(name: str) -> bool:
     """Tell whether a quota over this resource counts pods (upstream MatchingResources)."""
-    extended = name.startswith(_REQUESTS) and _is_extended(name.removeprefix(_REQUESTS))
-    return name in _POD_RESOURCES or name.startswith((core.HUGE_PAGES, _REQUESTS + core.HUGE_PAGES)) or extended
+    extended = name.startswith(QUOTA_PREFIX) and _is_extended(name.removeprefix(QUOTA_PREFIX))
+    return name in _POD_RESOURCES or name.startswith((core.HUGE_PAGES, QUOTA_PREFIX + core.HUGE_PAGES)) or extended
 
 
 def _require_stated(quota: core.ResourceQuota, tracked: Iterable[str], pod: core.Pod) -> None:

@@ -21,16 +21,16 @@ from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import FieldError, Object, reached
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
-from kplan.api.affinity import required_node_affinity
+from kplan.api.affinity import REQUIRED, required_node_affinity
 from kplan.api.core import Pod
-from kplan.api.labels import GATED_CONDITION
+from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
+from kplan.api.names import GENERATED_LETTERS, in_letters
 from kplan.api.quantity import parse
 from kplan.facts import Document
 
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607
 _FILE_MODE = 0o644
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
 _SECRETS = (
     *("imagePullSecrets.name", "*.envFrom.secretRef.name", "*.env.valueFrom.secretKeyRef.name"),
@@ -74,13 +74,13 @@ def add_service_account(pod: Object) -> None:
 def _suffix(metadata: Object) -> str:
     """Return five characters in place of the API server's random ones."""
     number = zlib.crc32(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".encode())
-    return "".join(_ALPHABET[number // len(_ALPHABET) ** place % len(_ALPHABET)] for place in range(5))
+    base = len(GENERATED_LETTERS)
+    return in_letters(bytes(number // base**place % base for place in range(5)))
 
 
 _TEMPLATE_METADATA = ("labels", "annotations", "finalizers")  #: template metadata that controllers copy into their pods
 
 _JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
-_JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 _JOB_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _OBSOLETE = frozenset(
     f"pod.{stage}.kubernetes.io/{what}"
@@ -90,11 +90,10 @@ _OBSOLETE = frozenset(
 """Annotations that the API server drops, as fields have replaced them."""
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERM_PATHS = tuple(
     f"affinity.{kind}.{terms}"
     for kind in ("podAffinity", "podAntiAffinity")
-    for terms in (_REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
+    for terms in (REQUIRED, "preferredDuringSchedulingIgnoredDuringExecution.podAffinityTerm")
 )
 
 
@@ -150,7 +149,7 @@ def created_pod(template: Object, pod: Pod, *, service_name: str = "") -> Object
     required = required_node_affinity(pod.spec.affinity)
     if required is not None and any(term.match_fields for term in required.node_selector_terms):
         whole: Object = spec.setdefault("affinity", {})
-        whole.setdefault("nodeAffinity", {})[_REQUIRED] = msgspec.to_builtins(required)
+        whole.setdefault("nodeAffinity", {})[REQUIRED] = msgspec.to_builtins(required)
     return created
 
 
@@ -161,11 +160,11 @@ def _add_job_fields(created: Object, pod: Pod) -> None:
         return
     metadata, spec = created["metadata"], created["spec"]
     metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", []), _JOB_FINALIZER]))
-    if (index := pod.metadata.labels.get(_JOB_INDEX)) is None:
+    if (index := pod.metadata.labels.get(COMPLETION_INDEX)) is None:
         return
-    metadata.setdefault("annotations", {})[_JOB_INDEX] = index
+    metadata.setdefault("annotations", {})[COMPLETION_INDEX] = index
     spec["hostname"] = f"{owner.name}-{index}"
-    source = {"fieldRef": {"fieldPath": f"metadata.labels['{_JOB_INDEX}']"}}
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
     for container in (*spec.get("initContainers", []), *spec.get("containers", [])):
         variables = container.setdefault("env", [])
         if all(variable.get("name") != _JOB_INDEX_VARIABLE for variable in variables):

@@ -9,18 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
-from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, selector_of
+from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, parse_int64, selector_of
 from kplan.api.meta import Int32, Int64, KubeStruct, LabelSelector
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 NO_EXECUTE = "NoExecute"
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+"""The field of affinity that decides, in JSON."""
 
 COMPARISON_GATE: Final = "TaintTolerationComparisonOperators"
 """The feature gate without which the operators Lt and Gt tolerate nothing."""
 
 _DECIMAL: Final = r"0|-?[1-9][0-9]{0,18}"
-_INT64: Final = range(-(2**63), 2**63)
 
 
 class AnyTaint(KubeStruct, frozen=True):
@@ -63,10 +66,7 @@ def tolerates(toleration: AnyToleration, taint: AnyTaint, *, compares: bool = Fa
 
 def _decimal(text: str) -> int | None:
     """Return the int64 that a text is in canonical form (no plus sign, no leading zeros), or None."""
-    if not re.fullmatch(_DECIMAL, text):
-        return None
-    number = int(text)
-    return number if number in _INT64 else None
+    return parse_int64(text) if re.fullmatch(_DECIMAL, text) else None
 
 
 class Tolerations:

@@ -12,7 +12,7 @@ import msgspec
 
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
-from kplan.api.quantity import MAX_INT64
+from kplan.api.quantity import INT64
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -31,6 +31,17 @@ OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 """Of the taint with which people say that a machine is off, so that the garbage collector removes its pods."""
 ANNOTATION_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The storage class of claims and volumes before there was a field for it; it still takes precedence."""
+#: Labels that controllers write onto pods.
+TEMPLATE_HASH: Final = "pod-template-hash"
+TEMPLATE_GENERATION: Final = "pod-template-generation"
+REVISION_HASH: Final = "controller-revision-hash"
+STATEFUL_NAME: Final = "statefulset.kubernetes.io/pod-name"
+STATEFUL_INDEX: Final = "apps.kubernetes.io/pod-index"
+COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+LEGACY_JOB_NAME: Final = "job-name"
+LEGACY_CONTROLLER_UID: Final = "controller-uid"
 POOL_LABELS: Final = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",
@@ -45,6 +56,12 @@ POOL_LABELS: Final = (
 """Labels for the name of a node pool; the first one that some node has counts."""
 GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gates"
 """What the API server writes into the condition PodScheduled of a pod with gates (registry/core/pod strategy.go)."""
+
+
+def job_labels(name: str, uid: str) -> dict[str, str]:
+    """Return the labels by which a job finds its pods; the API server sets them, and refuses them in a new job."""
+    return {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, CONTROLLER_UID: uid}
+
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
@@ -184,7 +201,7 @@ def parse_int64(text: str) -> int | None:
     if len(significant) > 19:
         return None
     number = -int(significant) if text[0] == "-" else int(significant)
-    return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
+    return number if number in INT64 else None
 
 
 def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[str]:

@@ -112,6 +112,10 @@ def condition_of(conditions: Iterable[C], kind: str) -> C | None:
     return next((condition for condition in conditions if condition.type == kind), None)
 
 
+def is_true(conditions: Iterable[Condition], kind: str) -> bool:
+    return any(condition.type == kind and condition.status == "True" for condition in conditions)
+
+
 class Phase(KubeStruct, frozen=True):
     """The status of a namespace or a volume."""
 

@@ -40,6 +40,12 @@ _DNS_SUBDOMAIN_TEXT = (
 )
 _MAX_LABEL = 63
 _MAX_SUBDOMAIN = 253
+GENERATED_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  #: of generated names: they form no words
+
+
+def in_letters(data: bytes) -> str:
+    """Write bytes in the letters of generated names (apimachinery rand.SafeEncodeString)."""
+    return "".join(GENERATED_LETTERS[byte % len(GENERATED_LETTERS)] for byte in data)
 
 
 @lru_cache(maxsize=1 << 14)

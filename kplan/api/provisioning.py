@@ -12,8 +12,13 @@ HASH_VERSION = f"{GROUP}/nodepool-hash-version"
 NEVER = "Never"  #: the duration that ends never
 
 
+DRIFTED, EMPTY, UNDERUTILIZED = REASONS = ("Drifted", "Empty", "Underutilized")
+"""Why an autoscaler removes a node."""
+REQUIREMENT_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
+
+
 class NodeRequirement(NodeSelectorRequirement, frozen=True):
-    """One expression over a node's labels; `operator` may also be Gte or Lte."""
+    """One expression over a node's labels; `operator` is one of REQUIREMENT_OPERATORS."""
 
     min_values: Int32 | None = None  #: so many values must be among the instance types that remain, at least
 

@@ -14,8 +14,8 @@ V = TypeVar("V")
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 MAX_INT64 = 2**63 - 1
+INT64 = range(-MAX_INT64 - 1, MAX_INT64 + 1)
 MAX_MILLI_VALUE = MAX_INT64 // 1000  # beyond it, thousandths overflow int64
-_MIN_INT64 = -(2**63)
 _NANO_DIGITS = 9
 #: Digits that upstream handles in int64 arithmetic; longer numbers have arbitrary precision, which wraps differently.
 _INT64_DIGITS = 18
@@ -124,7 +124,7 @@ def _scaled(text: str, scale: int) -> int:
     if shift < 0:
         return _divide_away(parsed.mantissa, power)
     product = parsed.mantissa * power
-    if _MIN_INT64 <= product <= MAX_INT64:
+    if product in INT64:
         return product
     # Upstream ignores the overflow of the product: shifts that it multiplies in one step wrap, others yield 0.
     return _wrap(product) if shift in {1, 2, 3, 6, 9} else 0
@@ -191,7 +191,7 @@ def _decimal_exponent(suffix: str) -> tuple[int, Format]:
     digits = suffix[1:]
     if suffix[:1] in {"e", "E"} and re.fullmatch(r"[-+]?[0-9]+", digits):
         exponent = int(digits[:40])
-        if _MIN_INT64 <= exponent <= MAX_INT64:
+        if exponent in INT64:
             return (exponent + 2**31) % 2**32 - 2**31, "DecimalExponent"
     raise InvalidQuantity("unable to parse quantity's suffix")
 

@@ -43,7 +43,11 @@ def seconds(text: str | None) -> float | None:
 
 
 def from_micros(micros: int) -> str:
-    return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
+    return utc(micros).isoformat().replace("+00:00", "Z")
+
+
+def utc(micros: int) -> datetime:
+    return _EPOCH + micros * _MICROSECOND
 
 
 Nanoseconds = NewType("Nanoseconds", int)  #: a Go duration

@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import Taint
+from kplan.api.affinity import EFFECTS, Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus, Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import KubeStruct
+from kplan.api.meta import KubeStruct, QuantityLike
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.pod import PodMeta
 from kplan.api.quantity import InvalidQuantity, grouped, parse
@@ -47,24 +47,21 @@ _EXPECTED = "a list of node shapes with prices, as docs/buy.md shows it"
 _MOST = Decimal(10) ** 12  # so that sums of prices stay exact in 28 digits
 _FINEST = 9
 _GPU = "nvidia.com/gpu"
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _MOST_NAME = 200  # 253 letters are allowed, and new nodes get a number behind it
 _MOST_AMOUNT = 2**62  # half of int64, so that a pod's request added to it does not overflow
-
-Amount = str | int | float
 
 
 class _Entry(KubeStruct, frozen=True):
     """One shape, as the file has it."""
 
     name: str = ""
-    price: Amount | None = None
+    price: QuantityLike | None = None
     like: str = ""
-    cpu: Amount | None = None
-    memory: Amount | None = None
-    pods: Amount | None = None
-    gpus: Amount | None = None
-    resources: dict[str, Amount] = {}
+    cpu: QuantityLike | None = None
+    memory: QuantityLike | None = None
+    pods: QuantityLike | None = None
+    gpus: QuantityLike | None = None
+    resources: dict[str, QuantityLike] = {}
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] | None = None
 
@@ -196,7 +193,7 @@ class _Reader(EntryReader):
                 self.wrong(resource, f"a shape needs {resource}", f"{resource}: what pods can use of it, or like: NODE")
         return allocatable
 
-    def _amount(self, field: str, entered: Amount) -> Amount:
+    def _amount(self, field: str, entered: QuantityLike) -> QuantityLike:
         try:
             quantity = parse(entered)
         except InvalidQuantity as error:
@@ -222,8 +219,8 @@ class _Reader(EntryReader):
                 self.wrong(f"{at}.key", f"{taint.key!r} is not a valid taint key: {problem}", "for example dedicated")
             for problem in label_value_problems(taint.value):
                 self.wrong(f"{at}.value", f"{taint.value!r} is not a valid taint value: {problem}", "for example ml")
-            if taint.effect not in _EFFECTS:
-                self.wrong(f"{at}.effect", f"unknown effect {taint.effect!r}", f"choose from {', '.join(_EFFECTS)}")
+            if taint.effect not in EFFECTS:
+                self.wrong(f"{at}.effect", f"unknown effect {taint.effect!r}", f"choose from {', '.join(EFFECTS)}")
         # Taints that describe the present condition of a node are not copied to a new one.
         lasting = tuple(taint for taint in model if not taint.key.startswith("node.kubernetes.io/"))
         return lasting if entered is None else entered

@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from kplan.admission.gates import NEWEST
 from kplan.api.core import Pod, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET, type_of
-from kplan.api.labels import InvalidSelector, parse_selector
+from kplan.api.labels import (
+    COMPLETION_INDEX,
+    STATEFUL_INDEX,
+    STATEFUL_NAME,
+    TEMPLATE_HASH,
+    InvalidSelector,
+    parse_selector,
+)
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count, grouped, value
@@ -38,11 +45,9 @@ from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import complete
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests
-from kplan.workloads.expansion import TEMPLATE_HASH, generated_claims, stateful_claims
+from kplan.workloads.expansion import generated_claims, stateful_claims
 
 MAX_OWN_REPLICAS = 10_000  #: the largest number of pods for a template whose replicas have their own claims
-
-_NUMBER_LABELS = ("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index")
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -293,7 +298,7 @@ def _free_numbers(first: Pod, snapshot: Snapshot) -> Iterator[int]:
 
 def _renumbered(pod: Pod, number: int) -> Pod:
     name = f"{pod.metadata.name.rpartition('-')[0]}-{number}"
-    own = {"statefulset.kubernetes.io/pod-name": name, **dict.fromkeys(_NUMBER_LABELS, str(number))}
+    own = {STATEFUL_NAME: name, STATEFUL_INDEX: str(number), COMPLETION_INDEX: str(number)}
     labels = {key: own.get(key, value) for key, value in pod.metadata.labels.items()}
     return replace(pod, metadata=replace(pod.metadata, name=name, uid="", labels=labels))
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.api import affinity
+from kplan.api.labels import job_labels
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.api.quantity import count, listing
 from kplan.changes import remedy as r
@@ -36,11 +37,8 @@ Grace = Annotated[int, Meta(ge=0, le=MAX_GRACE)]
 NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 
-_EFFECTS = (affinity.NO_SCHEDULE, affinity.PREFER_NO_SCHEDULE, affinity.NO_EXECUTE)
 _LONGEST_START = "10m"  #: how long a command waits until a pod is ready that takes the place of another
 
-_OF_JOB = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
-"""Labels that the API server gives to the pods of a job, and refuses in a new one."""
 
 _CLIENT_SIDE = "kubectl patch --local -f - -o yaml"
 _CLAIM = "PersistentVolumeClaim/"
@@ -196,7 +194,7 @@ def taint_of(text: str) -> tuple[affinity.Taint, bool]:
     head, _, effect = text.removesuffix("-").partition(":")
     key, _, value = head.partition("=")
     goes = text.endswith("-")
-    if not key or not (effect in _EFFECTS or (goes and not effect)):
+    if not key or not (effect in affinity.EFFECTS or (goes and not effect)):
         raise UsageError(f"taint: {text!r} is no taint", hint=TAINTS_HINT)
     return affinity.Taint(key=key, value=value, effect=effect), goes
 
@@ -469,7 +467,7 @@ class Patch(ChangeBase, frozen=True, tag="patch"):
         if kind in ("Pod", "PersistentVolumeClaim"):  # whose class cannot change either
             return (f"kubectl get {name} -o yaml | {_created_again(quote(self._whole))}",)
         if kind == "Job":  # its template cannot change: it is created again, with labels and a selector of its own
-            template = {"metadata": {"labels": dict.fromkeys(_OF_JOB)}, "spec": self.spec}
+            template = {"metadata": {"labels": dict.fromkeys(sorted(job_labels("", "")))}, "spec": self.spec}
             again = as_json({"spec": {"selector": None, "template": template}})
             return (f"kubectl get {name} -o yaml | {_created_again(again)}",)
         return (

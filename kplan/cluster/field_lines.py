@@ -15,9 +15,9 @@ from kplan.documents.placement import Origin, PlacementReport, PodPlacement, Pre
 from kplan.facts import InputWarning
 from kplan.reading.files import Step, steps_of
 from kplan.reading.items import Item
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads import Manifests, ManifestWorkload
 from kplan.workloads.autoscalers import CODE as AUTOSCALED
-from kplan.workloads.manifests import DEFAULT_NAMESPACE
 
 R = TypeVar("R", bound=Report)
 _REPLICAS = "$.spec.replicas"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter, Named
 from kplan.admission.gates import NEWEST
-from kplan.admission.judge import invalid_words, update_errors
+from kplan.admission.judge import UIDS, invalid_words, update_errors
 from kplan.admission.limits import Refusal, Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
@@ -116,10 +116,6 @@ class Admitting:
             self.uncountable += workload.uncountable()
         self.warnings += [warning for warning in admission.warnings if warning not in self.warnings]
         return admission
-
-
-_UID_SPACE = uuid.UUID("6b706c61-6e00-5000-8000-000000000000")
-"""Name space of generated uids: the same pod has the same uid."""
 
 
 class IncomingPod(msgspec.Struct, frozen=True):
@@ -263,7 +259,7 @@ def with_uid(pod: Pod) -> Pod:
     metadata = pod.metadata
     if metadata.uid:
         return pod
-    uid = str(uuid.uuid5(_UID_SPACE, f"{metadata.namespace}/{metadata.name}"))
+    uid = str(uuid.uuid5(UIDS, f"{metadata.namespace}/{metadata.name}"))
     return replace(pod, metadata=replace(metadata, uid=uid))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
 
+from kplan.api.affinity import EFFECTS
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.cli.answer import Meanwhile, answered, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kplan.course.subject import Subject
 
 _NAME = "requested"
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FOLLOWING = "following what the manifests change"
 
 EXAMPLES = """
@@ -182,8 +182,8 @@ def _pairs(text: str, name: str, example: str) -> dict[str, str]:
 def _toleration(text: str) -> dict[str, str]:
     rest, colon, effect = text.rpartition(":")
     key, sign, value = (rest if colon else text).partition("=")
-    if not key.strip() or (colon and effect not in _EFFECTS):
-        hint = f"write KEY, KEY=VALUE or KEY=VALUE:EFFECT, the effect being {', '.join(_EFFECTS)}"
+    if not key.strip() or (colon and effect not in EFFECTS):
+        hint = f"write KEY, KEY=VALUE or KEY=VALUE:EFFECT, the effect being {', '.join(EFFECTS)}"
         raise UsageError(f"--toleration {text}: is no toleration", hint=hint)
     matches = {"operator": "Equal", "value": value} if sign else {"operator": "Exists"}
     return {"key": key, **matches, **({"effect": effect} if colon else {})}

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.provisioning import NodeClaim
+from kplan.api.provisioning import DRIFTED, NodeClaim
 from kplan.autoscaling.seam import NewNode, NodeRemoval, PreparedCluster, Round, Watch
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, as_waiting
@@ -29,8 +29,6 @@ _LOOK = "look of the autoscaler"
 _POD_EVENTS = frozenset({StepEvent.BOUND, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.EVICTED})
 _POD_EVENT_SECONDS = 10
 """Karpenter notes the last event of a node's pods at most so often. Upstream: nodeclaim/podevents dedupeTimeout."""
-
-_DRIFTED = "Drifted"
 
 
 def growth_of(simulation: Simulation) -> Growth | None:
@@ -204,7 +202,7 @@ class Growing:
     def _remove(self, simulation: Simulation, removal: NodeRemoval) -> None:
         """Remove nodes, once the decision has stood a second check where the autoscaler makes one."""
         validation = self.growth.autoscaler.removal.validation
-        if not validation or removal.reason == _DRIFTED:
+        if not validation or removal.reason == DRIFTED:
             self._carry_out(simulation, removal)
             return
         self._deciding_until = simulation.now + validation

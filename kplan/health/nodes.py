@@ -9,6 +9,7 @@ from typing import Literal
 
 from kplan.api.core import Node
 from kplan.api.labels import OUT_OF_SERVICE
+from kplan.api.meta import condition_of
 from kplan.api.pod import ENDED
 from kplan.api.quantity import InvalidQuantity, parse, readable
 from kplan.api.time import seconds
@@ -155,7 +156,7 @@ def _health(
     node: Node, now: float | None, silent: Collection[str], n_pods: int, of_pools: Collection[tuple[str, str]]
 ) -> NodeHealth:
     name, created = node.metadata.name, seconds(node.metadata.creation_timestamp)
-    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    ready = condition_of(node.status.conditions, "Ready")
     is_ready = ready is None or ready.status == "True"
     age = None if now is None or created is None else now - created
     is_young = age is not None and age < STARTING_SECONDS

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
-from kplan.api.meta import condition_of
+from kplan.api.meta import condition_of, is_true
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
 from kplan.api.storage import Volume
@@ -157,8 +157,7 @@ def fails_by_itself(pod: Pod, now: float) -> bool:
         or ready.status == "True"
     ):
         return False
-    containers_ready = condition_of(pod.status.conditions, "ContainersReady")
-    if containers_ready is not None and containers_ready.status == "True":
+    if is_true(pod.status.conditions, "ContainersReady"):
         return False  # its node does not answer, or a readiness gate is not met
     return _first(pod, _is_in_trouble) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
 

@@ -20,6 +20,8 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, InsecureRequestWarning, ReadTimeoutError
 
 from kplan.api.core import Node, Pod
+from kplan.api.quantity import INT64
+from kplan.api.time import SECOND
 from kplan.config.model import Extender as ExtenderConfig
 from kplan.config.model import ExtenderTLSConfig, SchedulerConfiguration
 from kplan.errors import UsageError
@@ -28,8 +30,6 @@ from kplan.live import connections
 from kplan.visible import without_account
 
 _OK = 200
-_NANOSECONDS = 1_000_000_000
-_INT64 = range(-(2**63), 2**63)
 
 _MOST_BYTES = 1 << 28  #: answers may contain thousands of whole nodes
 
@@ -118,7 +118,7 @@ class HTTPExtender:
     def _ask(self, verb: str, question: Mapping[str, Any]) -> Value:
         """Post a request and return the answer; the configured timeout includes the whole answer."""
         url = f"{self.name.rstrip('/')}/{verb}"
-        seconds = min(self._config.http_timeout / _NANOSECONDS, threading.TIMEOUT_MAX)
+        seconds = min(self._config.http_timeout / SECOND, threading.TIMEOUT_MAX)
         try:
             status, body = connections.in_time(seconds, functools.partial(self._exchange, verb, question, seconds))
         except (connections.OutOfTimeError, TimeoutError, ReadTimeoutError, ConnectTimeoutError):
@@ -189,7 +189,7 @@ class Value:
 
     def integer(self) -> int:
         number = self._as(int, "an integer", 0)
-        if isinstance(number, bool) or number not in _INT64:
+        if isinstance(number, bool) or number not in INT64:
             raise ExtenderError(f"{self._where}: expected an integer of 64 bits")
         return int(number)
 

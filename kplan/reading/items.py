@@ -274,7 +274,6 @@ _TYPE_META = msgspec.json.Decoder(_TypeMeta)
 _OWN = "kplan/"
 #: How deep lists may be nested.
 _MAX_LISTS = 20
-_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_items(
@@ -366,7 +365,7 @@ def _parts_of(document: Document, problems: list[Problem]) -> Iterator[Item | Ru
 
 def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
     if bytes(memoryview(content)[:1]) == b"[":
-        yield from _raw_list(_RAW_LIST.decode(content), place, problems)
+        yield from _raw_list(_ELEMENTS.decode(content), place, problems)
         return
     envelope: _Envelope | _OddEnvelope
     try:

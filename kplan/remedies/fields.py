@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kplan.api.affinity import Affinity
+from kplan.api.affinity import REQUIRED, Affinity
 from kplan.api.core import Container, Pod
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
@@ -18,8 +18,7 @@ from kplan.rules.volumes import claim_name
 
 Field = tuple[Step, ...]  #: a path into the pod's JSON
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", _REQUIRED)
+_NODE_AFFINITY: Field = ("spec", "affinity", "nodeAffinity", REQUIRED)
 _TOLERATIONS: Field = ("spec", "tolerations")
 _SPREAD, _TOGETHER, _APART = "topologySpreadConstraints", "podAffinity", "podAntiAffinity"
 
@@ -155,7 +154,7 @@ def _rule(pod: Pod, rule: str, topology_key: str) -> Field:
     field: Field = ("spec", rule)
     keys = [constraint.topology_key for constraint in pod.spec.topology_spread_constraints]
     if rule != _SPREAD:
-        field, affinity = ("spec", "affinity", rule, _REQUIRED), pod.spec.affinity or Affinity()
+        field, affinity = ("spec", "affinity", rule, REQUIRED), pod.spec.affinity or Affinity()
         rules = affinity.pod_affinity if rule == _TOGETHER else affinity.pod_anti_affinity
         terms = () if rules is None else rules.required_during_scheduling_ignored_during_execution
         keys = [term.topology_key for term in terms]

@@ -22,7 +22,7 @@ from kplan.api.kinds import KINDS, Kind, type_of
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
 from kplan.api.names import camel_case, object_name
-from kplan.api.provisioning import Budget, NodeOverlay, NodePool, NodeRequirement
+from kplan.api.provisioning import REASONS, REQUIREMENT_OPERATORS, Budget, NodeOverlay, NodePool, NodeRequirement
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
 from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
@@ -223,10 +223,8 @@ def is_time(text: str) -> bool:
     return True
 
 
-_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
 _COMPARISONS = frozenset({"Gt", "Gte", "Lt", "Lte"})
 _POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
-_REASONS = ("Drifted", "Empty", "Underutilized")
 _DURATION = r"(?a)([0-9]{1,9}[smh])+"
 _NODES = r"(?a)(100|[0-9]{1,2})%|[0-9]{1,9}"
 _PRICE = r"(?a)\d{1,12}(\.\d{1,12})?"
@@ -264,8 +262,8 @@ def _of_pool(pool: NodePool) -> Iterator[Problem]:
 def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iterator[Problem]:
     for index, wanted in enumerate(requirements):
         place = f"{path}[{index}]"
-        if wanted.operator not in _OPERATORS:
-            yield _not_one_of(wanted.operator, _OPERATORS, f"{place}.operator")
+        if wanted.operator not in REQUIREMENT_OPERATORS:
+            yield _not_one_of(wanted.operator, REQUIREMENT_OPERATORS, f"{place}.operator")
         if wanted.operator == "In" and not wanted.values:
             yield Problem("In without values", json_path=f"{place}.values", hint="give at least one value")
         number = parse_int64(wanted.values[0]) if len(wanted.values) == 1 else None
@@ -291,8 +289,8 @@ def _of_budget(budget: Budget, path: str) -> Iterator[Problem]:
         message = f"{budget.nodes[:60]!r} is no number of nodes"
         yield Problem(message, json_path=f"{path}.nodes", hint="such as 5 or 10%")
     for index, reason in enumerate(budget.reasons or ()):
-        if reason not in _REASONS:
-            yield _not_one_of(reason, _REASONS, f"{path}.reasons[{index}]")
+        if reason not in REASONS:
+            yield _not_one_of(reason, REASONS, f"{path}.reasons[{index}]")
     if (budget.schedule is None) != (budget.duration is None):
         yield Problem("schedule and duration go together", json_path=path, hint="give both, or neither")
     yield from _of_duration(budget.duration, f"{path}.duration", allows_never=False)
@@ -301,8 +299,8 @@ def _of_budget(budget: Budget, path: str) -> Iterator[Problem]:
 def _of_overlay(overlay: NodeOverlay) -> Iterator[Problem]:
     spec = overlay.spec
     for index, wanted in enumerate(spec.requirements):
-        if wanted.operator not in _OPERATORS:
-            yield _not_one_of(wanted.operator, _OPERATORS, f"$.spec.requirements[{index}].operator")
+        if wanted.operator not in REQUIREMENT_OPERATORS:
+            yield _not_one_of(wanted.operator, REQUIREMENT_OPERATORS, f"$.spec.requirements[{index}].operator")
     if spec.price is not None and not re.fullmatch(_PRICE, spec.price):
         yield Problem(f"{spec.price[:60]!r} is not a price", json_path="$.spec.price", hint="for example 0.25")
     if spec.price_adjustment is not None and not re.fullmatch(_ADJUSTMENT, spec.price_adjustment):

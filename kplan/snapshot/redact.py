@@ -30,6 +30,7 @@ from msgspec.structs import replace
 from kplan.api import affinity, core, meta, pod, provisioning, resource, scheduling, storage, workloads
 from kplan.api.core import HEADLESS
 from kplan.api.kinds import type_of
+from kplan.api.labels import REVISION_HASH
 from kplan.api.pod import PodAnnotations
 from kplan.api.time import from_micros, seconds
 from kplan.facts import MissingKind
@@ -133,7 +134,7 @@ def _address(_words: Words, address: str) -> str:
 
 
 def _revision(words: Words, revision: str) -> str:
-    return words.value("controller-revision-hash", revision) if revision else ""
+    return words.value(REVISION_HASH, revision) if revision else ""
 
 
 _LABEL = re.compile(r"(?P<key>[^=]*)=(?P<value>[^=]*)(?P<rest>)")

@@ -24,9 +24,18 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import DAEMON_SET, split_api_version, type_of
-from kplan.api.labels import NOT_READY, UNREACHABLE
+from kplan.api.labels import (
+    COMPLETION_INDEX,
+    JOB_NAME,
+    LEGACY_JOB_NAME,
+    NOT_READY,
+    STATEFUL_INDEX,
+    STATEFUL_NAME,
+    TEMPLATE_HASH,
+    UNREACHABLE,
+)
 from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
-from kplan.api.names import object_name
+from kplan.api.names import in_letters, object_name
 from kplan.api.pod import PodResourceClaimStatus, PodTemplate
 from kplan.api.resource import ResourceClaim
 from kplan.api.storage import PersistentVolumeClaimVolumeSource, Volume
@@ -247,9 +256,6 @@ def _template_pod(obj: Any) -> Pod:
     return Pod(metadata=pod_template.metadata, spec=pod_template.spec)
 
 
-TEMPLATE_HASH = "pod-template-hash"
-_HASH_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-
 _ALWAYS_CREATED = 1000  #: up to this number all replicas are created, even if most of them fit nowhere
 
 
@@ -329,8 +335,7 @@ def expand(obj: Any, snapshot: Snapshot, replicas: int | None, names: PodNames) 
         expansion.pods = _numbered(obj.spec.template or PodTemplateSpec(), metadata, number, _owner(obj), names)
         if isinstance(obj, Job) and obj.spec.completion_mode == "Indexed":
             expansion.pods = [
-                _with_labels(pod, {"batch.kubernetes.io/job-completion-index": str(index)})
-                for index, pod in enumerate(expansion.pods)
+                _with_labels(pod, {COMPLETION_INDEX: str(index)}) for index, pod in enumerate(expansion.pods)
             ]
     if sets_names(obj, replicas):
         names.take(expansion.pods)
@@ -386,7 +391,7 @@ def _replica_set_of(obj: Deployment, n: int) -> ReplicaSet:
 
     template, metadata = obj.spec.template, obj.metadata
     content = hashlib.sha256(msgspec.json.encode(template, order="deterministic")).digest()
-    digest = "".join(_HASH_ALPHABET[byte % len(_HASH_ALPHABET)] for byte in content[:10])
+    digest = in_letters(content[:10])
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
     selector = obj.spec.selector or LabelSelector()
     return ReplicaSet(
@@ -415,7 +420,7 @@ def _add_stateful_pods(expansion: Expansion, obj: StatefulSet, snapshot: Snapsho
     for ordinal, name in _ordinals(obj, n):
         if f"{namespace}/{name}" in snapshot.pod_by_key:
             continue
-        labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+        labels = {STATEFUL_NAME: name, STATEFUL_INDEX: str(ordinal)}
         pod = _with_labels(template_pod(obj.spec.template, name, namespace, _owner(obj)), labels)
         pod, claims = stateful_claims(obj, pod, snapshot)
         expansion.pods.append(pod)
@@ -483,7 +488,7 @@ def labelled_job(obj: Job) -> Job:
 
 def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
     """Return the template of a new job with the labels of `labelled_job`."""
-    labels = {"batch.kubernetes.io/job-name": name, "job-name": name, **template.metadata.labels}
+    labels = {JOB_NAME: name, LEGACY_JOB_NAME: name, **template.metadata.labels}
     return replace(template, metadata=replace(template.metadata, labels=labels))
 
 

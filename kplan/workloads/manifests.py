@@ -33,7 +33,7 @@ from kplan.reading.arguments import listed
 from kplan.reading.files import Step, path_of
 from kplan.reading.items import Item
 from kplan.snapshot.build import node_pool_problems, time_problems
-from kplan.snapshot.defaults import complete, complete_pod
+from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete, complete_pod
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import ManifestPod, Manifests, ManifestWorkload, Object, WrittenWorkload, fault_hint, field_problem
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings, live_replicas
@@ -41,7 +41,6 @@ from kplan.workloads.expansion import Expansion, PodNames, expand, job_of_run, s
 from kplan.workloads.sources import Source, Sources, no_workloads
 
 Strictness = Literal["strict", "warn", "ignore"]
-DEFAULT_NAMESPACE = "default"
 _DEFAULT_ACCOUNT = "default"  #: the account that every namespace gets
 _MOST_STORED = 2**31 - 1  #: ``spec.replicas`` is an int32
 

@@ -10,6 +10,7 @@ from kplan.admission.schedules import Unreadable, is_time_zone, read_schedule
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Errors, Object, go_struct, invalid, not_supported, quoted, required
 from kplan.admission.validation.pods import label_match_errors, template_errors
+from kplan.api.labels import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME, job_labels
 
 _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
 _MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit
@@ -80,8 +81,6 @@ def _index(text: str, completions: int) -> int:
     return number
 
 
-JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
-LEGACY_JOB_NAME, LEGACY_CONTROLLER_UID = "job-name", "controller-uid"
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others
 _MOST_WITH_MANY = 10_000  # upstream parallelismLimitForHighCompletions and maxFailedIndexesLimitForHighCompletions
 _WITH_MANY = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
@@ -95,8 +94,9 @@ def _generated_errors(obj: Object, _: str) -> Errors:
     if spec.get("manualSelector") or selector is None:
         return
     uid, name = meta.get("uid", ""), meta.get("name", "")
-    wanted = {LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name, CONTROLLER_UID: uid, JOB_NAME: name}
-    for key, value in wanted.items():
+    wanted = job_labels(name, uid)
+    for key in (LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME, CONTROLLER_UID, JOB_NAME):
+        value = wanted[key]
         at, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if labels.get(key) != value:
             yield invalid(at, labels, words) if key in labels else required(at, words)

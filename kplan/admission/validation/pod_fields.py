@@ -14,6 +14,7 @@ from typing import Any
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.api.affinity import EFFECTS, REQUIRED
 from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.rules.resources import is_extended, is_native
@@ -242,7 +243,6 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
         names.add(name)
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _weight = check.field("weight", check.must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
 _topology_key = check.needed("topologyKey", words="can not be empty")
@@ -304,12 +304,12 @@ _pod_term = check.rules(
 affinity_errors = check.rules(
     check.field(
         "nodeAffinity",
-        check.field(_REQUIRED, node_selector_errors),
+        check.field(REQUIRED, node_selector_errors),
         check.items(_PREFERRED, _weight, check.field("preference", _preference, absent={})),
     ),
     check.field(
         "podAffinity podAntiAffinity",
-        check.items(_REQUIRED, _pod_term),
+        check.items(REQUIRED, _pod_term),
         check.items(_PREFERRED, _weight, check.field("podAffinityTerm", _pod_term, absent={})),
     ),
 )
@@ -342,7 +342,7 @@ def _toleration_value_errors(toleration: Object, path: str) -> Errors:
 toleration_errors = check.in_list(
     _toleration_key_errors,
     _toleration_value_errors,
-    check.filled("effect", check.one_of("NoSchedule", "PreferNoSchedule", "NoExecute")),
+    check.filled("effect", check.one_of(*EFFECTS)),
 )
 
 

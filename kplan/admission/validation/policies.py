@@ -10,9 +10,9 @@ from kplan.admission.validation.checks import Check, Errors, Object, forbidden, 
 from kplan.admission.validation.pods import above_all_errors, share_errors
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
+from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
 _SYSTEM = "system-"
-_SYSTEM_VALUES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _HIGHEST = 1_000_000_000  #: the highest priority that users may define
 
 
@@ -36,7 +36,7 @@ budget_errors = check.of_kind(
 
 def _value_errors(obj: Object, _: str) -> Errors:
     name, value = obj.get("metadata", {}).get("name", ""), obj.get("value", 0)
-    known, problem = _SYSTEM_VALUES.get(name), ""
+    known, problem = SYSTEM_PRIORITIES.get(name), ""
     if not name.startswith(_SYSTEM):
         if value > _HIGHEST:
             yield forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")

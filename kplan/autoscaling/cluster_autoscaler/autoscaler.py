@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
 from kplan.api.labels import BETA_ZONE, ZONE
+from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
@@ -29,8 +30,6 @@ from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
 
-EMPTY = "Empty"
-UNDERUTILIZED = "Underutilized"
 IN_COOLDOWN = "ScaleDownInCooldown"
 
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition
 from kplan.api.labels import InvalidSelector, Selector, selector_from
+from kplan.api.meta import is_true
 from kplan.api.provisioning import CapacityQuota
 from kplan.api.quantity import listing, parse, value
 from kplan.api.resource import ResourceSlice
@@ -36,7 +37,7 @@ GPU_RESOURCES = ("nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.c
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
-_LONG_AGO = -(2**62)
+LONG_AGO = -(2**62)
 _NOT_READY_TAINTS = frozenset(
     f"node.kubernetes.io/{trouble}" for trouble in ("not-ready", "disk-pressure", "network-unavailable")
 )
@@ -62,7 +63,7 @@ _MOST_DELETION_TIME = 300_000_000
 
 def readiness(node: Node) -> tuple[bool, int]:
     """Return whether a node is ready, and when that last changed, in microseconds; GetNodeReadiness."""
-    can_be_ready, has_condition, changed = True, False, _LONG_AGO
+    can_be_ready, has_condition, changed = True, False, LONG_AGO
     for condition in node.status.conditions:
         if condition.type == "Ready":
             has_condition = True
@@ -78,7 +79,7 @@ def readiness(node: Node) -> tuple[bool, int]:
             can_be_ready = False
             if taint.time_added is not None:
                 changed = max(changed, to_micros(taint.time_added))
-    return (can_be_ready, changed) if has_condition else (False, _LONG_AGO)
+    return (can_be_ready, changed) if has_condition else (False, LONG_AGO)
 
 
 def is_ready(node: Node) -> bool:
@@ -348,7 +349,7 @@ class Quotas:
 def _custom(quotas: Iterable[CapacityQuota], options: Options) -> Iterator[_Quota]:
     """Yield the quotas that the autoscaler has found valid."""
     for quota in quotas if options.capacity_quotas_enabled else ():
-        is_valid = any(one.type == "Valid" and one.status == "True" for one in quota.status.conditions)
+        is_valid = is_true(quota.status.conditions, "Valid")
         try:
             selector = None if quota.spec.selector is None else selector_from(quota.spec.selector)
         except InvalidSelector:

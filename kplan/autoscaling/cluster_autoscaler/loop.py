@@ -23,6 +23,7 @@ from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import (
     DELETION_CANDIDATE,
     GPU_RESOURCES,
+    LONG_AGO,
     TO_BE_DELETED,
     NodeGroup,
     Quotas,
@@ -234,7 +235,6 @@ def _rounded(share: float) -> float:
 
 _BUFFER = 2_000_000
 GPU_BUFFER = 30_000_000  #: it waits so long, in microseconds, for more pods when one that requests GPUs is new
-_LONG_AGO = -(2**62)
 _UNHEALTHY = "ClusterUnhealthy"
 
 
@@ -256,8 +256,8 @@ class Loops:
         self.planner = Planner(self.groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
-        self._scaled_up_at = self._deleted_at = _LONG_AGO
-        self.failed_at = _LONG_AGO  #: when a node could not be emptied last, in microseconds since 1970
+        self._scaled_up_at = self._deleted_at = LONG_AGO
+        self.failed_at = LONG_AGO  #: when a node could not be emptied last, in microseconds since 1970
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""

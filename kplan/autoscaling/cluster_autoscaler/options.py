@@ -18,7 +18,7 @@ from kplan.reading.yaml import YamlProblem, read_yaml
 
 _MICROS = 1_000_000
 _MINUTE = 60 * _MICROS
-_GIB = 1024**3
+GIB = 1024**3
 _MOST = 2**53
 _MOST_ITEMS = 10_000
 
@@ -45,7 +45,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     #: a CapacityQuota counts once it is valid, which only an autoscaler with this flag finds out
     capacity_quotas_enabled: bool = True
     cores_total: Limit = Limit("cpu", 0, 320_000)
-    memory_total: Limit = Limit("memory", 0, 6_400_000 * _GIB)
+    memory_total: Limit = Limit("memory", 0, 6_400_000 * GIB)
     gpu_total: tuple[Limit, ...] = ()
     scale_up_from_zero: bool = True
     scale_down_enabled: bool = True
@@ -238,7 +238,7 @@ _BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {"bool": _bool, "int": _int, "flo
 _OWN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "expander": _expanders,
     "cores_total": partial(_limit, "cpu"),
-    "memory_total": partial(_limit, "memory", scale=_GIB),
+    "memory_total": partial(_limit, "memory", scale=GIB),
     "gpu_total": _gpus,
 }
 

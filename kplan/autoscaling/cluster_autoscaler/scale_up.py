@@ -19,7 +19,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
-from kplan.autoscaling.cluster_autoscaler.options import Options, yaml_of
+from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
@@ -70,7 +70,6 @@ def _parsed(text: str) -> dict[int, tuple[str, ...]]:
     return priorities
 
 
-_GIB = 1024**3
 _STABILIZING = {CPU: 500 * 10**6, MEMORY: 500 * 1024**2 * 10**9}
 _PREFERRED_CPUS = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
 _MOST_PREFERRED_CPU = 32000
@@ -120,7 +119,7 @@ class Prices:
         n_gpus = sum(nanos.get(name, 0) for name in GPU_RESOURCES)
         return (
             nanos.get(CPU, 0) / 10**9 * self._cpu
-            + nanos.get(MEMORY, 0) / 10**9 / _GIB * self._memory
+            + nanos.get(MEMORY, 0) / 10**9 / GIB * self._memory
             + n_gpus / 10**9 * self._gpu
         )
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from kplan.api.core import Node
+from kplan.api.meta import is_true
 from kplan.api.quantity import grouped
 from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, has_taint, is_ready
@@ -290,7 +291,7 @@ def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> Non
     readiness.registered.append(name)
     if has_taint(node, TO_BE_DELETED):
         return
-    if any(condition.type == "Suspended" and condition.status == "True" for condition in node.status.conditions):
+    if is_true(node.status.conditions, "Suspended"):
         readiness.suspended.append(name)
     elif is_ready(node):
         readiness.ready.append(name)

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
-from kplan.api.provisioning import NEVER, NodePool
+from kplan.api.provisioning import DRIFTED, NEVER, NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.api.time import parse_duration, to_micros
-from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, DRIFTED, ClaimState, claim_states
+from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import Held, device_name

@@ -11,7 +11,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,11 +20,11 @@ from msgspec.structs import replace
 from kplan.admission.schedules import parse_schedule
 from kplan.api.core import Pod
 from kplan.api.labels import parse_int64
-from kplan.api.meta import condition_of
-from kplan.api.provisioning import HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
+from kplan.api.meta import condition_of, is_true
+from kplan.api.provisioning import DRIFTED, HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.quantity import grouped
-from kplan.api.time import EPOCH, parse_duration, to_micros
-from kplan.autoscaling.karpenter.cluster import StateNode, is_true, pool_requirements
+from kplan.api.time import EPOCH, parse_duration, to_micros, utc
+from kplan.autoscaling.karpenter.cluster import StateNode, pool_requirements
 from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
@@ -258,7 +257,6 @@ def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
 
 
 CONSOLIDATABLE = "Consolidatable"
-DRIFTED = "Drifted"
 
 
 class ClaimState(msgspec.Struct, frozen=True):
@@ -328,7 +326,6 @@ def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
 
 
 UNBOUNDED = 2**31 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PERCENT = re.compile(r"([+-]?[0-9]{1,18})%", re.ASCII)
 
 
@@ -365,5 +362,5 @@ def is_active(budget: Budget, now: int) -> bool | None:
     schedule = parse_schedule(f"TZ=UTC {budget.schedule}")
     if schedule is None or duration is None:
         return None
-    hit = schedule.next_after(_EPOCH + timedelta(microseconds=now - duration // 1000))
-    return hit is None or hit <= _EPOCH + timedelta(microseconds=now)
+    hit = schedule.next_after(utc(now - duration // 1000))
+    return hit is None or hit <= utc(now)

@@ -18,9 +18,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
-from kplan.api.core import Node, NodeCondition, Pod
+from kplan.api.core import Node, Pod
 from kplan.api.kinds import KINDS
 from kplan.api.labels import HOSTNAME
+from kplan.api.meta import is_true
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
 from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, Columns, InstanceType, add, less, total_of
@@ -84,10 +85,6 @@ class Template(msgspec.Struct, frozen=True):
     machines: Columns  #: the same as their provider knows them, without overlays
     types: int  #: those that it can use, as a set
     lacks_min_values: bool = False  #: why it can use none: too few values of a label
-
-
-def is_true(conditions: Iterable[NodeCondition], name: str) -> bool:
-    return any(condition.type == name and condition.status == "True" for condition in conditions)
 
 
 _PARTS = ("ValidationSucceeded", "NodeClassReady")

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
-from kplan.api.provisioning import NEVER
+from kplan.api.provisioning import DRIFTED, EMPTY, NEVER, UNDERUTILIZED
 from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.candidates import (
     BLOCKED,
@@ -54,10 +54,6 @@ _MOST_TOGETHER = 100
 
 REJECTED = "ConsolidationRejected"
 APPROVED = "ConsolidationApproved"
-
-EMPTY = "Empty"
-DRIFTED = "Drifted"
-UNDERUTILIZED = "Underutilized"
 
 
 def _concerns_emptiness(candidate: Candidate, question: Question) -> bool:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import HOSTNAME, REGION, ZONE, parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.provisioning import GROUP, REQUIREMENT_OPERATORS
+from kplan.api.quantity import MAX_INT64
 
 NODEPOOL = "karpenter.sh/nodepool"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -37,9 +39,6 @@ WELL_KNOWN = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACIT
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
-_MAX_INT = 2**63 - 1
-_GROUP = "karpenter.sh"
-_OPERATORS = ("DoesNotExist", "Exists", "Gt", "Gte", "In", "Lt", "Lte", "NotIn")
 _CAPACITY_TYPES = (ON_DEMAND, RESERVED, SPOT)
 
 NORMALIZED = {
@@ -107,7 +106,7 @@ class Vocabulary:
     def __init__(self, well_known: Iterable[str], groups: Iterable[str] = ()) -> None:
         self.well_known = frozenset(well_known)  #: labels that new nodes may have although nothing says so
         #: labels in the domains of the API groups of node classes are the provider's own
-        self._own_domains = tuple(sorted({_GROUP, *groups}))
+        self._own_domains = tuple(sorted({GROUP, *groups}))
         self._bits: dict[str, dict[str, int]] = {}
         self._texts: dict[str, list[str]] = {}
         self._numbers: dict[str, list[int | None]] = {}
@@ -150,7 +149,7 @@ class Vocabulary:
         if operator == "DoesNotExist":
             return Requirement(key, False, 0, min_values=min_values)  # noqa: FBT003 - a field of a tuple
         number = parse_int64(next(iter(values), "")) or 0
-        if operator == "Gt" and number == _MAX_INT:
+        if operator == "Gt" and number == MAX_INT64:
             return Requirement(key, False, 0)  # noqa: FBT003 - a field of a tuple
         gte = {"Gt": number + 1, "Gte": number}.get(operator)
         lte = {"Lt": number - 1, "Lte": number}.get(operator)
@@ -279,8 +278,8 @@ class Vocabulary:
         """Yield why pods, pools and overlays may not have a requirement, in Karpenter's words."""
         key = NORMALIZED.get(wanted.key, wanted.key)
         operator, values = wanted.operator, wanted.values
-        if operator not in _OPERATORS:
-            yield f"key {key} has an unsupported operator {operator} not in [{' '.join(_OPERATORS)}]"
+        if operator not in REQUIREMENT_OPERATORS:
+            yield f"key {key} has an unsupported operator {operator} not in [{' '.join(REQUIREMENT_OPERATORS)}]"
         domain, slash, _ = key.partition("/")
         is_own = key == HOSTNAME or (slash and any(f".{domain}".endswith(f".{own}") for own in self._own_domains))
         if is_own and key not in self.well_known:

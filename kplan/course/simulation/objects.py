@@ -15,7 +15,15 @@ from msgspec.structs import replace
 from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
-from kplan.api.labels import Selector, parse_int64
+from kplan.api.labels import (
+    COMPLETION_INDEX,
+    REVISION_HASH,
+    STATEFUL_INDEX,
+    TEMPLATE_GENERATION,
+    TEMPLATE_HASH,
+    Selector,
+    parse_int64,
+)
 from kplan.api.meta import LabelSelector, OwnerReference, condition_of, controller_of
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.time import seconds
@@ -33,11 +41,10 @@ from kplan.course.simulation.owners import (
     StatefulSetState,
     compiled,
 )
-from kplan.course.simulation.pod_creation import COMPLETION_INDEX_LABEL, GENERATION_LABEL, POD_INDEX_LABEL
-from kplan.course.simulation.templates import REVISION_LABEL, Revision, Revisions, Templates, equal_revision
+from kplan.course.simulation.templates import Revision, Revisions, Templates, equal_revision
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import TEMPLATE_HASH, eligibilities, with_job_name
+from kplan.workloads.expansion import eligibilities, with_job_name
 
 S = TypeVar("S", bound=Owner)
 
@@ -309,13 +316,13 @@ class Workloads:
         """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed, and its owner."""
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
-            revision = info.labels.get(REVISION_LABEL, owner.wanted.update)
+            revision = info.labels.get(REVISION_HASH, owner.wanted.update)
             n_claims = sum(volume.persistent_volume_claim is not None for volume in info.pod.spec.volumes)
             is_misfit = n_claims < owner.n_claims  # it was taken over without the claims of the set
             pod = replace(pod, index=next_ordinal(owner, pod, info), revision=revision, is_misfit=is_misfit)
             owner.templates.setdefault(revision, _template_of(info.pod))
         elif isinstance(owner, DaemonSetState):
-            revision = info.labels.get(REVISION_LABEL, owner.wanted.revision)
+            revision = info.labels.get(REVISION_HASH, owner.wanted.revision)
             pod = replace(pod, target=target_of(info.pod), revision=revision)
         elif isinstance(owner, JobState) and owner.wanted.is_indexed:
             pod = replace(pod, index=completion_index(info))
@@ -338,9 +345,9 @@ class Workloads:
         """
         revisions_of: dict[str, Counter[tuple[int, str]]] = {}
         for info in infos:
-            revision = info.labels.get(REVISION_LABEL)
+            revision = info.labels.get(REVISION_HASH)
             if revision is not None and info.controller is not None:
-                generation = parse_int64(info.labels.get(GENERATION_LABEL, "")) or 0
+                generation = parse_int64(info.labels.get(TEMPLATE_GENERATION, "")) or 0
                 key = f"{info.controller[1]}/{info.namespace}/{info.controller[2]}"
                 revisions_of.setdefault(key, Counter())[generation, revision] += 1
         for key, revisions in revisions_of.items():
@@ -413,7 +420,7 @@ def observe(row: int, info: PodInfo, node: str, order: int) -> ObservedPod:
         pod.status.phase or ("Running" if node else "Pending"),
         created,
         (since or created) if is_ready else None,
-        labels.get(TEMPLATE_HASH) or labels.get(REVISION_LABEL, ""),
+        labels.get(TEMPLATE_HASH) or labels.get(REVISION_HASH, ""),
         deletion_cost=cost or 0,
         restarts=_restarts(pod),
         order=order,
@@ -437,7 +444,7 @@ def ordinal_of(name: str) -> int | None:
 
 def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:
     """Return a pod's ordinal in its stateful set; where its name has none, such as a pseudonym, the next free one."""
-    ordinal = parse_int64(info.labels.get(POD_INDEX_LABEL, ""))
+    ordinal = parse_int64(info.labels.get(STATEFUL_INDEX, ""))
     if ordinal is None and pod.name.startswith(f"{owner.ref.name}-"):
         ordinal = ordinal_of(pod.name)
     used = {sibling.index for sibling in owner.pods.values()}
@@ -459,7 +466,7 @@ def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: boo
     `is_current`: it looks as if created from the current template of a daemon set. `has_claims`: it has the volumes of
     a stateful set's pod.
     """
-    revision = info.labels.get(REVISION_LABEL, "")
+    revision = info.labels.get(REVISION_HASH, "")
     if isinstance(owner, StatefulSetState):
         return replace(pod, index=ordinal_of(pod.name), revision=revision, is_misfit=not has_claims)
     if isinstance(owner, DaemonSetState):
@@ -472,7 +479,7 @@ def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: boo
 def completion_index(info: PodInfo) -> int | None:
     """Return a pod's completion index in its job; None where it has none."""
     annotation = info.pod.metadata.annotations.job_completion_index
-    return parse_int64(info.labels.get(COMPLETION_INDEX_LABEL, annotation))
+    return parse_int64(info.labels.get(COMPLETION_INDEX, annotation))
 
 
 def target_of(pod: Pod) -> str:

@@ -13,6 +13,7 @@ from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
+from kplan.api.labels import COMPLETION_INDEX, REVISION_HASH, STATEFUL_INDEX, STATEFUL_NAME, TEMPLATE_GENERATION
 from kplan.api.meta import PlainMeta
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
@@ -20,7 +21,6 @@ from kplan.api.workloads import StatefulSet
 from kplan.course.simulation.controllers.observed import Create
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner, StatefulSetState
-from kplan.course.simulation.templates import REVISION_LABEL
 from kplan.engine.mappings import Recent
 from kplan.facts import InputWarning, RefusedPods
 from kplan.framework.listers import Listers
@@ -117,11 +117,6 @@ def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str]
     return False
 
 
-GENERATION_LABEL = "pod-template-generation"
-POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
-POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
-COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
-
 _UNCHANGED = ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
 """Fields of a pod that neither its node nor time changes."""
 
@@ -197,7 +192,7 @@ class PodMaker:
             if owner.parent is not None and not _depends_on_labels(template.spec):  # the model may be of another run
                 labels, owned = template.metadata.labels, (owner.ref.as_controller,)
             if wanted.index is not None:
-                labels = {**labels, COMPLETION_INDEX_LABEL: str(wanted.index)}
+                labels = {**labels, COMPLETION_INDEX: str(wanted.index)}
         uid = f"{owner.ref.namespace}/{name}#{next(self._uids)}"
         pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=uid, labels=labels, owner_references=owned))
         if stateful_set is not None:
@@ -252,13 +247,13 @@ class PodMaker:
         So does every pod with the label of its template's generation (upstream IsPodUpdated), which is 1 for a new set.
         Where its revisions are not known, a pod with the fields of a new one counts as having the same hash.
         """
-        if info.labels.get(GENERATION_LABEL) == str(owner.generation):
+        if info.labels.get(TEMPLATE_GENERATION) == str(owner.generation):
             return True
         if owner.has_revision:
-            return info.labels.get(REVISION_LABEL) == owner.wanted.revision
+            return info.labels.get(REVISION_HASH) == owner.wanted.revision
         spec, model = info.pod.spec, self._model(owner, Create("", owner.wanted.revision, node=node), None)[0].pod.spec
         is_alike = all(getattr(spec, field) == getattr(model, field) for field in _UNCHANGED)
-        return REVISION_LABEL in info.labels and is_alike
+        return REVISION_HASH in info.labels and is_alike
 
     def refusal_of(self, what: Named) -> str:
         """Return why the API server refuses a new object; empty where it accepts it, which counts it in quotas."""
@@ -327,7 +322,7 @@ class PodMaker:
     def _from_template(self, owner: Owner, template: PodTemplateSpec, wanted: Create) -> Pod:
         labels = template.metadata.labels
         if isinstance(owner, StatefulSetState | DaemonSetState):
-            labels = {**labels, REVISION_LABEL: wanted.revision}
+            labels = {**labels, REVISION_HASH: wanted.revision}
         name = owner.ref.name
         if isinstance(owner, StatefulSetState):
             name = self._name(owner, wanted)
@@ -384,7 +379,7 @@ class PodMaker:
 
 
 def _numbered(labels: dict[str, str], name: str, index: int | None) -> dict[str, str]:
-    return {**labels, POD_NAME_LABEL: name, POD_INDEX_LABEL: str(index)}
+    return {**labels, STATEFUL_NAME: name, STATEFUL_INDEX: str(index)}
 
 
 def _depends_on_labels(spec: PodSpec) -> bool:

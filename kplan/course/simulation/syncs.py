@@ -13,6 +13,7 @@ from random import Random
 from msgspec.structs import replace as with_fields
 
 from kplan.admission import Named
+from kplan.api.labels import TEMPLATE_HASH
 from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
 from kplan.course.simulation.controllers.observed import Action, Create, ObservedPod
@@ -33,7 +34,6 @@ from kplan.course.simulation.updates import POD_FORBIDDEN
 from kplan.documents.change import StepEvent
 from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
-from kplan.workloads.expansion import TEMPLATE_HASH
 
 MOST_NAMED = 3
 

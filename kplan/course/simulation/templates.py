@@ -18,17 +18,15 @@ from kplan.admission.judge import default_template
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert
-from kplan.api.labels import Selector
+from kplan.api.labels import REVISION_HASH, TEMPLATE_HASH, Selector
 from kplan.api.meta import controller_of
-from kplan.api.names import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, in_letters, object_name
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.workloads import ControllerRevision
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import TEMPLATE_HASH
 from kplan.workloads.merging import whole_object
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGITS = 10
 _TEMPLATE = "V1PodTemplateSpec"
 _ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -106,9 +104,7 @@ class Templates:
         data = json.dumps(patch, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         for char, escaped in _ESCAPED.items():
             data = data.replace(char, escaped)
-        # In the letters that Kubernetes uses for hashes: apimachinery rand.SafeEncodeString.
-        digits = str(_fnv32(data.encode() + b"0"))
-        return f"{ref.name}-{''.join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in digits)}"
+        return f"{ref.name}-{in_letters(str(_fnv32(data.encode() + b'0')).encode())}"
 
     def revision(self, ref: WorkloadRef, template: PodTemplateSpec) -> str:
         return f"{ref.name}-{self.digest(self.identity(ref.key, template))}"
@@ -116,7 +112,7 @@ class Templates:
     @staticmethod
     def digest(identity: bytes) -> str:
         """Return a short hash of a template, in the letters that Kubernetes uses for hashes."""
-        return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in hashlib.sha256(identity).digest()[:_DIGITS])
+        return in_letters(hashlib.sha256(identity).digest()[:_DIGITS])
 
 
 def _with_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,9 +151,6 @@ def canonical(value: Any, *, is_amount: bool = False) -> Any:
         except InvalidQuantity:
             return value
     return value
-
-
-REVISION_LABEL = "controller-revision-hash"
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -205,7 +198,7 @@ class Revisions:
 
     def _revision(self, kind: str, obj: ControllerRevision) -> Revision:
         metadata = obj.metadata
-        name = metadata.labels.get(REVISION_LABEL, metadata.name) if kind == "DaemonSet" else metadata.name
+        name = metadata.labels.get(REVISION_HASH, metadata.name) if kind == "DaemonSet" else metadata.name
         whole = whole_object(self._snapshot, object_name("ControllerRevision", metadata.namespace, metadata.name))
         if whole is None:
             return Revision(name, obj.data.spec.template)

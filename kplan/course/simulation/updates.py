@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import kind_named
-from kplan.admission.judge import Judged, invalid_words, judge
+from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
 from kplan.admission.validation.checks import FieldError
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE
+from kplan.api.meta import is_true
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
 from kplan.course.simulation.controllers.observed import IsOn
@@ -40,7 +41,6 @@ Plain = Mapping[str, Any]
 RESOURCES_GATE = "MutablePodResourcesForSuspendedJobs"
 DIRECTIVES_GATE = "MutableSchedulingDirectivesForSuspendedJobs"
 
-_IMMUTABLE = "field is immutable"
 _STATEFUL_SET_FORBIDDEN = (
     "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
     " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
@@ -79,7 +79,7 @@ def _are_equal(before: Any, after: Any) -> bool:
 
 
 def _immutable(path: str, value: Any) -> str:
-    return f"{path}: Invalid value: {msgspec.json.encode(value).decode()}: {_IMMUTABLE}"
+    return f"{path}: Invalid value: {msgspec.json.encode(value).decode()}: {IMMUTABLE}"
 
 
 def _fixed(spec: Plain) -> Any:
@@ -116,7 +116,7 @@ def _job_template(before: Plain, after: Plain, status: JobStatus, is_on: IsOn) -
     old, new = copy.deepcopy(before.get("template") or {}), after.get("template") or {}
     is_suspended = bool(before.get("suspend"))
     has_not_started = status.start_time is None
-    is_idle = any(condition.type == "Suspended" and condition.status == "True" for condition in status.conditions)
+    is_idle = is_true(status.conditions, "Suspended")
     is_open = is_suspended and (has_not_started or is_idle) and status.active == 0
     if is_open if is_on(DIRECTIVES_GATE) else is_suspended and has_not_started:
         _take_directives(old, new)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.provisioning import DRIFTED
 from kplan.documents.base import Report
 from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
 from kplan.documents.change import WorkloadState
@@ -38,7 +39,6 @@ NODE, ADDED, PRICE = "node", "added", "price"
 
 _OF_DRAIN = {"mayGo": "may_go"} | {name: name for name in ("placed", "pending", "blocked", "evicted", "preempted")}
 _OF_BUDGET = {"allowed": "allowed", "allowedAtBest": "allowed_at_best"}
-_DRIFTED = "Drifted"
 _NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
 Facts = dict[tuple[str, str], Any]  #: object that a fact is about, and name of the fact -> its value
@@ -134,7 +134,7 @@ def _of_nodes(report: NodesReport) -> Named:
         yield from (((name, NODE), fate) for name in removed.nodes)
     for name, stay in report.stays.items():
         words = stay_reason(stay).words  # without numbers, such as how much of the node is used
-        yield (name, NODE), words if stay.reason == _DRIFTED else f"stays: {words}"
+        yield (name, NODE), words if stay.reason == DRIFTED else f"stays: {words}"
     new = [*report.adds, *(node for removed in report.removes for node in removed.replacements)]
     yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, new)).items())
     for pod in report.unhelped:
