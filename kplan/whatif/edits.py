@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
-from kplan.api.core import Container, Node, NodeCondition, Pod, PodSpec
+from kplan.api.core import Container, Node, NodeCondition, Pod, PodSpec, ResourceQuota, ResourceQuotaStatus
 from kplan.api.decode import convert
 from kplan.api.kinds import KINDS, MADE, POD_MAKERS, Kind, by_kind_and_name, type_of
 from kplan.api.labels import UNSCHEDULABLE
@@ -145,7 +145,9 @@ def _merged(obj: Any, older: Any, classes: Mapping[str, Any]) -> Any:
         return obj
     if not obj.metadata.uid:
         obj = replace(obj, metadata=replace(obj.metadata, uid=older.metadata.uid))
-    if hasattr(obj, "status") and obj.status == type(obj.status)():
+    if isinstance(obj, ResourceQuota) and obj.spec != older.spec:
+        obj = replace(obj, status=ResourceQuotaStatus())  # its controller counts anew
+    elif hasattr(obj, "status") and obj.status == type(obj.status)():
         obj = replace(obj, status=older.status)
     return obj
 
