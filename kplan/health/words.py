@@ -247,8 +247,19 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
         return f"{name}: {'; '.join(texts)}"
     if kind == "CronJob":
         return f"{name}: no run is active" if not health.pods else f"{name}: {count(health.pods, 'pod')} of its runs"
-    of_all = health.wanted or health.pods
-    return f"{name}: {health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready{_lately(health)}"
+    of_all = max(health.wanted, health.pods)
+    return (
+        f"{name}: {health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready{_spare(health, kind)}{_lately(health)}"
+    )
+
+
+def _spare(health: WorkloadHealth, kind: str) -> str:
+    """Return how many pods a workload has besides those that it wants, to stand behind how many are ready."""
+    if not (spare := health.pods - health.wanted) > 0:
+        return ""
+    if kind == "DaemonSet":  # taints that came later do not end its pods
+        return f", {spare} on {'a node' if spare == 1 else 'nodes'} where it would start none"
+    return f", {spare} more than it wants"
 
 
 def _lately(health: WorkloadHealth) -> str:
