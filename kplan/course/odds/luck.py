@@ -44,7 +44,8 @@ def luck_of_change(change: CarriedOut, changes: Sequence[PodChange], fail_on: Se
 
     command: Command = "drain" if change.task.command == "drain" else "plan"
     question = partial(of_change, task=change.task)
-    pending = {one.pod for one in changes if one.action is Action.PENDING}
+    held = {obstacle.pod for obstacle in change.obstacles}  # draws count these as blocked, whatever takes their place
+    pending = {one.pod for one in changes if one.action is Action.PENDING} - held
     evicted = {one.pod for one in changes if one.by is not None}
     return _luck(change.origin, question, command, fail_on, steps=len(change.steps), pending=pending, evicted=evicted)
 
