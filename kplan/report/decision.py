@@ -79,7 +79,7 @@ def why_nowhere(placement: PodPlacement) -> str:
     """Return why a pod has no node, to stand behind a colon; empty where nothing tells."""
     if eviction := placement.eviction:
         return f"{listing([victim.key for victim in eviction.victims], most=2)} on {eviction.nominated_node}"
-    if placement.node is not None or not isinstance(placement.diagnosis, str):
+    if placement.node is not None or not isinstance(placement.diagnosis, str) or is_leaving(placement):
         return ""
     if len(placement.diagnosis) > _LONGEST_WHY and placement.rejection_summary:
         return _short_reasons(placement)
@@ -143,7 +143,7 @@ def of_several(text: str, number: int) -> str:
 def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     style = OUTCOME_STYLES[placement.outcome]
     health = placement.health
-    if placement.current and health:
+    if health and (placement.current or is_leaving(placement)):
         style = "good" if health.is_well else "warn" if health.state == "starting" else "bad"
         return (Span(pod_text(health), style),)
     if placement.node is None:
@@ -155,6 +155,11 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
     return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
 
 
+def is_leaving(placement: PodPlacement) -> bool:
+    """Tell whether a pod is being deleted, so that what becomes of it is more than that nothing schedules it."""
+    return bool(placement.health and placement.health.state == "being-deleted")
+
+
 def decision_blocks(
     placement: PodPlacement, n_nodes: int, options: ReportOptions, *, is_brief: bool = False, is_answer: bool = False
 ) -> Iterator[Block]:
@@ -164,16 +169,21 @@ def decision_blocks(
     """
     outcome = placement.outcome
     n_nodes = placement.nodes_count or n_nodes
-    if placement.current and placement.health:
-        yield from _present(placement, placement.current, placement.health, options)
-        if not options.in_full:
+    if placement.health and (placement.current or is_leaving(placement)):
+        yield from _present(placement, placement.health, options)
+        if not (options.in_full and placement.current):
             return
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis or ""
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        is_in_diagnosis = placement.undecided or outcome is not Outcome.ERROR or placement.message in diagnosis
+        is_in_diagnosis = (
+            placement.undecided
+            or is_leaving(placement)
+            or outcome is not Outcome.ERROR
+            or placement.message in diagnosis
+        )
         if not diagnosis or not is_in_diagnosis:
             yield line(placement.message)
         return
@@ -189,9 +199,12 @@ def decision_blocks(
         yield Preformatted("kube-scheduler writes", placement.message)
 
 
-def _present(placement: PodPlacement, current: Current, health: PodHealth, options: ReportOptions) -> Iterator[Block]:
-    """Yield what helps a pod that has its node, and that scheduling is none of it."""
+def _present(placement: PodPlacement, health: PodHealth, options: ReportOptions) -> Iterator[Block]:
+    """Yield what helps a pod that has its node or is being deleted, and that scheduling is none of it."""
     yield from (line(text) for text in pod_advice(health))
+    current = placement.current
+    if not current:
+        return
     if health.state in ("not-ready", "starting", "being-deleted"):
         yield line(NOT_SCHEDULING)
     elif health.state == "ready" and not current.still_fits and current.node in placement.rejections:

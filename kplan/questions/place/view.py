@@ -20,6 +20,7 @@ from kplan.report.decision import (
     OUTCOME_STYLES,
     decision_blocks,
     decision_heading,
+    is_leaving,
     of_several,
     outcome_text,
     why_nowhere,
@@ -229,9 +230,9 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
     rows: list[tuple[Cell, ...]] = []
     for placement in shown:
         current, node, health = placement.current, placement.node, placement.health
-        if not current or not health:
+        if not health or not (current or is_leaving(placement)):
             state = Span(outcome_text(placement), OUTCOME_STYLES[placement.outcome])
-        elif health.state == "ready" and not current.still_fits:
+        elif health.state == "ready" and current and not current.still_fits:
             state = Span("ready, but would no longer fit there", "warn")
         else:
             state = Span(state_text(health), "good" if health.is_well else "bad")
