@@ -30,7 +30,7 @@ class CheckOutcome(Document, frozen=True, kw_only=True):
     question: str  #: the kind of its question, such as InTurnQuestion
     state: CheckState  #: passed; failed; or unasked, where the question does not fit the cluster
     subject: Level = "answer"  #: what the findings are
-    of: Count = 0  #: how many of them were looked at
+    of: Count = 0  #: how many of them were looked at; 0 where the answer tells only of those that break the promise
     findings: tuple[Finding, ...] = ()  #: the first that break the promise
     more: Count = 0  #: how many others break it
     error: str = ""  #: why it could not be asked

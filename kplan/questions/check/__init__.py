@@ -398,7 +398,7 @@ def _plan(document: PlanReport, expect: Expect) -> Judgement:
         short = [Finding(name=one.workload, message=shortage_text(one)) for one in present if one.is_short]
         findings += short if len(short) > expect.missing else []
         if expect == Expect(missing=expect.missing):
-            return ("workload", len(findings), findings) if findings else ("answer", 1, [])
+            return ("workload", 0, findings) if findings else ("answer", 1, [])  # the plan tells of no others
     if expect.ready is not None:
         findings += [
             Finding(name=workload.key, message=f"{workload.ready} of {workload.desired}")

@@ -96,7 +96,10 @@ def _sentence(document: ChecksReport) -> str:
 
 
 def _number(check: CheckOutcome) -> str:
-    return f"{check.failed} of {count(max(check.of, check.failed), *_NOUNS[check.subject])}"
+    nouns = _NOUNS[check.subject]
+    return (
+        f"{check.failed} of {count(max(check.of, check.failed), *nouns)}" if check.of else count(check.failed, *nouns)
+    )
 
 
 def _cases(document: ChecksReport, options: ReportOptions) -> Iterator[Case]:
