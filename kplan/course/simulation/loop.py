@@ -327,4 +327,4 @@ def _now(
             pass
     times = [at for pod, _ in members for at in (pod.created, pod.ready_since) if at]
     known = snapshot.latest_known or 0.0
-    return present(renewed, max(known, *times, 0.0)) or max(known, max(times, default=time.time()) + QUIET)
+    return present(renewed, max(known, *times, 0.0)) or max(known, max(times, default=known or time.time()) + QUIET)
