@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE, InvalidSelector, parse_selector
 from kplan.cli.options import OPTIONS, Flags, flag, switch
@@ -112,6 +112,25 @@ class PodChoiceFlags(Flags, panel="Pods"):
     def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
         """Return the chosen pods as NAMESPACE/NAME; as `of`."""
         return [pod.metadata.key for pod in self.of(pods, namespace)]
+
+    def workloads_of(self, snapshot: Snapshot, namespace: str) -> frozenset[str]:
+        """Return the workloads whose pods are chosen, as KIND/NAMESPACE/NAME; only those that no other one controls."""
+        from kplan.api.core import Pod
+        from kplan.api.kinds import POD_MAKERS
+        from kplan.api.meta import controller_of
+        from kplan.api.names import object_name
+        from kplan.api.pod import PodMeta
+
+        chosen = set[str]()
+        for name, kind in POD_MAKERS.items():
+            objects: Sequence[Any] = snapshot.objects(kind.attribute)
+            for obj in objects:
+                spec = getattr(obj.spec, "job_template", obj).spec
+                labels = {} if spec.template is None else spec.template.metadata.labels
+                like = Pod(metadata=PodMeta(namespace=obj.metadata.namespace, labels=labels))
+                if controller_of(obj.metadata) is None and self.of([like], namespace):
+                    chosen.add(object_name(name, obj.metadata.namespace, obj.metadata.name))
+        return frozenset(chosen)
 
 
 class NodeChoiceFlags(Flags, panel=OPTIONS):

@@ -64,10 +64,16 @@ def plan(
     manifests, namespace = manifests.or_pods_of_namespace(what)
     subject = load_subject(what, flags, manifests, run_cronjobs=run_cronjobs, may_be_idle=True, adds_next=False)
     base = subject.base
-    if not question.only_these and not time.has_clock and (choice.selector or namespace):
+    narrowed = {"--selector": choice.selector, "--namespace": "" if choice.all_namespaces else namespace}
+    if time.has_clock and not flags.verbosity.quiet:
+        for option in filter(narrowed.get, narrowed):
+            tell_no_effect(option, "with a clock the whole cluster is followed")
+    elif not time.has_clock and not question.only_these and any(narrowed.values()):
         known = base.objects.pod_by_key
         chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
-        subject, question = replace(subject, pods=[*subject.pods, *chosen]), replace(question, only_these=True)
+        workloads = choice.workloads_of(base.objects, namespace)
+        subject = replace(subject, pods=[*subject.pods, *chosen], tells_of=workloads)
+        question = replace(question, only_these=True)
     if subject.has_updates and not (queue or time.has_clock or flags.verbosity.quiet or runs is not None):
         for option in _passed_over(Plan(**settings), choice):
             tell_no_effect(option, "a workload runs already, and its change is followed with the whole cluster")

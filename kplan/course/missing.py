@@ -23,6 +23,7 @@ from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.course.answers.verdict import Happened, counted_warnings
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
+from kplan.course.task import Task
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import nearest
 from kplan.documents.base import Counted, Report, Verdict
@@ -66,9 +67,18 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     return tuple(health for key, health in everything.items() if key in chosen)
 
 
-def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth]) -> AtPresent | None:
-    """Return what is not well in a cluster whose workloads are as given; None where all is."""
+def workloads_of_task(base: Base, task: Task) -> tuple[WorkloadHealth, ...] | None:
+    """Return what the workloads are at present of which a task tells that; None where it is about other pods alone."""
+    if not task.is_queue or (task.tells_of is None and not task.is_about_all):
+        return None
+    return workloads_at_present(base, task.tells_of)
+
+
+def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth], *, of_all: bool) -> AtPresent | None:
+    """Return what is not well in a cluster whose workloads are as given, or only with these; None where all is well."""
     workloads = [health for health in workloads if not health.has_what_it_wants]
+    if not of_all:
+        return AtPresent(workloads=tuple(workloads)) if workloads else None
     own = [pod for pod in snapshot.pods if controller_of(pod.metadata) is None]
     present = AtPresent(
         nodes=tuple(node for _, node in sorted(nodes_health(snapshot).items()) if node.states or node.unusable),

@@ -28,7 +28,14 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions, Replacement, Replacements
 from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
-from kplan.course.missing import at_present, happened_before, piled_up, short_workloads, workloads_at_present
+from kplan.course.missing import (
+    at_present,
+    happened_before,
+    piled_up,
+    short_workloads,
+    workloads_at_present,
+    workloads_of_task,
+)
 from kplan.course.queue_course import queue_entries
 from kplan.course.simulation.controllers.deployment import RECREATE, WantedDeployment
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
@@ -122,12 +129,13 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     grown = () if growth is None else growth.all_warnings
     adds = () if growth is None else growth.adds
     unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
-    present = workloads_at_present(base) if command == "plan" and change.task.is_about_all else None
+    is_of_all = change.task.is_about_all
+    present = workloads_of_task(base, change.task) if command == "plan" else None
     warnings = (
         *with_whole_groups(context.warnings),
         *change.all_warnings,
         *short_workloads(workloads_at_present(base, unchanged) if present is None else present),
-        *(() if present is None else piled_up(base.objects)),
+        *(() if present is None or not is_of_all else piled_up(base.objects)),
         *grown,
     )
     question = change.pods or base.pending()
@@ -173,7 +181,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         if growth is None
         else node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
-        at_present=UNSET if present is None else at_present(base.objects, present) or UNSET,
+        at_present=UNSET if present is None else at_present(base.objects, present, of_all=is_of_all) or UNSET,
     )
 
 

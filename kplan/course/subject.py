@@ -36,6 +36,7 @@ class Subject(msgspec.Struct, frozen=True):
     replicas: int | None = None  #: the number of pods of each workload of the manifests, in place of its own
     run_cron_jobs: bool = False  #: each cron job of the manifests starts a run now
     is_choice: bool = False  #: the pods are chosen among all pending pods, in place of all of them
+    tells_of: frozenset[str] | None = None  #: workloads of the choice, as for `Task`
 
     def applied(self) -> tuple[Base, Sequence[WrittenWorkload]]:
         """Return a cluster with the other objects of the manifests, and their workloads, if any."""
@@ -55,7 +56,8 @@ class Subject(msgspec.Struct, frozen=True):
         from kplan.changes.timed import applied
 
         base, workloads = self.applied()
-        return base, msgspec.structs.replace(task, steps=(applied(workloads),) if workloads else ())
+        steps = (applied(workloads),) if workloads else ()
+        return base, msgspec.structs.replace(task, steps=steps, tells_of=self.tells_of)
 
     @property
     def has_updates(self) -> bool:

@@ -57,6 +57,9 @@ class Task(msgspec.Struct, frozen=True):
     removes_nodes: bool = False  #: with a clock, the autoscaler that is followed removes nodes, too
     namespace: str = ""  #: of pods that are named without one
     command: Command = "plan"  #: the command that asks for it
+    #: KIND/NAMESPACE/NAME of the workloads of which it tells what they are at present; None for all, where it is about
+    #: all pending pods
+    tells_of: frozenset[str] | None = None
     tells_luck: bool = False  #: documents tell what depends on draws among equals
     warnings: tuple[InputWarning, ...] = ()  #: about manifests that are left out
 

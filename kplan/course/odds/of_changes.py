@@ -11,7 +11,7 @@ from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened
 from kplan.course.carried_out import CarriedOut, Replacements
 from kplan.course.carry_out import Opening
-from kplan.course.missing import happened_before, short_workloads, workloads_at_present
+from kplan.course.missing import happened_before, short_workloads, workloads_of_task
 from kplan.course.odds.of_pods import drawn_pods, ending_of
 from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
@@ -42,7 +42,7 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
         for pod in leaving(step.change.needs):
             pods.append(DrawnPod(pod.key, _workload(still.workload_of(pod)), node=pod.node))
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
-    present = workloads_at_present(base) if task.is_queue else ()
+    present = workloads_of_task(base, task) or ()
 
     def run(generator: BranchRandom) -> Ending:
         return _ending(opening.carry_out(draws=generator, draws_turns=not is_single), present)
@@ -59,7 +59,7 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
     rows = tuple(queued.pod for queued in turns if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
     question = structs.replace(pods, rows=rows, more={})
     opening = Opening(base, task, question)
-    present = workloads_at_present(base) if queue.has_all_pending else ()
+    present = workloads_of_task(base, task) or ()
 
     drawn = drawn_pods(base, question)
     in_queue = {name for pod in drawn for name in (pod.key, pod.group)}

@@ -47,11 +47,11 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=f" that can be {words.done}"),
     )
-    told = [drain for drain in stay if drain.trouble]
-    for drain in told[:_MOST_TOLD]:
+    troubled = [drain for drain in stay if drain.trouble]
+    for drain in troubled[:_MOST_TOLD]:
         yield line(Span(drain.name, "strong"), f": {drain.trouble}", is_item=True)
-    if len(told) > _MOST_TOLD:
-        yield line(f"and {len(told) - _MOST_TOLD} more", is_item=True)
+    if len(troubled) > _MOST_TOLD:
+        yield line(f"and {len(troubled) - _MOST_TOLD} more", is_item=True)
     end = f"Each is {words.done} alone, in the cluster as it is: a {words.one} is undone before the next."
     yield line(Span(end, "dim"))
 
