@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.capacity import counting
-from kplan.capacity.counting import place_replicas
+from kplan.capacity import together
+from kplan.capacity.together import place_replicas
 from kplan.cluster.base import Base
 from kplan.framework.cycle import schedule_pod
 from kplan.rules.pod_info import PodInfo
@@ -107,7 +107,7 @@ def test_replicas_land_where_their_cycles_put_them(shapes, running, constraints,
     info = PodInfo(convert(pod("new", constraints=constraints), Pod))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "FEW", 0)
+        patch.setattr(together, "FEW", 0)
         made = session_of(objects, ties)
         assert place_replicas(made, info, limit) == course_of_cycles(session_of(objects, ties), info, limit)
     expected = session_of(objects, ties)
@@ -154,11 +154,11 @@ def test_other_replicas_need_a_cycle_each_and_the_session_stays_as_it_is(spec):
 
 def test_a_few_replicas_are_not_worth_the_preparation():
     made = session_of([node(0, "a", 4, 9)], "scheduler")
-    assert place_replicas(made, PodInfo(convert(pod("new"), Pod)), counting.FEW - 1) is None
+    assert place_replicas(made, PodInfo(convert(pod("new"), Pod)), together.FEW - 1) is None
 
 
 def test_too_many_groups_of_nodes_need_a_cycle_for_each_replica(monkeypatch):
-    monkeypatch.setattr(counting, "MAX_GROUPS", 1)
+    monkeypatch.setattr(together, "MAX_GROUPS", 1)
     made = session_of([node(0, "a", 4, 9), node(1, "b", 4, 9)], "scheduler")
     assert place_replicas(made, PodInfo(convert(pod("new", constraints=[soft(ZONE)]), Pod)), None) is None
     assert not made.cluster.log

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ GIB = 1024**3
 _MOST = 2**53
 _MOST_ITEMS = 10_000
 
+Micros = int  #: a duration in microseconds
 
 EXPANDERS = ("random", "most-pods", "least-waste", "price", "priority", "least-nodes")
 
@@ -35,10 +35,10 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags by their names, with their defaults; durations in microseconds."""
+    """The flags by their names, with their defaults."""
 
     cloud_provider: str = ""
-    scan_interval: int = 10 * _MICROS
+    scan_interval: Micros = 10 * _MICROS
     expander: tuple[str, ...] = ("least-waste",)
     max_nodes_total: int = 0
     max_nodes_per_scaleup: int = 1000
@@ -59,7 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     startup_taint: tuple[str, ...] = ()
     startup_taint_prefix: tuple[str, ...] = ()
     status_taint: tuple[str, ...] = ()
-    new_pod_scale_up_delay: int = 0
+    new_pod_scale_up_delay: Micros = 0
     expendable_pods_priority_cutoff: int = -10
     bypassed_scheduler_names: tuple[str, ...] = ()
     allowed_scheduler_names: tuple[str, ...] = ()
@@ -71,27 +71,27 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_allocatable_difference_ratio: float = 0.05
     ok_total_unready_count: int = 3
     max_total_unready_percentage: float = 45
-    max_node_provision_time: int = 15 * _MINUTE
-    max_node_startup_time: int = 15 * _MINUTE
-    initial_node_group_backoff_duration: int = 5 * _MINUTE
-    max_node_group_backoff_duration: int = 30 * _MINUTE
-    node_group_backoff_reset_timeout: int = 180 * _MINUTE
-    node_info_cache_expire_time: int = 87600 * 60 * _MINUTE
+    max_node_provision_time: Micros = 15 * _MINUTE
+    max_node_startup_time: Micros = 15 * _MINUTE
+    initial_node_group_backoff_duration: Micros = 5 * _MINUTE
+    max_node_group_backoff_duration: Micros = 30 * _MINUTE
+    node_group_backoff_reset_timeout: Micros = 180 * _MINUTE
+    node_info_cache_expire_time: Micros = 87600 * 60 * _MINUTE
     scale_down_unready_enabled: bool = True
-    scale_down_delay_after_add: int = 10 * _MINUTE
-    scale_down_delay_after_delete: int = 0
-    scale_down_delay_after_failure: int = 3 * _MINUTE
+    scale_down_delay_after_add: Micros = 10 * _MINUTE
+    scale_down_delay_after_delete: Micros = 0
+    scale_down_delay_after_failure: Micros = 3 * _MINUTE
     scale_down_delay_type_local: bool = False
-    scale_down_unneeded_time: int = 10 * _MINUTE
-    scale_down_unready_time: int = 20 * _MINUTE
+    scale_down_unneeded_time: Micros = 10 * _MINUTE
+    scale_down_unready_time: Micros = 20 * _MINUTE
     scale_down_utilization_threshold: float = 0.5
     scale_down_gpu_utilization_threshold: float = 0.5
     ignore_daemonsets_utilization: bool = False
     ignore_mirror_pods_utilization: bool = False
-    unremovable_node_recheck_timeout: int = 5 * _MINUTE
-    max_pod_eviction_time: int = 2 * _MINUTE
+    unremovable_node_recheck_timeout: Micros = 5 * _MINUTE
+    max_pod_eviction_time: Micros = 2 * _MINUTE
     max_graceful_termination_sec: int = 600
-    node_delete_delay_after_taint: int = 5 * _MICROS
+    node_delete_delay_after_taint: Micros = 5 * _MICROS
     max_scale_down_parallelism: int = 10
     max_drain_parallelism: int = 1
     max_bulk_soft_taint_count: int = 10
@@ -99,7 +99,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     skip_nodes_with_local_storage: bool = True
     skip_nodes_with_custom_controller_pods: bool = True
     min_replica_count: int = 0
-    blocking_system_pod_distruption_timeout: int = 60 * _MINUTE
+    blocking_system_pod_distruption_timeout: Micros = 60 * _MINUTE
     zero_or_max_node_scaling: bool = False  #: only of a group
 
 
@@ -233,7 +233,14 @@ def _gpus(value: Any) -> tuple[Limit, ...]:
     return tuple(_limit(kind, span, form="TYPE:MIN:MAX") for kind, _, span in kinds)
 
 
-_BY_TYPE: Mapping[Any, Callable[[Any], Any]] = {"bool": _bool, "int": _int, "float": _float, "tuple[str, ...]": _texts}
+_BY_TYPE: Mapping[str, Callable[[Any], Any]] = {
+    "str": str,
+    "bool": _bool,
+    "int": _int,
+    "Micros": _duration,
+    "float": _float,
+    "tuple[str, ...]": _texts,
+}
 
 _OWN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "expander": _expanders,
@@ -242,12 +249,8 @@ _OWN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "gpu_total": _gpus,
 }
 
-_DURATIONS = re.compile(r".*_(time|delay|timeout|duration|add|delete|failure|interval|taint)")
-
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    name: _OWN_READERS.get(name)
-    or (_duration if kind == "int" and _DURATIONS.fullmatch(name) else _BY_TYPE.get(kind, str))
-    for name, kind in Options.__annotations__.items()
+    name: _OWN_READERS.get(name) or _BY_TYPE[kind] for name, kind in Options.__annotations__.items()
 }
 
 _HINTS: Mapping[Callable[[Any], Any], str] = {

@@ -36,14 +36,7 @@ MOST_OFFERINGS = 500
 _MOST_PRICE = 10**9
 _EXPECTED = "a list of instance types, as docs/karpenter-settings.md shows it"
 _LIMITS = Limits(max_bytes=256 << 20, max_stream_bytes=128 << 20, max_documents=10, max_depth=50)
-_OFFERING_FIELDS = {
-    "price": "Price",
-    "available": "Available",
-    "requirements": "Requirements",
-    "reservationcapacity": "ReservationCapacity",
-    "capacityoverride": "CapacityOverride",
-    "overheadoverride": "OverheadOverride",
-}
+_OFFERING_FIELDS = {name.lower(): name for name in Offering.__struct_encode_fields__ if name != "IsPriceOverlaid"}
 _OVERHEAD_FIELDS = {name.lower(): name for name in Overhead.__struct_encode_fields__}
 _SHORT_FIELDS = {"zone": ZONE, "capacitytype": CAPACITY_TYPE}
 
