@@ -371,12 +371,18 @@ def _is_terminating(pod: core.Pod) -> bool:
     return deadline is not None and deadline >= 0
 
 
-def _is_best_effort(pod: core.Pod) -> bool:
-    """Tell whether a pod has no requests or limits of CPU or memory (upstream qos.ComputePodQOS)."""
-    whole = pod.spec.resources
-    parts = [whole] if whole is not None else [c.resources for c in (*pod.spec.containers, *pod.spec.init_containers)]
-    amounts = (side.get(name, 0) for part in parts for side in (part.requests, part.limits) for name in _POD_LEVEL)
-    return not any(parse(amount).nanos > 0 for amount in amounts)
+def qos_class(spec: core.PodSpec) -> str:
+    """Return how sure a pod is of its CPU and memory (upstream qos.ComputePodQOS)."""
+    own = spec.resources
+    parts = [one.resources for one in (*spec.containers, *spec.init_containers)] if own is None else [own]
+    requests, limits = (
+        [[max(parse(amounts.get(name, 0)).nanos, 0) for name in _POD_LEVEL] for amounts in side]
+        for side in ([part.requests for part in parts], [part.limits for part in parts])
+    )
+    if not any(map(any, requests + limits)):
+        return "BestEffort"
+    is_alike = list(map(sum, zip(*requests, strict=True))) == list(map(sum, zip(*limits, strict=True)))
+    return "Guaranteed" if is_alike and all(map(all, limits)) else "Burstable"
 
 
 def _crosses_namespaces(pod: core.Pod) -> bool:
@@ -392,8 +398,8 @@ def _crosses_namespaces(pod: core.Pod) -> bool:
 _SCOPES: dict[str, Callable[[core.Pod], bool]] = {
     "Terminating": _is_terminating,
     "NotTerminating": lambda pod: not _is_terminating(pod),
-    "BestEffort": _is_best_effort,
-    "NotBestEffort": lambda pod: not _is_best_effort(pod),
+    "BestEffort": lambda pod: qos_class(pod.spec) == "BestEffort",
+    "NotBestEffort": lambda pod: qos_class(pod.spec) != "BestEffort",
     "CrossNamespacePodAffinity": _crosses_namespaces,
 }
 

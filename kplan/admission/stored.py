@@ -17,12 +17,14 @@ import msgspec
 
 from kplan.admission.gates import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import complete, default_pod, generated_uid, invalid_words
+from kplan.admission.limits import qos_class
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import FieldError, Object, reached
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
 from kplan.api.affinity import REQUIRED, required_node_affinity
-from kplan.api.core import Pod
+from kplan.api.core import Pod, PodSpec
+from kplan.api.decode import convert
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
 from kplan.api.quantity import parse
@@ -242,7 +244,7 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
     for source in _finish(obj, minor):
         yield source, copy.deepcopy(obj)
     obj["metadata"]["generation"] = 1
-    obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+    obj["status"] = {"phase": "Pending", "qosClass": qos_class(convert(obj["spec"], PodSpec))}
     if obj["spec"].get("schedulingGates"):
         condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "reason": "SchedulingGated"}
         obj["status"]["conditions"] = [{**condition, "message": GATED_CONDITION}]
@@ -250,6 +252,7 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
 
 
 def _merge_label_keys(obj: Object, minor: int) -> None:
+    """Merge label keys as the API server shows it; what scheduling reads has them merged once, where it is built."""
     labels, spec = obj["metadata"].get("labels", {}), obj["spec"]
     terms = [term for path in _TERM_PATHS for term in reached(spec, path)]
     if is_on("MatchLabelKeysInPodTopologySpreadSelectorMerge", minor):
@@ -285,23 +288,6 @@ def changes_between(before: Any, after: Any, source: str, path: str = "") -> Ite
                 yield FilledField(at, value, source)
     elif before != after:
         yield FilledField(path, after, source)
-
-
-_COMPUTE = ("cpu", "memory")
-
-
-def qos_class(spec: dict[str, Any]) -> str:
-    whole = spec.get("resources")
-    containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
-    parts = [whole] if whole is not None else [container.get("resources", {}) for container in containers]
-    requests, limits = (
-        [[max(parse(part.get(side, {}).get(name, 0)).nanos, 0) for name in _COMPUTE] for part in parts]
-        for side in ("requests", "limits")
-    )
-    if not any(map(any, requests + limits)):
-        return "BestEffort"
-    sums = [[sum(amounts) for amounts in zip(*side, strict=True)] for side in (requests, limits)]
-    return "Guaranteed" if all(map(all, limits)) and sums[0] == sums[1] else "Burstable"
 
 
 _TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}

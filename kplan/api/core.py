@@ -127,13 +127,15 @@ class NodeStatus(KubeStruct, frozen=True):
 
 
 class NodeAnnotations(KubeStruct, frozen=True):
-    """The annotations of a node that autoscalers read."""
+    """The annotations of a node that autoscalers read, and an own one."""
 
     #: the cluster-autoscaler leaves the node alone: "true"
     scale_down_disabled: str = field(default="", name="cluster-autoscaler.kubernetes.io/scale-down-disabled")
     machine: str = field(default="", name="cluster.x-k8s.io/machine")  #: the Machine of Cluster API that the node is
     #: Karpenter leaves the node alone: "true"
     do_not_disrupt: str | None = field(default=None, name="karpenter.sh/do-not-disrupt")
+    #: of a node without status that is added on paper: the node whose capacity it gets
+    like: str = field(default="", name="kplan/like")
 
 
 class NodeMeta(PlainMeta, frozen=True):

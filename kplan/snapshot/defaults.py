@@ -150,7 +150,7 @@ def merge_label_keys(spec: core.PodSpec, labels: dict[str, str]) -> core.PodSpec
             pod_affinity=_merge_affinity(affinity.pod_affinity, labels),
             pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, labels),
         )
-    constraints = tuple(_merge_term(constraint, labels) for constraint in spec.topology_spread_constraints)
+    constraints = tuple(with_label_keys(constraint, labels) for constraint in spec.topology_spread_constraints)
     return replace(spec, affinity=affinity, topology_spread_constraints=constraints)
 
 
@@ -160,16 +160,16 @@ def _merge_affinity(affinity: A | None, labels: dict[str, str]) -> A | None:
     return replace(
         affinity,
         required_during_scheduling_ignored_during_execution=tuple(
-            _merge_term(term, labels) for term in affinity.required_during_scheduling_ignored_during_execution
+            with_label_keys(term, labels) for term in affinity.required_during_scheduling_ignored_during_execution
         ),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            replace(weighted, pod_affinity_term=_merge_term(weighted.pod_affinity_term, labels))
+            replace(weighted, pod_affinity_term=with_label_keys(weighted.pod_affinity_term, labels))
             for weighted in affinity.preferred_during_scheduling_ignored_during_execution
         ),
     )
 
 
-def _merge_term(term: T, labels: dict[str, str]) -> T:
+def with_label_keys(term: T, labels: dict[str, str]) -> T:
     """Add an expression for every key that the pod has; an absent selector matches nothing and stays absent."""
     if (selector := term.label_selector) is None:
         return term

@@ -39,7 +39,6 @@ JSON, since its YAML took longer to read than everything else that an answer abo
 """
 _OBJECTS_A_STEP = 1000
 
-LIKE = "kplan/like"  #: annotation of a node without status: the node whose capacity it gets
 _OWN_LISTS = {own_file.field_name(kind): kind for kind in KINDS}
 _GIVES_NODES = frozenset({"Node", "NodePool"})
 """Kinds of which a cluster has at least one object: an autoscaler may begin without any node."""
@@ -117,7 +116,6 @@ class LoadedObjects(msgspec.Struct, frozen=True):
 
     objects: tuple[msgspec.Struct, ...]  #: with an API server's defaults, in reading order
     whole: Mapping[str, msgspec.Raw | dict[str, Any]]  #: as `Snapshot.whole`
-    likes: Mapping[str, str]  #: node -> the node in its annotation `LIKE`
 
 
 def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> LoadedObjects:
@@ -128,25 +126,14 @@ def load_objects(source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, 
     if isinstance(source, str | Path):
         for item in read_items(source, loader.builder.problems, limits=SNAPSHOTS):
             loader.take(item)
-            loader.note_like(item.api_version, item.kind, item.content)
     else:
         for index, obj in enumerate([source] if isinstance(source, Mapping) else source):
             loader.take_mapping(dict(obj), f"$[{index}]")
-            loader.note_like(str(obj.get("apiVersion")), str(obj.get("kind")), dict(obj))
-    return LoadedObjects(loader.builder.objects(), loader.whole, loader.likes)
+    return LoadedObjects(loader.builder.objects(), loader.whole)
 
 
 _WHOLE = frozenset({*POD_MAKERS, "ControllerRevision", "Service"} - {"CronJob"})
 """Kinds whose objects a snapshot holds with all fields while it is in memory."""
-
-
-class _LikeMeta(msgspec.Struct):
-    name: str = ""
-    annotations: dict[str, str] = {}
-
-
-class _Annotated(msgspec.Struct):
-    metadata: _LikeMeta = msgspec.field(default_factory=_LikeMeta)
 
 
 class _Loader:
@@ -160,7 +147,6 @@ class _Loader:
         self._metadata = own_file.SnapshotMetadata()
         self.whole: dict[str, msgspec.Raw | dict[str, Any]] = {}  #: as `Snapshot.whole`
         self.notes: list[Problem] = []  #: about files that are passed over
-        self.likes: dict[str, str] = {}  #: as `LoadedObjects.likes`
 
     def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
         n_taken = 0
@@ -282,20 +268,6 @@ class _Loader:
             warnings=(*unread, *passed_over),
         )
         return self.builder.finish(about)
-
-    def note_like(self, api_version: str, kind: str, content: msgspec.Raw | dict[str, Any]) -> None:
-        """Record the node whose capacity a node gets by its annotation."""
-        if (api_version, kind) != ("v1", "Node"):
-            return
-        try:
-            if isinstance(content, msgspec.Raw):
-                read = msgspec.json.decode(content, type=_Annotated)
-            else:
-                read = msgspec.convert(content, _Annotated)
-        except (msgspec.MsgspecError, RecursionError):
-            return  # decoding the node reports the problem
-        if model := read.metadata.annotations.get(LIKE):
-            self.likes[read.metadata.name] = model
 
 
 def _version_problems(document: own_file.SnapshotDocument) -> Iterator[Problem]:

@@ -219,6 +219,7 @@ _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
         lambda words, names: ",".join(words.name("podvolume", name) for name in names.split(",") if name),
     ),
     (PodAnnotations, "limit_ranger", _drop),
+    (core.NodeAnnotations, "like", _drop),
     (core.PodTemplateSpec, "metadata", metadata_rule("Pod")),
     (pod.PodSchedulingGate, "name", _keep),
     (pod.PodOS, "name", _keep),

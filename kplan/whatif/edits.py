@@ -113,8 +113,11 @@ def change_of(change: ChangeWord, what: str, names: Sequence[str]) -> ClusterCha
 def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, ClusterChange]:
     """Return the snapshot with objects; raises NotFoundError for a node that is like one that there is not."""
     loaded = written.loaded
-    nodes = {**snapshot.node_by_name, **{obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}}
-    unknown = [model for model in loaded.likes.values() if model not in nodes]
+    nodes_of_file = {obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}
+    nodes = {**snapshot.node_by_name, **nodes_of_file}
+    unknown = [
+        like for node in nodes_of_file.values() if (like := node.metadata.annotations.like) and like not in nodes
+    ]
     if unknown:
         raise no_node(unknown, snapshot.node_by_name)
     newer = by_kind_and_name(loaded.objects)
@@ -125,10 +128,11 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
         held = {key_of(obj): obj for obj in getattr(snapshot, attribute)}
         for key, obj in objects.items():
             held[key] = new = _merged(obj, held.get(key), classes)
-            model = loaded.likes.get(key[1]) if isinstance(obj, Node) else None
-            # A node without status gets that of the node that it is like.
-            if model is not None and not (new.status.capacity or new.status.allocatable):
-                held[key] = replace(new, status=nodes[model].status)
+            if isinstance(new, Node) and (like := new.metadata.annotations.like):
+                annotations = replace(new.metadata.annotations, like="")
+                has_status = bool(new.status.capacity or new.status.allocatable)
+                status = new.status if has_status else nodes[like].status
+                held[key] = replace(new, metadata=replace(new.metadata, annotations=annotations), status=status)
         changes[attribute] = tuple(held.values())
     names = [name_of(type_of(obj), obj) for obj in loaded.objects]
     whole = {**snapshot.whole, **loaded.whole}

@@ -14,16 +14,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
+from kplan.api.affinity import PodAffinityTerm, Taint, Toleration
 from kplan.api.core import Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
-from kplan.api.meta import LabelSelector, LabelSelectorRequirement
+from kplan.api.meta import LabelSelector
 from kplan.autoscaling.karpenter.cluster import ClusterState, DomainGroup, StateNode
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import PodFacts, is_terminal, is_terminating, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
+from kplan.snapshot.defaults import with_label_keys
 
 HONOR = "Honor"
 IGNORE = "Ignore"
@@ -314,7 +314,7 @@ class Topology:
                 Type.SPREAD,
                 constraint.topology_key,
                 frozenset({entrant.namespace}),
-                _with_label_keys(constraint, entrant.labels),
+                with_label_keys(constraint, entrant.labels).label_selector,
                 max_skew=constraint.max_skew,
                 min_domains=constraint.min_domains,
                 filter=counted,
@@ -435,12 +435,3 @@ class Topology:
 
 def _failed(group: TopologyGroup, pod: Requirement | None, node: Requirement | None, hostname: str) -> Unsatisfiable:
     return Unsatisfiable(group.kind, group.key, tuple(sorted(group.counts.items())), pod, node, hostname)
-
-
-def _with_label_keys(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> LabelSelector | None:
-    """Return the selector of a constraint, with the pod's own values of `matchLabelKeys`."""
-    own, selector = [key for key in constraint.match_label_keys if key in labels], constraint.label_selector
-    if not own or selector is None:
-        return selector
-    added = (LabelSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in own)
-    return replace(selector, match_expressions=(*selector.match_expressions, *added))
