@@ -11,7 +11,7 @@ Upstream: plugins/noderesources/resource_allocation.go resourceAllocationScorer,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -160,16 +160,16 @@ class ResourceScoring:
     """The resources by which a plugin scores, in the order of its arguments.
 
     Requests count as they are with `use_requested`, or else with defaults for containers without CPU or memory
-    requests. A device class provides `device_resources` on nodes that do not list them themselves.
+    requests. A device class provides the `device_resources` on nodes that do not list them themselves.
     """
 
     def __init__(
-        self, resources: Sequence[ResourceSpec], *, use_requested: bool, device_resources: frozenset[str] = frozenset()
+        self, resources: Sequence[ResourceSpec], *, use_requested: bool, classes: Container[str] = frozenset()
     ) -> None:
         self.names = tuple(resource.name for resource in resources)
         self._weights = tuple(resource.weight for resource in resources)
         self._use_requested = use_requested
-        self._device_resources = device_resources
+        self.device_resources = frozenset(name for name in self.names if name in classes)
         #: the same for every pod; None where a resource counts for the pods alone that request it
         self._columns: _Columns | None = None
         if all(is_counted(name) and not is_scalar(name) for name in self.names):
@@ -191,7 +191,7 @@ class ResourceScoring:
         return ScoredRequest(names, weights, wanted, capacities, devices, keys)
 
     def _columns_of(self, names: Sequence[str], weights: Sequence[int]) -> _Columns:
-        devices = tuple(k for k, name in enumerate(names) if name in self._device_resources)
+        devices = tuple(k for k, name in enumerate(names) if name in self.device_resources)
         keys = names if self._use_requested else [NONZERO.get(name, name) for name in names]
         return tuple(names), tuple(weights), devices, tuple(keys)
 
@@ -229,6 +229,16 @@ class ScoredRequest(msgspec.Struct, frozen=True):
             if with_pod:
                 allocated += self.requests
         return capacities, allocated
+
+    def amounts_on(
+        self, cluster: Cluster, row: int, device_totals: DeviceTotals | None
+    ) -> Iterator[tuple[str, int, int, int]]:
+        """Yield each resource that a node has: its amount, and what is allocated without the pod and with it."""
+        capacities, allocated = self.on(NodeView(cluster, np.asarray([row], np.intp)), device_totals)
+        columns = capacities.allocatable[:, 0].tolist(), allocated[:, 0].tolist()
+        for name, amount, allocatable, before in zip(self.names, self.amounts, *columns, strict=True):
+            if allocatable:
+                yield name, allocatable, before, before + amount
 
     @property
     def requests(self) -> Int64Array:

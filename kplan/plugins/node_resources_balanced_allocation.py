@@ -47,13 +47,12 @@ class NodeResourcesBalancedAllocation:
         self._handle = handle
         self._scores_change = handle.release.rules.scores_change_of_balance
         classes = handle.listers.extended_resource_classes
-        devices = frozenset(resource.name for resource in args.resources if resource.name in classes)
-        if devices:
+        self._scoring = ResourceScoring(args.resources, use_requested=True, classes=classes)
+        if self._scoring.device_resources:
             # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
         self._before: Recent[_Shortfall] = Recent(MAX_SETS)
         self._allocated: Recent[AllocatedFloats] = Recent(MAX_SETS)
-        self._scoring = ResourceScoring(args.resources, use_requested=True, device_resources=devices)
 
     def pre_score(self, cycle: CycleState, nodes: NodeView) -> PreScoreResult | None:
         """Prepare the pod's requests; skip pods without any, because they would all go to one node."""
@@ -150,15 +149,9 @@ class NodeResourcesBalancedAllocation:
         state = cycle.find(_PreScoreState) or self._state(cycle)
         if state is None:
             return []
-        view = NodeView(cycle.cluster, np.asarray([row], np.intp))
-        capacities, allocated = state.request.on(view, self._handle.device_totals)
-        requested = allocated + state.request.requests
         return [
-            f"{name}: {before / has:.0%} used, {after / has:.0%} of {quantity_text(name, int(has))} with this pod"
-            for name, has, before, after in zip(
-                state.request.names, capacities.allocatable[:, 0], allocated[:, 0], requested[:, 0], strict=True
-            )
-            if has
+            f"{name}: {before / has:.0%} used, {after / has:.0%} of {quantity_text(name, has)} with this pod"
+            for name, has, before, after in state.request.amounts_on(cycle.cluster, row, self._handle.device_totals)
         ]
 
 

@@ -86,11 +86,10 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._ignores = bool(self._ignored or self._ignored_groups)
         strategy = args.scoring_strategy
-        devices = frozenset(resource.name for resource in strategy.resources if resource.name in self._classes)
-        if devices:
+        self._scoring = ResourceScoring(strategy.resources, use_requested=False, classes=self._classes)
+        if self._scoring.device_resources:
             # Allocating devices of a class in a plan may change what is left on any node.
             self.scope = Scope.CLUSTER
-        self._scoring = ResourceScoring(strategy.resources, use_requested=False, device_resources=devices)
         self._combine = _score_function(strategy)
         self._unused: Recent[AllocatedFloats] = Recent(MAX_SETS)
 
@@ -179,14 +178,9 @@ class NodeResourcesFit:
 
     def score_details(self, cycle: CycleState, row: int) -> list[str]:
         request = (cycle.find(_PreScoreState) or self._state(cycle)).request
-        view = NodeView(cycle.cluster, np.asarray([row], np.intp))
-        capacities, allocated = request.on(view, self._handle.device_totals)
         return [
-            f"{name}: {quantity_text(name, int(requested))} of {quantity_text(name, int(allocatable))} with this pod"
-            for name, requested, allocatable in zip(
-                request.names, (allocated + request.requests)[:, 0], capacities.allocatable[:, 0], strict=True
-            )
-            if allocatable
+            f"{name}: {quantity_text(name, after)} of {quantity_text(name, has)} with this pod"
+            for name, has, _, after in request.amounts_on(cycle.cluster, row, self._handle.device_totals)
         ]
 
 

@@ -83,8 +83,8 @@ class Explainer:
 
     def existing_anti_affinity(self, position: int) -> Iterator[Detail]:
         """Yield the pods in the node's domain whose anti-affinity matches the incoming pod, and their terms."""
-        for topology_key, terms_per_pod in self._running.terms_per_pod.items():
-            pods = self._pods_in_domain(position, self._cluster.nodes.label(topology_key), terms_per_pod)
+        for topology_key, counts in self._running.rejecting.items():
+            pods = self._pods_in_domain(position, counts.column, self._running.terms_per_pod[topology_key])
             if pods:
                 terms = self._terms_of(pods, topology_key)
                 yield self._rejection(ForeignAntiAffinity, position, topology_key, terms, pods)

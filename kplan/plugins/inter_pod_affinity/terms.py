@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kplan.engine.arrays import BoolArray, Int64Array
 from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster
+from kplan.engine.mappings import Built
 from kplan.engine.matching import Clause, PodMatch
 from kplan.engine.node_table import LabelColumn
 from kplan.engine.pod_table import PodTable
@@ -158,10 +159,11 @@ class RunningTerms:
 
     def _count(self) -> None:
         #: topology key -> the number of matching required anti-affinity terms per domain, and per pod
-        self.rejecting: dict[str, KeyCounts] = {}
-        self.terms_per_pod: dict[str, TermsPerPod] = {}
+        self.rejecting = Built[str, KeyCounts](self._zero_counts)
+        self.terms_per_pod = Built[str, TermsPerPod](self._terms_per_pod)
         self._n_sets_read = 0
-        self.scoring: dict[str, KeyCounts] = {}  #: topology key -> the weights of the terms that score per domain
+        #: topology key -> the weights of the terms that score per domain
+        self.scoring = Built[str, KeyCounts](self._zero_counts)
         self._effects: dict[int, tuple[_Effect, ...]] = {0: ()}
         #: how many of those terms, and of those that score, are on nodes with the topology label
         self.n_rejecting = self.n_scoring = 0
@@ -196,25 +198,21 @@ class RunningTerms:
             return None
         if not self.matches_pod(term):
             return None
-        return _Effect(self._key_counts(term.topology_key, is_rejecting=is_rejecting), amount, is_rejecting)
+        key_counts = self.rejecting if is_rejecting else self.scoring
+        return _Effect(key_counts[term.topology_key], amount, is_rejecting)
 
     def matches_pod(self, term: AffinityTerm) -> bool:
         return term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels)
 
-    def _key_counts(self, topology_key: str, *, is_rejecting: bool) -> KeyCounts:
-        by_key = self.rejecting if is_rejecting else self.scoring
-        counts = by_key.get(topology_key)
-        if counts is None:
-            counts = by_key[topology_key] = KeyCounts(self._cluster.nodes.label(topology_key))
-            if is_rejecting:
-                self.terms_per_pod[topology_key] = TermsPerPod(
-                    self._cluster.pods,
-                    lambda terms: sum(
-                        term.topology_key == topology_key and self.matches_pod(term)
-                        for term in terms.required_anti_affinity
-                    ),
-                )
-        return counts
+    def _zero_counts(self, topology_key: str) -> KeyCounts:
+        return KeyCounts(self._cluster.nodes.label(topology_key))
+
+    def _terms_per_pod(self, topology_key: str) -> TermsPerPod:
+        def count(terms: PodAffinityTerms) -> int:
+            own = (term for term in terms.required_anti_affinity if term.topology_key == topology_key)
+            return sum(map(self.matches_pod, own))
+
+        return TermsPerPod(self._cluster.pods, count)
 
     def _effects_of(self, code: int) -> tuple[_Effect, ...]:
         """Return what a pod with a set of terms adds, cached by the code of the set."""
