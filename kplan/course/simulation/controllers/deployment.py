@@ -104,7 +104,7 @@ def _scale(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequen
         chosen = active or sets[-1:]
         return [Scale(one.name, wanted.replicas, because) for one in chosen if one.replicas != wanted.replicas]
     if new is not None and new.replicas == wanted.replicas == new.desired == new.available:
-        return [Scale(replica_set.name, 0, because) for replica_set in old if replica_set.replicas > 0]
+        return [Scale(replica_set.name, 0, because) for replica_set in active if replica_set is not new]
     if wanted.strategy != ROLLING_UPDATE:
         return []
     sizes, annotated = _proportions(wanted, active), (wanted.replicas, wanted.max_pods)
@@ -122,7 +122,7 @@ def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet])
     to_add = allowed - sum(replica_set.replicas for replica_set in active)
     if to_add == 0:
         return {replica_set.name: replica_set.replicas for replica_set in active}
-    sign = -1 if to_add > 0 else 1  # the newest first, or the oldest
+    sign, closest = (-1, min) if to_add > 0 else (1, max)  # the newest first, or the oldest
     ordered = sorted(active, key=lambda replica_set: (-replica_set.replicas, sign * replica_set.age))
     sizes: dict[str, int] = {}
     added = 0
@@ -130,7 +130,7 @@ def _proportions(wanted: WantedDeployment, active: Sequence[ObservedReplicaSet])
         share = 0
         if added != to_add:
             fraction = _fraction(wanted, replica_set, sum(other.pods for other in active))
-            share = min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
+            share = closest(fraction, to_add - added)
         sizes[replica_set.name] = replica_set.replicas + share
         added += share
     largest = ordered[0].name

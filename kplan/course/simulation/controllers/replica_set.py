@@ -99,8 +99,7 @@ def _compare(pod: ObservedPod, other: ObservedPod, now: float) -> int:
 
 def _by_uid(pod: ObservedPod, other: ObservedPod) -> int:
     """Compare by uid, and pods without one by name, so that the order is always the same."""
-    key, other_key = (pod.uid, pod.name), (other.uid, other.name)
-    return (key > other_key) - (key < other_key)
+    return -1 if (pod.uid, pod.name) < (other.uid, other.name) else 1
 
 
 def _magnitude(since: float, now: float) -> int:

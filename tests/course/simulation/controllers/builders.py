@@ -21,7 +21,7 @@ def pod(
     index: int | None = None,
     target: str = "",
     cost: int = 0,
-    restarts: int = 0,
+    restarts: tuple[int, int] = (0, 0),
     uid: str = "",
 ) -> ObservedPod:
     """Return a pod; one with a node runs, and `ready` says whether it is ready."""
@@ -39,7 +39,7 @@ def pod(
         index,
         target or node,
         cost,
-        (restarts, 0),
+        restarts,
         order=row,
     )
 

@@ -93,6 +93,8 @@ def _two(one: int, other: int, *, new: bool = True, **known: int) -> list[Observ
         (_two(6, 6, desired=10, most=12), WantedDeployment(20, max_surge=2, max_unavailable=0), (11, 11)),
         (_two(8, 5, desired=10, most=13), WantedDeployment(50, max_surge=6, max_unavailable=0), (34, 22)),
         (_two(3, 7, new=False, desired=10, most=10), WantedDeployment(14, max_surge=0, max_unavailable=1), (4, 10)),
+        (_two(1, 3, desired=3, most=4), WantedDeployment(3, paused=True), (0, 3)),
+        (_two(2, 4, new=False, desired=6), WantedDeployment(9, paused=True), (4, 8)),
     ],
     ids=[
         "without a new set the latest grows first",
@@ -100,6 +102,8 @@ def _two(one: int, other: int, *, new: bool = True, **known: int) -> list[Observ
         "surge pods are scaled along",
         "surge and size may change together",
         "size and template may change together",
+        "a new set that is complete leaves nothing to the old one",
+        "what sets had at most is not always known",
     ],
 )
 def test_two_sets_are_scaled(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kplan.api.workloads import PodFailurePolicy
+from kplan.api.workloads import Job, PodFailurePolicy
 from kplan.course.simulation.controllers.job import Failure, WantedJob, actions, backoff, failure_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from tests.course.simulation.controllers.builders import pod, said
@@ -55,6 +55,12 @@ def test_what_is_made_and_what_goes(job: WantedJob, there: list[ObservedPod], ex
 
 def test_a_job_whose_numbers_failed_says_so() -> None:
     assert OVER.why_failed == "Job has failed indexes"
+
+
+def test_what_a_status_says() -> None:
+    status = {"conditions": [{"type": "Complete", "status": "False"}], "completedIndexes": "0,2-3,x,4-y"}
+    wanted = WantedJob.of(msgspec.convert({"spec": {"completionMode": "Indexed"}, "status": status}, Job))
+    assert (wanted.is_over, wanted.completed_indexes) == (False, frozenset({0, 2, 3}))
 
 
 @pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 10), (2, 20), (3, 40), (7, 600), (1000, 600)])

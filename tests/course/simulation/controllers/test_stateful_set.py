@@ -64,6 +64,7 @@ def pods(text: str) -> list[ObservedPod]:
         (replace(ROLLED, max_unavailable=2), "0 1 2", "-web-2 -web-1"),
         (replace(BOTH, max_unavailable=2), "0 1 2!+", "-web-1"),
         (GATED, "0 1 2 4", "+3 -web-4"),
+        (GATED, "0 1 2 3 4 5", "-web-5 -web-4 -web-3"),
         (replace(GATED, max_unavailable="1%"), "0 1 2 3 4", "-web-4"),
         (replace(GATED, partition=4), "0 1 2 3 4", "-web-4"),
     ],
@@ -74,6 +75,18 @@ def test_what_is_made_and_what_goes(wanted: WantedStatefulSet, there: str, expec
 
 def test_a_pod_that_has_ended_is_made_again() -> None:
     assert said(actions(ORDERED, [number(0), number(1, ready=False, phase="Failed")])) == ["-web-1"]
+    assert said(actions(ORDERED, [pod("odd", node="n", ready=True), number(0)])) == ["+1"]  # it is none of the set's
+
+
+@pytest.mark.parametrize(
+    ("wanted", "misfits", "expected"),
+    [(PARALLEL, (5,), "+4 +6"), (PARALLEL, (4, 7), ""), (ORDERED, (5,), "+4"), (ORDERED, (4, 6), "")],
+)
+def test_the_controller_comes_no_further_than_to_a_pod_that_it_cannot_update(
+    wanted: WantedStatefulSet, misfits: tuple[int, ...], expected: str
+) -> None:
+    there = [replace(number(index), is_misfit=True) for index in misfits]
+    assert said(actions(replace(wanted, start=4, replicas=4), there)) == expected.split()
 
 
 @pytest.mark.parametrize(
