@@ -37,23 +37,23 @@ _MEANINGS: Mapping[str, str] = {
     "ControllerNotFound": "the controller of a pod no longer exists",
     "MinReplicasReached": "the controller of a pod has too few replicas",
     "BlockedByOnCompletionPod": "a pod is to be waited for until it ends",
-    "ScaleDownDisabledAnnotation": "the node is annotated so that it is not removed",
-    "NotUnderutilized": "the node is used too much",
-    "NoPlaceToMovePods": "its pods fit on no other node",
-    "NodeGroupMinSizeReached": "its group has its minimum size",
+    "ScaleDownDisabledAnnotation": "annotated not to be removed",
+    "NotUnderutilized": "used too much",
+    "NoPlaceToMovePods": "the pods there fit on no other node",
+    "NodeGroupMinSizeReached": "the group has its minimum size",
     "MinimalResourceLimitExceeded": "the cluster would fall below a limit",
-    "NotAutoscaled": "it belongs to no node group",
-    "NotUnneededLongEnough": "it has not been unneeded for long enough",
-    "NotUnreadyLongEnough": "it has not been unready for long enough",
+    "NotAutoscaled": "in no node group",
+    "NotUnneededLongEnough": "not unneeded for long enough",
+    "NotUnreadyLongEnough": "not unready for long enough",
     "ScaleDownUnreadyDisabled": "unready nodes are not removed",
-    "AtomicScaleDownFailed": "its group is removed as a whole or not at all, and another node stays",
-    "CurrentlyBeingDeleted": "it is being deleted already",
+    "AtomicScaleDownFailed": "the group is removed as a whole or not at all, and another node stays",
+    "CurrentlyBeingDeleted": "being deleted already",
     "ScaleDownInCooldown": "nodes were added, removed or failed to go shortly before",
-    "RecentlyUnremovable": "it was found shortly before that it has to stay",
-    "NotUnneededOtherReason": "it was not looked at",
-    "UnexpectedError": "its utilisation cannot be told",
+    "RecentlyUnremovable": "not removable when looked at shortly before",
+    "NotUnneededOtherReason": "not looked at",
+    "UnexpectedError": "the utilisation cannot be told",
 }
-"""What the reasons of the cluster-autoscaler mean."""
+"""What the reasons of the cluster-autoscaler mean, said of one node or of several."""
 
 _WAYS_OUT: Mapping[str, str] = {
     "NotReplicated": f'run the pod from a workload, or annotate it with {_EVICT}: "true"',
@@ -79,7 +79,7 @@ _WAYS_OUT: Mapping[str, str] = {
 }
 """What there is to do about them."""
 
-_MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "it is not one of Karpenter's nodes"}
+_MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "not one of Karpenter's nodes"}
 """Messages of Karpenter, in plain words; most of its others name the pod or the numbers, and stay as they are."""
 
 

@@ -52,7 +52,9 @@ def listed(
     most: int | None,
     untried: Mapping[tuple[str, str], int],
 ) -> tuple[tuple[PodChange, ...], tuple[PodPlacement, ...], tuple[Unlisted, ...]]:
-    """Return the first pods with their placements, and the counts of the others; pods that are gone are all listed.
+    """Return some pods with their placements, and the counts of the others; pods that are gone are all listed.
+
+    Of those that stay pending the first with each reason is among them, as the answer begins with one.
 
     `most`: the number of pods to list, apart from pods that are gone; None for all. `untried`: workload and message ->
     number of replicas that fit nowhere, like one of their workload.
@@ -63,7 +65,9 @@ def listed(
     if most is None or len(changes) <= most:
         return tuple(changes), tuple(placements), _counted(further)
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
-    others = set(ends[most:])
+    pending = (index for index in reversed(ends) if changes[index].action is Action.PENDING)
+    reasons = {(changes[index].outcome, changes[index].reason): index for index in pending}
+    others = set(sorted(ends, key=lambda index: index not in reasons.values())[most:])
     first = [change for index, change in enumerate(changes) if index not in others]
     attempts = sorted({change.attempt for change in first if change.attempt is not None})
     position_of = {index: position for position, index in enumerate(attempts)}

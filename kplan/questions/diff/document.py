@@ -15,7 +15,7 @@ from kplan.documents import diff as d
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.change import PodAtRest, WorkloadChange
 from kplan.documents.placement import ClustersReport, Origin, PlacementReport, PodPlacement, PreemptionReport
-from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.documents.plan import Action, PlanReport, PodChange, QueuePlace
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
@@ -70,6 +70,7 @@ class Ends(msgspec.Struct):
     #: pods to which something happens because of others that were pending before, whatever is asked about
     waiting: frozenset[str] = frozenset()
     is_about_queue: bool = False  #: the answer is about these
+    tries_none: bool = False  #: pods wait, and none is tried: the manifests are what the cluster has, so nothing moves
     workload_of: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
     tallies: dict[str, Tally] = msgspec.field(default_factory=lambda: defaultdict(Tally))  #: by KIND/NAMESPACE/NAME
     #: workloads of which only the pods are counted that had to move; what is in one answer alone is no difference
@@ -154,6 +155,8 @@ def _add_plan(ends: Ends, report: PlanReport) -> None:
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     old = [change for change in report.changes if change.caused_by == "waiting"]
     ends.waiting = frozenset((*(change.pod for change in old), *({change.owner_key for change in old} - own)))
+    waits = any(entry.place is QueuePlace.ACTIVE for entry in report.queue)
+    ends.tries_none = waits and not old and not report.unlisted
     for rest in report.after:
         ends.workload_of.setdefault(f"{rest.namespace}/{rest.name}", rest.workload)
     ends.tallies = at_rest(report.after, report.workloads, pending, ends.tallies)
@@ -289,7 +292,7 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     """
     _check_comparable(before, after)
     then, now = ends_of(before.report), ends_of(after.report)
-    left_out = _seen_by_one(then, now) | _seen_by_one(now, then)
+    left_out = (now.waiting if then.tries_none else frozenset()) | (then.waiting if now.tries_none else frozenset())
     then, now = then.without(left_out), now.without(left_out)
     pods = tuple(_differences(before, then, after, now))
     added = {victim: now.victims[victim] for victim in sorted(now.victims.keys() - then.victims.keys())}
@@ -396,15 +399,6 @@ def _worse(  # noqa: PLR0917 - all that may be worse
     for fact in facts:
         if fact.worse and fact.about not in now.waiting:
             yield Counted(fact.about or "all pods", f"{capitalized(fact.fact)}Worse")
-
-
-def _seen_by_one(ends: Ends, others: Ends) -> frozenset[str]:
-    """Return the pods and workloads of which only the first answer can tell, as only it tries pods that waited before.
-
-    A plan that changes nothing, as its manifests are what the cluster has, tries none of them.
-    """
-    is_seen = ends.is_about_queue or not ends.waiting.isdisjoint(others.fates)
-    return frozenset() if is_seen else ends.waiting
 
 
 def _usage(answer: ComparedAnswer) -> Mapping[str, float]:

@@ -27,7 +27,7 @@ from kplan.report.decision import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, Metric, State, View
-from kplan.report.words import left_out, name_ranges
+from kplan.report.words import left_out, name_ranges, object_title
 
 _WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
@@ -150,14 +150,16 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     )
     ends = [(number, words[number > 1]) for number, words in numbers if number]
     if ends:
-        names = listing([overview.workload_name(members[0]) for members in failed], most=_MOST_NAMES)
+        titles = [overview.workload_name(members[0]) for members in failed]
+        titles += [object_title(one.workload) for one in document.unlisted if one.outcome in _OF_ALL]
+        names = listing(list(dict.fromkeys(titles)), most=_MOST_NAMES)
         (number, words), *others = ends
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
         reasons = {why_nowhere(member) for member in first}
         why = reasons.pop() if len(reasons) == 1 else ""
         if n_evicting and not why:
             words += f" {count(evicted, 'other pod')}"
-        text = f"{f'{names}: ' if failed else ''}{number} of {of} {words}"
+        text = f"{f'{names}: ' if names else ''}{number} of {of} {words}"
         text += "".join(f", {number} {words}" for number, words in others)
         text += f": {why}" if why else ""
         evicted = 0 if n_evicting else evicted

@@ -278,8 +278,11 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
         if effects.is_daemon(first) and any(member.attempt is not None for member in members):
             owner = effects.workload_of(first)
             own = [change for change in document.changes if effects.workload_of(change) == owner]
-            wanted = sum(change.action is not d.Action.EVICTED for change in own) + (first.siblings or 0)
-            yield Heading((f"{owner}: ", Span(f"{wanted - len(members)} of {count(wanted, 'node')}", "bad")))
+            unlisted = [one for one in document.unlisted if one.workload == first.owner_key]
+            placed = sum(change.to_node is not None for change in own) + (first.siblings or 0)
+            placed += sum(sum(one.nodes.values()) for one in unlisted)
+            wanted = placed + len(members) + sum(one.pods - sum(one.nodes.values()) for one in unlisted)
+            yield Heading((f"{owner}: ", Span(f"{placed} of {count(wanted, 'node')}", "bad")))
             decisions = [decision for member in members if (decision := document.decision(member))]
             yield from overview.daemon_blocks(decisions, options)
             continue

@@ -261,7 +261,7 @@ def test_nodes_of_others_are_not_karpenters() -> None:
     node["metadata"]["labels"] = {"kubernetes.io/hostname": "n1"}
     stay = report(node_pool(), node).stays["n1"]
     assert stay.message == "Node isn't managed by karpenter"
-    assert stay_words(stay) == "it is not one of Karpenter's nodes"
+    assert stay_words(stay) == "not one of Karpenter's nodes"
 
 
 def test_without_a_catalogue_the_types_of_present_nodes_are_known_and_prices_are_not() -> None:
