@@ -16,7 +16,7 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
-    from kplan.questions.diff.facts import ComparedAnswer
+    from kplan.questions.diff.answers import ComparedAnswer
 CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
@@ -161,7 +161,7 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
         hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
         raise UsageError("nothing to compare with", hint=hint)
     from kplan.documents.kinds import read_report
-    from kplan.questions.diff.facts import ComparedAnswer
+    from kplan.questions.diff.answers import ComparedAnswer
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)
     return first, second

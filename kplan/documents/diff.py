@@ -80,6 +80,11 @@ class WorkloadSide(Document, frozen=True, kw_only=True):
     #: node -> how many of its pods are there, those that a rollout leaves and adds besides included
     nodes: dict[str, Count]
 
+    @property
+    def pending(self) -> int:
+        """How many of these have none."""
+        return self.pods - self.placed
+
 
 class Blame(Document, frozen=True, kw_only=True):
     """A part of the change without which a workload would not wait, or fewer of its pods."""
@@ -116,9 +121,13 @@ class WorkloadDifference(Document, frozen=True, kw_only=True):
     @property
     def now_pending(self) -> int:
         """How many pods more are pending than before; negative for fewer."""
-        sides = (self.after, self.before)
-        after, before = (0 if side is None else side.pods - side.placed for side in sides)
+        after, before = (0 if side is None else side.pending for side in (self.after, self.before))
         return after - before
+
+    @property
+    def is_pending_now(self) -> bool:
+        """Whether more pods are pending than before, though the API server does not refuse its manifest."""
+        return self.now_pending > 0 and self.difference is not Difference.REFUSED
 
 
 class Cost(Document, frozen=True, kw_only=True):

@@ -10,26 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
 from kplan.api.provisioning import DRIFTED
 from kplan.documents.base import Report
-from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport
+from kplan.documents.capacity import CapacityReport, ShrinkReport
 from kplan.documents.change import WorkloadState
 from kplan.documents.checks import BudgetsReport, ChecksReport
-from kplan.documents.diff import Cost, Fact, FactDifference
+from kplan.documents.diff import Fact, FactDifference
 from kplan.documents.drains import DrainsReport, RunbookReport
-from kplan.documents.nodes import AddedNode, ClusterMap, NodeLoad
+from kplan.documents.nodes import AddedNode
 from kplan.documents.odds import OddsReport, Share
-from kplan.documents.placement import Origin
-from kplan.documents.plan import Largest, PlanReport, QueuePlace, QueueReport
+from kplan.documents.plan import PlanReport, QueuePlace, QueueReport
 from kplan.documents.remedies import NodesReport, RemedyReport
 from kplan.report.new_nodes import stay_reason
 from kplan.rules.nodes import short_group_name
-from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import PODS, quantity_text
-from kplan.workloads import Manifests
 
 _WORST: Mapping[str, Fact] = {"state": WorkloadState.STUCK.value, "check": "failed", "unhelped": True}
 """Fact -> the value that is worse than any other."""
@@ -62,15 +55,6 @@ def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...
             worse = _is_worse(name, first, second)
             differences.append(FactDifference(about=about, fact=name, before=first, after=second, worse=worse))
     return tuple(differences)
-
-
-def fits_of(report: Report) -> dict[str, int]:
-    """Return how many replicas of each template or workload fit; empty for reports that do not count replicas."""
-    if isinstance(report, CapacityReport):
-        return {template.name: template.fits for template in report.templates}
-    if isinstance(report, HeadroomReport):
-        return {workload.workload: workload.fits for workload in report.workloads}
-    return {}
 
 
 def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Named:
@@ -196,93 +180,3 @@ def _is_worse(name: str, before: Fact | None, after: Fact | None) -> bool:
     if before is None or after is None:
         return name in ("pending", "blocked") and bool(after)
     return after < before if name in _LESS_IS_WORSE else after > before
-
-
-class ComparedAnswer(msgspec.Struct, frozen=True):
-    """One of the two answers."""
-
-    what: str  #: its name in messages and in the report
-    report: Report
-    nodes: frozenset[str] | None = None  #: names of all nodes of its cluster; None for a saved report
-    #: resource -> percent that is requested at the end; None if only the report itself may hold it
-    usage: Mapping[str, float] | None = None
-    origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of the workloads of its manifests -> their places
-    #: resource -> what the pods of its manifests request; None where it has none
-    requests: Mapping[str, int] | None = None
-    room: Mapping[str, Largest] = {}  #: resource -> what is free at the end; empty if only the report may hold it
-    cluster: ClusterMap | None = None  #: every node before and after; None if only the report itself may hold it
-
-
-def requests_of(manifests: Manifests | None) -> dict[str, int] | None:
-    """Return what the pods of manifests request together, in the scheduler's units; None without manifests."""
-    if manifests is None:
-        return None
-    number: Counter[int] = Counter()
-    for pod in manifests.pods:
-        number[id(pod.workload)] += 1 + pod.more
-    total: Counter[str] = Counter()
-    for workload in manifests.workloads:
-        n_pods = number[id(workload)]
-        total[PODS] += n_pods
-        for name, amount in PodInfo(workload.created).resources.requests.items() if n_pods else ():
-            total[name] += amount * n_pods
-    return dict(total)
-
-
-def costs_of(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
-    """Yield for each resource what the manifests request and what is free, where the two answers differ in it."""
-    then, now = _room(before), _room(after)
-    are_both = before.requests is not None and after.requests is not None
-    for resource in (name for name in now if name in then):
-        requests = [quantity_text(resource, (side.requests or {}).get(resource, 0)) for side in (before, after)]
-        first, second = (
-            (amount if are_both else None, room[resource].total_free, room[resource].free)
-            for amount, room in zip(requests, (then, now), strict=True)
-        )
-        if first != second:
-            yield Cost(
-                resource=resource,
-                requests_before=first[0],
-                requests_after=second[0],
-                free_before=first[1],
-                free_after=second[1],
-                largest_before=first[2],
-                largest_after=second[2],
-            )
-
-
-def _room(answer: ComparedAnswer) -> Mapping[str, Largest]:
-    if answer.room or not isinstance(answer.report, PlanReport):
-        return answer.room
-    return {fit.resource: fit.after for fit in answer.report.largest_fit}
-
-
-def map_of_both(before: ComparedAnswer, after: ComparedAnswer) -> ClusterMap | None:
-    """Return the nodes of the second answer at the end of the first and of the second; None where one has no map."""
-    first, second = _map(before), _map(after)
-    if first is None or second is None or first.resources != second.resources:
-        return None
-    known = {node.name: node for node in first.nodes}
-    return replace(second, nodes=tuple(_both(known.get(node.name), node) for node in second.nodes))
-
-
-def _map(answer: ComparedAnswer) -> ClusterMap | None:
-    cluster = answer.cluster if answer.cluster is not None else getattr(answer.report, "cluster", None)
-    return cluster if isinstance(cluster, ClusterMap) else None
-
-
-def _both(first: NodeLoad | None, second: NodeLoad) -> NodeLoad:
-    """Return a node at the end of two answers: what comes is there at the end of the second alone."""
-    if first is None:
-        return replace(second, before=tuple(0 for _ in second.after))
-    return replace(
-        second,
-        before=first.after,
-        arriving=_without(second.arriving, first.arriving) + _without(first.leaving, second.leaving),
-        leaving=_without(first.arriving, second.arriving) + _without(second.leaving, first.leaving),
-    )
-
-
-def _without(pods: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    known = frozenset(others)
-    return tuple(pod for pod in pods if pod not in known)

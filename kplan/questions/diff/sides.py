@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,47 +28,60 @@ from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference
 from kplan.facts import InputWarning
 from kplan.questions.base import change_of
-from kplan.questions.diff.document import Tally, at_rest, diff_report
-from kplan.questions.diff.facts import ComparedAnswer, requests_of
+from kplan.questions.diff.answers import ComparedAnswer, tallies_of
+from kplan.questions.diff.document import diff_report
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import quantity_text, resource_order
+from kplan.rules.resources import PODS, quantity_text, resource_order
 from kplan.whatif.references import parse_reference
 from kplan.workloads import Manifests
 
-MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more
+_MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more
+NOT_IN_MANIFESTS = "NotInManifests"
 
 
-def waiting_rows(document: DiffReport) -> list[WorkloadDifference]:
-    """Return the workloads of which more pods are pending than before."""
-    return [row for row in document.workloads if row.now_pending > 0]
+def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing: Showing) -> DiffReport:
+    """Return how answers to two questions differ, with the manifests that cause that workloads wait."""
+    before, after = subjects
+    # Both sides run the same course: what only one of them set in motion would look like a difference.
+    changes_some = any(
+        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
+    )
+    answers = [_answer(subject, showing, has_updates=changes_some) for subject in subjects]
+    document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())
+    document = with_missing(document, tuple(_left_out(before, after)))
+    if after.manifests is None or not any(row.now_pending > 0 for row in document.workloads):
+        return document
+    opening = Opening(*after.task(_task(after, has_updates=changes_some)))
+    return _with_causes(document, opening, after, after.manifests, before.manifests)
 
 
-def with_causes(
-    document: DiffReport,
-    parts: Mapping[str, Pod],
-    ends_without: Callable[[str], Mapping[str, Tally]],
-    nodes: Mapping[str, Node],
+def _with_causes(
+    document: DiffReport, opening: Opening, question: Subject, manifests: Manifests, earlier: Manifests | None
 ) -> DiffReport:
     """Return the differences with the parts of the change without which a workload would not wait.
 
-    `parts` has one of the pods of each workload that the change is about, and `nodes` all nodes by name.
+    The question, whose task `opening` begins, is asked again without each of its manifests, or with the earlier one.
     """
     rows = {row.workload: row for row in document.workloads}
-    waiting = {row.workload: row for row in waiting_rows(document)}
+    waiting = {workload: row for workload, row in rows.items() if row.now_pending > 0}
+    nodes = question.base.objects.node_by_name
+    parts = {workload.key: workload.sample for workload in manifests.workloads}
     blamed: dict[str, list[Blame]] = {}
-    for part in [part for part in parts if waiting.keys() - {part}][:MOST_PARTS]:
-        ends = ends_without(part)
+    for part in [part for part in parts if waiting.keys() - {part}][:_MOST_PARTS]:
+        _, workloads = replace(question, manifests=_without_workload(manifests, part, earlier)).applied()
+        change = opening.applying(workloads).carry_out()
+        ends = tallies_of(change.after, change.workloads)
         for workload, row in waiting.items():
-            end = ends.get(workload)
-            before = 0 if row.before is None else row.before.pods - row.before.placed
-            if workload != part and (end is None or end.pending - before < row.now_pending):
-                side = row.before if end is None else end.side
+            side = ends[workload].side if workload in ends else None
+            before = 0 if row.before is None else row.before.pending
+            if workload != part and (side is None or side.pending - before < row.now_pending):
+                there = side or row.before
                 # The nodes that it has without the part, and not with it; else all of them.
-                own = () if side is None else tuple(side.nodes)
+                own = () if there is None else tuple(there.nodes)
                 lost = [node for node in own if row.after is None or node not in row.after.nodes]
                 blame = _blame(part, parts[part], rows.get(part), lost or own, nodes)
                 blamed.setdefault(workload, []).append(blame)
-    blamed_rows = (replace(row, because=tuple(blamed.get(row.workload, ()))) for row in document.workloads)
+    blamed_rows = (replace(row, because=tuple(blamed.get(workload, ()))) for workload, row in rows.items())
     return replace(document, workloads=tuple(blamed_rows))
 
 
@@ -91,7 +105,7 @@ def _blame(
     return Blame(workload=part, pods=number, nodes=tuple(there), zone=zone, took=took if number else {})
 
 
-def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
+def _without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
     """Return manifests without a workload, KIND/NAMESPACE/NAME, or with it as it was in earlier ones."""
     gone = {id(workload.item) for workload in manifests.workloads if workload.key == key}
     was = [workload for workload in (() if earlier is None else earlier.workloads) if workload.key == key]
@@ -100,33 +114,6 @@ def without_workload(manifests: Manifests, key: str, earlier: Manifests | None) 
         workloads=(*(workload for workload in manifests.workloads if workload.key != key), *was),
         items=(*(item for item in manifests.items if id(item) not in gone), *(workload.item for workload in was)),
     )
-
-
-NOT_IN_MANIFESTS = "NotInManifests"
-
-
-def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing: Showing) -> DiffReport:
-    """Return how answers to two questions differ, with the manifests that cause that workloads wait."""
-    before, after = subjects
-    # Both sides run the same course: what only one of them set in motion would look like a difference.
-    changes_some = any(
-        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
-    )
-    answers = [_answer(subject, showing, has_updates=changes_some) for subject in subjects]
-    document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())
-    document = with_missing(document, tuple(_left_out(before, after)))
-    manifests = after.manifests
-    if manifests is None or not waiting_rows(document):
-        return document
-    opening = Opening(*after.task(_task(after, has_updates=changes_some)))
-
-    def ends_without(part: str) -> Mapping[str, Tally]:
-        _, workloads = replace(after, manifests=without_workload(manifests, part, before.manifests)).applied()
-        change = opening.applying(workloads).carry_out()
-        return at_rest(change.after, change.workloads)
-
-    parts = {workload.key: workload.sample for workload in manifests.workloads}
-    return with_causes(document, parts, ends_without, after.base.objects.node_by_name)
 
 
 def without_manifests(subject: Subject) -> Subject:
@@ -177,26 +164,47 @@ def _compared(
     compared: list[ComparedAnswer] = []
     for subject, answer, title in zip(subjects, answers, titles, strict=True):
         names = frozenset(subject.base.objects.node_by_name)
-        origins, requests = subject.origins, requests_of(subject.manifests)
-        if isinstance(answer, Report):
-            compared.append(ComparedAnswer(title, answer, names, origins=origins, requests=requests))
-            continue
+        one = ComparedAnswer(title, _report_of(subject, answer, chosen, names, showing), names)
         if isinstance(answer, Plan):
-            nodes_of = {
-                index: Shown(1, also=tuple(sorted(chosen[placement.pod.key] & names)))
-                for index, placement in enumerate(answer.placements)
-            }
-            report: Report = answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
             after = answer.session.cluster
-        else:
-            shown = {name: Shown(1, also=tuple(sorted(nodes & names))) for name, nodes in chosen.items()}
-            whole = replace(showing, fail_on=(), nodes=Shown(1), others=Shown(1), explain=True, is_whole=True)
-            decisions = Decisions(whole, nodes_of=shown)
-            change = carry_out(subject.base, Task(queue=WorkedOff()), decisions)
-            report = change_report(change, whole, decisions)
-            after = change.simulation.session.cluster
-        compared.append(ComparedAnswer(title, report, names, cluster_usage(after), origins, requests, largest(after)))
+            one = replace(one, usage_at_end=cluster_usage(after), room_at_end=largest(after))
+        compared.append(replace(one, origins=subject.origins, requests=_requests_of(subject.manifests)))
     return compared[0], compared[1]
+
+
+def _report_of(
+    subject: Subject,
+    answer: Plan | CarriedOut | Report,
+    chosen: Mapping[str, set[str]],
+    names: frozenset[str],
+    showing: Showing,
+) -> Report:
+    """Return the report of an answer, of each pod with the nodes, of those with `names`, that either answer chooses."""
+    if isinstance(answer, Report):
+        return answer
+    shown = {pod: Shown(1, also=tuple(sorted(nodes & names))) for pod, nodes in chosen.items()}
+    if isinstance(answer, Plan):
+        nodes_of = {index: shown[placement.pod.key] for index, placement in enumerate(answer.placements)}
+        return answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
+    whole = replace(showing, fail_on=(), nodes=Shown(1), others=Shown(1), explain=True, is_whole=True)
+    decisions = Decisions(whole, nodes_of=shown)
+    return change_report(carry_out(subject.base, Task(queue=WorkedOff()), decisions), whole, decisions)
+
+
+def _requests_of(manifests: Manifests | None) -> dict[str, int] | None:
+    """Return what the pods of manifests request together, in the scheduler's units; None without manifests."""
+    if manifests is None:
+        return None
+    number: Counter[int] = Counter()
+    for pod in manifests.pods:
+        number[id(pod.workload)] += 1 + pod.more
+    total: Counter[str] = Counter()
+    for workload in manifests.workloads:
+        n_pods = number[id(workload)]
+        total[PODS] += n_pods
+        for name, amount in PodInfo(workload.created).resources.requests.items() if n_pods else ():
+            total[name] += amount * n_pods
+    return dict(total)
 
 
 def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | CarriedOut | Report:
