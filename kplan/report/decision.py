@@ -19,7 +19,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.view import Case
-from kplan.report.words import as_argument, left_out, scored_by
+from kplan.report.words import ENDINGS, Ending, as_argument, left_out, scored_by
 
 if TYPE_CHECKING:
     from kplan.diagnosis.causes import NodesOut
@@ -30,30 +30,6 @@ OUTCOME_STYLES: Mapping[Outcome, Style] = {
     Outcome.GATED: "warn",
     Outcome.ERROR: "bad",
 }
-OUTCOME_WORDS: Mapping[Outcome, str] = {
-    Outcome.SCHEDULED: "finds a node",
-    Outcome.UNSCHEDULABLE: "fits nowhere",
-    Outcome.GATED: "is kept out of the scheduling queue",
-    Outcome.ERROR: "cannot be scheduled",
-}
-"""How the decision about a pod ends, in words."""
-UNDECIDED_WORDS: Mapping[str, str] = {"refused": "is refused", "other-scheduler": "is not for kube-scheduler"}
-"""The same of pods that kube-scheduler never sees."""
-_OF_SEVERAL: Mapping[str, tuple[str, str]] = {
-    "finds a node": ("both find a node", "all find a node"),
-    "fits nowhere": ("neither fits", "none of them fits"),
-    "is kept out of the scheduling queue": (
-        "both are kept out of the scheduling queue",
-        "all are kept out of the scheduling queue",
-    ),
-    "cannot be scheduled": ("neither can be scheduled", "none of them can be scheduled"),
-    "is refused": ("both are refused", "all are refused"),
-    "is not for kube-scheduler": ("neither is for kube-scheduler", "none of them is for kube-scheduler"),
-    "fits only by evicting other pods": ("each fits only by evicting other pods",) * 2,
-    "waits for its group": ("both wait for their group", "all wait for their group"),
-    "stays pending": ("both stay pending", "all stay pending"),
-}
-"""The same of two pods, and of more."""
 
 _NO_PLUGIN = "PreFilter"
 _MOST_REASONS = 3
@@ -125,19 +101,10 @@ def _nodes_out(placement: PodPlacement, group: ReasonCount) -> list[NodesOut]:
     return [replace(next(filter(is_set_by_people, outs), outs[0]), nodes=group.nodes)]
 
 
-def outcome_text(placement: PodPlacement) -> str:
-    """Return in a few words why a pod has no node."""
-    if placement.held_back_by:
-        return "waits for its group"
-    if placement.undecided:
-        return UNDECIDED_WORDS[placement.undecided]
-    return "fits only by evicting other pods" if placement.eviction else OUTCOME_WORDS[placement.outcome]
-
-
-def of_several(text: str, number: int) -> str:
-    """Return how several pods end that all end alike, where `text` says it of one."""
-    two, more = _OF_SEVERAL[text]
-    return text if number == 1 else two if number == 2 else more
+def ending_of(placement: PodPlacement) -> Ending:
+    """Return in words how a pod ends, and where it has no node of what that comes."""
+    why = "waits" if placement.held_back_by else placement.undecided or ("evicts" if placement.eviction else "")
+    return ENDINGS[why or placement.outcome]
 
 
 def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
@@ -147,7 +114,7 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
         style = "good" if health.is_well else "warn" if health.state == "starting" else "bad"
         return (Span(pod_text(health), style),)
     if placement.node is None:
-        return (f"{name} ", Span(outcome_text(placement), style))
+        return (f"{name} ", Span(ending_of(placement).one, style))
     if not placement.new_node:
         return (f"{name} -> ", Span(placement.node, style))
     from kplan.report.new_nodes import new_node_text

@@ -24,7 +24,7 @@ from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, state_of
-from kplan.report.words import left_out
+from kplan.report.words import ENDINGS, left_out
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
@@ -69,7 +69,7 @@ def own_node(placement: PodPlacement) -> str:
 def _why(placement: PodPlacement) -> str:
     if rejection := placement.rejections.get(own_node(placement)):
         return "; ".join(failure_lines(rejection))
-    return placement.diagnosis or placement.message or decision.outcome_text(placement)
+    return placement.diagnosis or placement.message or decision.ending_of(placement).one
 
 
 def _help(placement: PodPlacement) -> str:
@@ -81,14 +81,9 @@ def _help(placement: PodPlacement) -> str:
 _MOST_ROWS = 50  #: at most so many workloads are listed, unless more than that need attention
 
 _LEAST_SUFFIX = 8
+_SCHEDULED = ENDINGS["Scheduled"].short
 
-STATES: Mapping[Outcome, str] = {
-    Outcome.SCHEDULED: "scheduled",
-    Outcome.UNSCHEDULABLE: "fits nowhere",
-    Outcome.GATED: "gated",
-    Outcome.ERROR: "cannot be scheduled",
-}
-_WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.SCHEDULED)
+WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.SCHEDULED)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -118,19 +113,19 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
     alike = grouped(((member.outcome, member.message), member) for member in members)
     # Once for all that end alike; a pod that evicts others counts first.
     ends = dict.fromkeys(_end(first, 1 + len(others)) for first, *others in alike.values())
-    worst = min((member.outcome for member in members), key=_WORST_FIRST.index)
+    worst = min((member.outcome for member in members), key=WORST_FIRST.index)
     nodes = Counter(member.node for member in members if member.node is not None)
     nodes.update(more)
     wanted = len(members) + n_more
     is_whole = worst is Outcome.SCHEDULED and nodes.total() == wanted
-    words = [end for end in ends if end != STATES[Outcome.SCHEDULED]]
+    words = [end for end in ends if end != _SCHEDULED]
     if worst is Outcome.SCHEDULED and not is_whole:
         words, worst = ["not all listed"], Outcome.GATED
     return Row(
         name=workload_name(members[0]),
         wanted=wanted,
         nodes=nodes,
-        state=", ".join(words) or STATES[Outcome.SCHEDULED],
+        state=", ".join(words) or _SCHEDULED,
         style=decision.OUTCOME_STYLES[worst],
         needs_attention=not is_whole,
         why=next((member.diagnosis for member in members if member.diagnosis), "") or "",
@@ -141,9 +136,7 @@ def _end(member: PodPlacement, n_alike: int) -> str:
     if member.outcome is Outcome.UNSCHEDULABLE and member.eviction:
         fits = f"fits by evicting {count(len(member.eviction.victims), 'pod')}"
         return fits if n_alike == 1 else f"the first of {n_alike} {fits}"
-    if member.undecided:
-        return decision.UNDECIDED_WORDS[member.undecided].removeprefix("is ")
-    return "waits for its group" if member.held_back_by else STATES[member.outcome]
+    return decision.ending_of(member).short
 
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:

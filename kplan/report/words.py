@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count
@@ -24,6 +25,42 @@ _ABOUT: Mapping[str, str] = {
     "VolumeBinding": "volume fit",
 }
 """What a plugin's score is about, for people who do not know its name."""
+
+
+class Ending(NamedTuple):
+    """How pods end, in words."""
+
+    one: str  #: behind the name of a pod
+    both: str  #: behind two names
+    every: str  #: behind more
+    short: str  #: in a table, or behind a number
+
+    def of(self, names: int) -> str:
+        """Return it behind so many names."""
+        return {1: self.one, 2: self.both}.get(names, self.every)
+
+
+_QUEUE = "kept out of the scheduling queue"
+_FOREIGN = "for kube-scheduler"
+_EVICTING = "fits only by evicting other pods"
+_GROUP = "waits for its group"
+_NEVER = "cannot be scheduled"
+
+ENDINGS: Mapping[str, Ending] = {
+    "Scheduled": Ending("finds a node", "both find a node", "all find a node", "scheduled"),
+    "Unschedulable": Ending("fits nowhere", "neither fits", "none of them fits", "fits nowhere"),
+    "Gated": Ending(f"is {_QUEUE}", f"both are {_QUEUE}", f"all are {_QUEUE}", "gated"),
+    "Error": Ending(_NEVER, "neither can be scheduled", "none of them can be scheduled", _NEVER),
+    "refused": Ending("is refused", "both are refused", "all are refused", "refused"),
+    "other-scheduler": Ending(
+        f"is not {_FOREIGN}", f"neither is {_FOREIGN}", f"none of them is {_FOREIGN}", f"not {_FOREIGN}"
+    ),
+    "evicts": Ending(_EVICTING, f"each {_EVICTING}", f"each {_EVICTING}", _EVICTING),
+    "waits": Ending(_GROUP, "both wait for their group", "all wait for their group", _GROUP),
+    "": Ending("stays pending", "both stay pending", "all stay pending", "pending"),
+}
+"""Outcome of a pod, or what it comes of: why kube-scheduler never sees it, evictions, its group; empty if unknown."""
+
 _LEAST_RANGE = 3
 #: Longer numbers than this count as a part of the name; Python refuses to read thousands of digits.
 _MOST_DIGITS = 18

@@ -20,28 +20,24 @@ from kplan.report.decision import (
     OUTCOME_STYLES,
     decision_blocks,
     decision_heading,
+    ending_of,
     is_leaving,
-    of_several,
-    outcome_text,
     why_nowhere,
 )
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, Metric, State, View
-from kplan.report.words import left_out, name_ranges, object_title
+from kplan.report.words import ENDINGS, left_out, name_ranges, object_title
 
-_WORST_FIRST = (Outcome.ERROR, Outcome.UNSCHEDULABLE, Outcome.GATED)
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
-_OF_ALL: Mapping[Outcome, tuple[str, str]] = {
-    Outcome.UNSCHEDULABLE: ("fits nowhere", "fit nowhere"),
-    Outcome.GATED: ("is gated", "are gated"),
-    Outcome.ERROR: ("cannot be scheduled", "cannot be scheduled"),
-}
-"""How one pod ends, and how several do."""
-_BY_EVICTING = ("fits only by evicting", "fit only by evicting")
-_UNDECIDED: Mapping[str, tuple[str, str]] = {
+_NUMBERED: Mapping[str, tuple[str, str]] = {
+    "Unschedulable": ("fits nowhere", "fit nowhere"),
+    "Gated": ("is gated", "are gated"),
+    "Error": ("cannot be scheduled", "cannot be scheduled"),
     "refused": ("is refused", "are refused"),
     "other-scheduler": ("is not for kube-scheduler", "are not for kube-scheduler"),
 }
+"""How one pod ends, and how several do, behind their number among others."""
+_BY_EVICTING = ("fits only by evicting", "fit only by evicting")
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
@@ -144,14 +140,14 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     n_evicting = _n_evicting(document.placements)
     numbers = (
         (n_evicting, _BY_EVICTING),
-        (summary.unschedulable - n_evicting, _OF_ALL[Outcome.UNSCHEDULABLE]),
-        (summary.gated, _OF_ALL[Outcome.GATED]),
-        (summary.errors, _error_words(document.placements)),
+        (summary.unschedulable - n_evicting, _NUMBERED["Unschedulable"]),
+        (summary.gated, _NUMBERED["Gated"]),
+        (summary.errors, _NUMBERED[_of_errors(document.placements)]),
     )
     ends = [(number, words[number > 1]) for number, words in numbers if number]
     if ends:
         titles = [overview.workload_name(members[0]) for members in failed]
-        titles += [object_title(one.workload) for one in document.unlisted if one.outcome in _OF_ALL]
+        titles += [object_title(one.workload) for one in document.unlisted if one.outcome in _NUMBERED]
         names = listing(list(dict.fromkeys(titles)), most=_MOST_NAMES)
         (number, words), *others = ends
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
@@ -185,9 +181,10 @@ def _n_evicting(placements: Sequence[PodPlacement]) -> int:
     return number
 
 
-def _error_words(members: Iterable[PodPlacement]) -> tuple[str, str]:
+def _of_errors(members: Iterable[PodPlacement]) -> str:
+    """Return of what it comes that pods cannot be scheduled, where it is the same of all."""
     undecided = {member.undecided or "" for member in members if member.outcome is Outcome.ERROR}
-    return _UNDECIDED.get(undecided.pop() if len(undecided) == 1 else "", _OF_ALL[Outcome.ERROR])
+    return (undecided.pop() if len(undecided) == 1 else "") or Outcome.ERROR
 
 
 def _present_sentence(placements: Sequence[PodPlacement]) -> str:
@@ -233,7 +230,7 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
     for placement in shown:
         current, node, health = placement.current, placement.node, placement.health
         if not health or not (current or is_leaving(placement)):
-            state = Span(outcome_text(placement), OUTCOME_STYLES[placement.outcome])
+            state = Span(ending_of(placement).one, OUTCOME_STYLES[placement.outcome])
         elif health.state == "ready" and current and not current.still_fits:
             state = Span("ready, but would no longer fit there", "warn")
         else:
@@ -294,9 +291,7 @@ def _that_need_attention(
         else:
             first = next(member for member in members if not _is_well(member))
             names = listing([overview.workload_name(member[0]) for member in ending], most=_MOST_NAMES)
-            yield Heading(
-                (f"{names}: ", Span(of_several(outcome_text(first), len(ending)), OUTCOME_STYLES[first.outcome]))
-            )
+            yield Heading((f"{names}: ", Span(ending_of(first).of(len(ending)), OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options, in_answer=in_answer)
         in_answer = False
@@ -329,7 +324,7 @@ def _ends(
     for alike in ends.values():
         if len(ends) > 1:
             names = name_ranges([member.pod.name for member in alike])
-            yield line(Span(f"{alike[0].pod.namespace}/{names}", "strong"), f": {outcome_text(alike[0])}")
+            yield line(Span(f"{alike[0].pod.namespace}/{names}", "strong"), f": {ending_of(alike[0]).one}")
         yield from decision_blocks(alike[0], n_nodes, options, is_brief=True, is_answer=in_answer)
 
 
@@ -364,7 +359,7 @@ def _workload_heading(
     """Return how the pods of a workload end, `more` only counted by outcome; with level 0 as the answer, and why."""
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
-    worst = next((outcome for outcome in _WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
+    worst = next((outcome for outcome in overview.WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = overview.workload_name(members[0])
     failed = next((member for member in members if member.outcome is worst), None)
     if overview.is_daemon_set(members):
@@ -372,7 +367,7 @@ def _workload_heading(
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
-        words = {**_OF_REPLICAS, Outcome.ERROR: _error_words(members)[1].removeprefix("are ")}
+        words = {**_OF_REPLICAS, Outcome.ERROR: ENDINGS[_of_errors(members)].short}
         ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
     why = why_nowhere(failed) if not level and failed is not None and not overview.is_daemon_set(members) else ""
@@ -387,8 +382,8 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
-    words = (_BY_EVICTING[0], "find no free node") if one.eviction else _OF_ALL[one.outcome]
-    words = words if one.outcome is not Outcome.ERROR else _error_words(members)
+    words = _NUMBERED[_of_errors(members) if one.outcome is Outcome.ERROR else one.outcome]
+    words = (_BY_EVICTING[0], "find no free node") if one.eviction else words
     return f"{number} of {count(of, 'replica')} {words[number > 1]}"
 
 

@@ -17,13 +17,13 @@ from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadC
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
-from kplan.report.decision import UNDECIDED_WORDS, remedy_text, why_nowhere
+from kplan.report.decision import remedy_text, why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.overview import common_suffix, own_node, suffix_line, where_text
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, state_of
-from kplan.report.words import left_out
+from kplan.report.words import ENDINGS, left_out
 
 _STYLES: Mapping[Action, Style] = {
     Action.PLACED: "good",
@@ -37,7 +37,6 @@ _LEGEND: Mapping[Action, str] = {
     Action.EVICTED: "- leaves, not replaced",
     Action.PENDING: "! stays pending",
 }
-_PENDING: Mapping[str, str] = {"Unschedulable": "fits nowhere", "Gated": "gated", "Error": "cannot be scheduled"}
 _MOST_NODES = 3
 _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attention
 
@@ -156,8 +155,9 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
 def _pending_words(document: PlanReport, change: PodChange) -> str:
     decision = document.decision(change)
     if decision is not None and decision.undecided:
-        return UNDECIDED_WORDS[decision.undecided].removeprefix("is ")
-    return "waits for its group" if change.held_back_by else _PENDING.get(change.outcome, change.reason)
+        return ENDINGS[decision.undecided].short
+    end = "waits" if change.held_back_by else change.outcome
+    return ENDINGS[end].short if end else change.reason
 
 
 def _meant_for(document: PlanReport, change: PodChange) -> str:

@@ -11,19 +11,18 @@ from msgspec.structs import replace
 from kplan.api.quantity import count, grouped, readable
 from kplan.documents import plan as d
 from kplan.documents.change import Change
-from kplan.framework.results import Outcome
 from kplan.health import words as health_words
 from kplan.health.workloads import WorkloadHealth
 from kplan.questions.plan import effects_view as effects
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.decision import OUTCOME_WORDS, UNDECIDED_WORDS, decision_blocks, decision_heading, located, of_several
+from kplan.report.decision import decision_blocks, decision_heading, located
 from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right_sizing_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, reasons_of, state_of
-from kplan.report.words import left_out
+from kplan.report.words import ENDINGS, left_out
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
@@ -287,10 +286,9 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from overview.daemon_blocks(decisions, options)
             continue
         placement = document.decision(first)
-        words = OUTCOME_WORDS[Outcome(first.outcome)] if first.outcome else "stays pending"
-        words = UNDECIDED_WORDS[placement.undecided] if placement is not None and placement.undecided else words
-        words = "waits for its group" if first.held_back_by else words
-        yield Heading((f"{effects.names_of(members)}: ", Span(of_several(words, len(members)), "bad")))
+        undecided = placement.undecided or "" if placement is not None else ""
+        ending = ENDINGS["waits" if first.held_back_by else undecided or first.outcome]
+        yield Heading((f"{effects.names_of(members)}: ", Span(ending.of(len(members)), "bad")))
         if placement is not None and first.attempt in in_full:
             yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
             ends = ((document.decision(member), member) for member in members)
