@@ -292,8 +292,8 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
     labels: list[Requirement] = []
     for index, expression in enumerate(term.match_expressions):
         place = f"{prefix}matchExpressions[{index}]"
-        if expression.operator not in _OPERATORS:
-            errors.append(_not_supported(place, expression.operator, _OPERATORS))
+        if expression.operator not in LABEL_OPERATORS:
+            errors.append(_not_supported(place, expression.operator, LABEL_OPERATORS))
             continue
         try:
             labels.append(new_requirement(expression.key, expression.operator, expression.values, place))
@@ -302,8 +302,8 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
     fields: list[FieldRequirement] = []
     for index, expression in enumerate(term.match_fields):
         place = f"{prefix}matchFields[{index}]"
-        if expression.operator not in _FIELD_OPERATORS:
-            errors.append(_not_supported(place, expression.operator, _FIELD_OPERATORS))
+        if expression.operator not in FIELD_OPERATORS:
+            errors.append(_not_supported(place, expression.operator, FIELD_OPERATORS))
         elif len(expression.values) != 1:
             values = json.dumps(list(expression.values), separators=(",", ":")) if expression.values else "null"
             errors.append(f"{place}.values: Invalid value: {values}: must have one element")
@@ -316,8 +316,8 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
     )
 
 
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_FIELD_OPERATORS = ("In", "NotIn")
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+FIELD_OPERATORS = ("In", "NotIn")
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:

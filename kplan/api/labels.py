@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -178,18 +179,36 @@ def selector_of(requirements: Iterable[Requirement]) -> Selector:
 def new_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> Requirement:
     """Check and build one requirement, with `path` before the fields of a message; raises InvalidSelector."""
     prefix = f"{path}." if path else ""
-    problems = []
+    problems = (f"{prefix}{field}: {message}" for field, message in requirement_problems(key, operator, values))
+    if distinct := list(dict.fromkeys(problems)):
+        raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+    return Requirement(key, operator, tuple(sorted(set(values))))  # type: ignore[arg-type]  # it is known by now
+
+
+def requirement_problems(key: str, operator: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the fields that are wrong in a requirement, such as ``values[0][KEY]``, and the messages about them."""
     if key_problems := label_key_problems(key):
-        problems.append(f"{prefix}key: Invalid value: {quoted(key)}: {'; '.join(key_problems)}")
-    problems += _count_problems(operator, values, prefix)
+        yield "key", f"Invalid value: {quoted(key)}: {'; '.join(key_problems)}"
+    if operator not in _ON_VALUES:
+        supported = '"!", "=", "==", "exists", "gt", "in", "lt", "notin", "!="'
+        yield "operator", f"Unsupported value: {quoted(operator)}: supported values: {supported}"
+    elif not (_ON_VALUES[operator][0] <= len(values) <= _ON_VALUES[operator][1]):
+        shown = json.dumps(list(values), separators=(",", ":")) if values else "null"
+        yield "values", f"Invalid value: {shown}: {_ON_VALUES[operator][2]}"
+    for index, value in enumerate(values if operator in {"Gt", "Lt"} else ()):
+        if parse_int64(value) is None:
+            words = "for 'Gt', 'Lt' operators, the value must be an integer"
+            yield f"values[{index}]", f"Invalid value: {quoted(value)}: {words}"
     for index, value in enumerate(values):
         if value_problems := label_value_problems(value):
-            place = f"{prefix}values[{index}][{key}]"
-            problems.append(f"{place}: Invalid value: {quoted(value)}: {'; '.join(value_problems)}")
-    if problems:
-        distinct = list(dict.fromkeys(problems))
-        raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
-    return Requirement(key, operator, tuple(sorted(set(values))))  # type: ignore[arg-type]  # _count_problems knows the operators
+            yield f"values[{index}][{key}]", f"Invalid value: {quoted(value)}: {'; '.join(value_problems)}"
+
+
+_SOME = (1, math.inf, "for 'in', 'notin' operators, values set can't be empty")
+_NONE = (0, 0, "values set must be empty for exists and does not exist")
+_ONE = (1, 1, "for 'Gt', 'Lt' operators, exactly one value is required")
+#: Operator -> how many values it takes, at least and at most, and what a message says of another number.
+_ON_VALUES = {"In": _SOME, "NotIn": _SOME, "Exists": _NONE, "DoesNotExist": _NONE, "Gt": _ONE, "Lt": _ONE}
 
 
 def parse_int64(text: str) -> int | None:
@@ -202,26 +221,6 @@ def parse_int64(text: str) -> int | None:
         return None
     number = -int(significant) if text[0] == "-" else int(significant)
     return number if number in INT64 else None
-
-
-def _count_problems(operator: str, values: Sequence[str], prefix: str) -> list[str]:
-    if bool(values) == (operator in {"In", "NotIn"}) and operator in {"In", "NotIn", "Exists", "DoesNotExist"}:
-        return []
-    invalid = f"{prefix}values: Invalid value: {json.dumps(list(values), separators=(',', ':')) if values else 'null'}"
-    if operator in {"In", "NotIn"}:
-        return [] if values else [f"{invalid}: for 'in', 'notin' operators, values set can't be empty"]
-    if operator in {"Exists", "DoesNotExist"}:
-        return [f"{invalid}: values set must be empty for exists and does not exist"] if values else []
-    if operator in {"Gt", "Lt"}:
-        problems = [] if len(values) == 1 else [f"{invalid}: for 'Gt', 'Lt' operators, exactly one value is required"]
-        return problems + [
-            f"{prefix}values[{index}]: Invalid value: {quoted(value)}:"
-            " for 'Gt', 'Lt' operators, the value must be an integer"
-            for index, value in enumerate(values)
-            if parse_int64(value) is None
-        ]
-    supported = '"!", "=", "==", "exists", "gt", "in", "lt", "notin", "!="'
-    return [f"{prefix}operator: Unsupported value: {quoted(operator)}: supported values: {supported}"]
 
 
 def quoted(text: str) -> str:

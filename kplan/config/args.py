@@ -10,10 +10,17 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
-from kplan.api.labels import parse_int64
+from kplan.api.affinity import (
+    FIELD_OPERATORS,
+    LABEL_OPERATORS,
+    NodeAffinity,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    TopologySpreadConstraint,
+)
+from kplan.api.labels import requirement_problems
 from kplan.api.meta import Int64
-from kplan.api.names import label_key_problems, label_value_problems
+from kplan.api.names import label_key_problems
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.problems import Place
 from kplan.config.releases import Release
@@ -294,8 +301,6 @@ def default_args(name: str, release: Release) -> PluginArgs:
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
-_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-_FIELD_OPERATORS: Final = ("In", "NotIn")
 
 
 def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> None:
@@ -335,43 +340,37 @@ def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:
     for at, requirement in place["matchExpressions"].walk(term.match_expressions):
         _label_requirement(requirement, at)
     for at, requirement in place["matchFields"].walk(term.match_fields):
-        if requirement.operator not in _FIELD_OPERATORS:
+        if requirement.operator not in FIELD_OPERATORS:
             hint = "write In or NotIn, with one node name"
-            at["operator"].unsupported(requirement.operator, _FIELD_OPERATORS, hint)
+            at["operator"].unsupported(requirement.operator, FIELD_OPERATORS, hint)
         elif len(requirement.values) != 1:
             hint = "write one value; use several terms for several nodes"
             at["values"].invalid(list(requirement.values), "must have one element", hint)
 
 
 def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> None:
-    if requirement.operator not in _LABEL_OPERATORS:
+    if requirement.operator not in LABEL_OPERATORS:
         hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
-        place["operator"].unsupported(requirement.operator, _LABEL_OPERATORS, hint)
+        place["operator"].unsupported(requirement.operator, LABEL_OPERATORS, hint)
         return
-    if errors := label_key_problems(requirement.key):
-        hint = "write the key of a node label, such as topology.kubernetes.io/zone"
-        place["key"].invalid(requirement.key, "; ".join(errors), hint)
-    _count_of_values(requirement, place["values"])
-    for at, value in place["values"].walk(requirement.values):
-        if requirement.operator in {"Gt", "Lt"} and parse_int64(value) is None:
-            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            at.invalid(value, detail, 'write a whole number in quotes, such as "5"')
-        if errors := label_value_problems(value):
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    for field, message in requirement_problems(key, operator, values):
+        if field == "key":
+            hint = "write the key of a node label, such as topology.kubernetes.io/zone"
+        elif field == "values":
+            hint = _COUNT_HINTS[operator]
+        elif operator in {"Gt", "Lt"}:
+            hint = 'write a whole number in quotes, such as "5"'
+        else:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
-            at.invalid(value, "; ".join(errors), hint)
+        place.at(f"{place.path}.{field.removesuffix(f'[{key}]')}").add(message, hint)
 
 
-def _count_of_values(requirement: NodeSelectorRequirement, place: Place) -> None:
-    values = list(requirement.values)
-    match requirement.operator:
-        case "In" | "NotIn" if not values:
-            place.invalid(values, "for 'in', 'notin' operators, values set can't be empty", "add at least one value")
-        case "Exists" | "DoesNotExist" if values:
-            detail = "values set must be empty for exists and does not exist"
-            place.invalid(values, detail, "remove values, or write In or NotIn")
-        case "Gt" | "Lt" if len(values) != 1:
-            detail = "for 'Gt', 'Lt' operators, exactly one value is required"
-            place.invalid(values, detail, "write one whole number, in quotes")
+_COUNT_HINTS: Final = {
+    **dict.fromkeys(("In", "NotIn"), "add at least one value"),
+    **dict.fromkeys(("Exists", "DoesNotExist"), "remove values, or write In or NotIn"),
+    **dict.fromkeys(("Gt", "Lt"), "write one whole number, in quotes"),
+}
 
 
 def _label_name(name: str, place: Place) -> None:
