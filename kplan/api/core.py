@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import field
 from msgspec.structs import force_setattr
 
-from kplan.api.affinity import Taint, VolumeNodeAffinity
+from kplan.api.affinity import NAME_FIELD, Taint, VolumeNodeAffinity, required_node_affinity
 from kplan.api.meta import (
     ApiObject,
     Condition,
@@ -363,3 +363,13 @@ def _raise_to(total: Totals, floor: Totals) -> None:
     for name, amount in floor.items():
         if name not in total or amount.nanos > total[name].nanos:
             total[name] = amount
+
+
+def target_of(pod: Pod) -> str:
+    """Return the node that a daemon pod is meant for. Upstream: daemonset util GetTargetNodeName."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    required = required_node_affinity(pod.spec.affinity)
+    terms = () if required is None else required.node_selector_terms
+    names = (one.values for term in terms for one in term.match_fields if (one.key, one.operator) == (NAME_FIELD, "In"))
+    return next((only[0] for only in names if len(only) == 1), "")

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from kplan.api import affinity
+from kplan.api.kinds import kind_called
 from kplan.api.labels import job_labels
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.api.quantity import count, listing
@@ -383,8 +384,8 @@ class Delete(ChangeBase, frozen=True, tag="delete"):
 
     @property
     def needs(self) -> Sequence[str]:
-        parts = (reference.partition("/") for reference in self.objects)
-        return [name for kind, _, name in parts if kind.lower() == "node"]
+        named = ((kind_called(word), name) for word, _, name in (text.partition("/") for text in self.objects))
+        return [name for kind, name in named if kind is not None and kind.name == "Node"]
 
 
 class Scale(ChangeBase, frozen=True, tag="scale"):

@@ -23,6 +23,7 @@ from kplan.api.scheduling import PodGroup, PriorityClass
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
+from kplan.framework.listers import by_key, key_of
 from kplan.snapshot.defaults import complete, resolve_priority, with_default_class
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import ManifestPod, Manifests, ManifestWorkload
@@ -101,7 +102,7 @@ class Admitting:
     def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
         if kind.attribute not in self._existing:
             held: tuple[Any, ...] = self._snapshot.objects(kind.attribute)
-            self._existing[kind.attribute] = {(obj.metadata.namespace, obj.metadata.name) for obj in held}
+            self._existing[kind.attribute] = set(map(key_of, held))
         return (metadata.namespace, metadata.name) in self._existing[kind.attribute]
 
     def admit_pod(self, pod: Pod, workload: ManifestWorkload) -> Admission:
@@ -198,7 +199,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         attribute = type_of(obj).attribute
         if attribute not in known:
             held = getattr(snapshot, attribute)
-            known[attribute] = {(existing.metadata.namespace, existing.metadata.name): existing for existing in held}
+            known[attribute] = by_key(held)
         metadata = obj.metadata
         older = known[attribute].get((metadata.namespace, metadata.name))
         if isinstance(obj, Service):
@@ -270,8 +271,6 @@ def with_objects(snapshot: Snapshot, objects: Iterable[msgspec.Struct]) -> Snaps
         return snapshot
     changes: dict[str, Any] = {}
     for attribute, newer in added.items():
-        others = tuple(
-            obj for obj in getattr(snapshot, attribute) if (obj.metadata.namespace, obj.metadata.name) not in newer
-        )
+        others = (obj for obj in getattr(snapshot, attribute) if key_of(obj) not in newer)
         changes[attribute] = (*others, *newer.values())
     return replace(snapshot, **changes)

@@ -61,9 +61,8 @@ class Decisions(msgspec.Struct):
         explained: set[str] = set()
 
         def save(result: CycleResult) -> None:
-            owner = simulation.owner(result.pod)
-            key = simulation.session.cluster.pods.infos[result.pod].key
-            own = f"Pod/{key}" if owner is None else owner.workload.key
+            pod = simulation.pods[result.pod]
+            key, own = pod.key, simulation.workload_of(pod)
             workload = own if applied is None else applied.update.key
             is_other = applied is not None and applied.row != result.pod and own != workload
             if result.outcome is not Outcome.SCHEDULED or is_other:
@@ -515,13 +514,12 @@ class Replacements:
 
 
 def _without_change(base: Base) -> Mapping[str, Action]:
-    """Return what becomes of the pods that make way for others where the pending pods alone are scheduled, by name."""
+    """Return what becomes of pods where the pending pods alone are scheduled, by name."""
     simulation = begin(base)
     simulation.node_lifecycle.go_on()
     simulation.retry_pending()
     simulation.run()
-    replacements = Replacements(CarriedOut(simulation, base)).all
-    return {one.pod: one.action for one in replacements if one.removed and one.removed.by}
+    return {one.pod: one.action for one in Replacements(CarriedOut(simulation, base)).all}
 
 
 def _paired(workload: str, removed: Sequence[d.Step], added: Sequence[ObservedPod]) -> Iterator[Replacement]:

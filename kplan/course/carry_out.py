@@ -17,7 +17,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.api.decode import convert
-from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD
+from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD, kind_called
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.changes import values as c
@@ -362,11 +362,12 @@ class _Course:
             drain.begin()
 
     def _delete(self, reference: str, grace_period: int | None) -> None:
-        kind, _, name = reference.partition("/")
-        if kind.lower() == "node":
+        word, _, name = reference.partition("/")
+        kind = kind_called(word)
+        if kind is not None and kind.name == "Node":
             self.simulation.node_lifecycle.delete(name, "somebody deletes it")
             return
-        if kind.lower() != "pod":
+        if kind is None or kind.name != "Pod":
             raise UsageError(f"{reference}: only nodes and pods are deleted {_WHERE}")
         # Without a namespace it is the only pod of this name that any namespace has.
         simulation, namespace = self.simulation, self._task.namespace

@@ -8,8 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.affinity import required_node_affinity
-from kplan.api.core import Pod, WorkloadCondition
+from kplan.api.core import Pod, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import object_name
@@ -199,7 +198,7 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         if states:
             return replace(health, states=tuple(states), **changes)
     elif isinstance(obj, DaemonSet):
-        there = {pod.spec.node_name or _meant_for(pod) for pod in own if pod.status.phase not in ENDED}
+        there = {target_of(pod) for pod in own if pod.status.phase not in ENDED}
         missed = tuple(sorted(set(nodes or ()) - there))
         changes |= {"wanted": health.pods if nodes is None else len(nodes), "missed_nodes": missed}
         states += ["misses-nodes"] if missed else []
@@ -262,14 +261,6 @@ def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[
         if not_ready:
             return "waits-for-pod", min(not_ready, key=lambda key: (len(key), key))
     return "misses-pods", ""
-
-
-def _meant_for(pod: Pod) -> str:
-    """Return the node that a daemon pod without one is meant for."""
-    required = required_node_affinity(pod.spec.affinity)
-    terms = () if required is None else required.node_selector_terms
-    names = [field.values for term in terms for field in term.match_fields if field.key == "metadata.name"]
-    return names[0][0] if names and names[0] else ""
 
 
 def _scaled(health: WorkloadHealth, scaler: Any) -> WorkloadHealth:

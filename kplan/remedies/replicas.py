@@ -90,7 +90,7 @@ def workload_of(session: Session, info: PodInfo) -> tuple[str, str, str]:
 def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tuple[str, str, int]:
     """Return kind, name and wanted replicas of a controller, or of the deployment that owns it; 0 where unknown."""
     listers, key = session.listers, (namespace, name)
-    owner: ReplicaSet | StatefulSet | ReplicationController | None
+    owner: ReplicaSet | StatefulSet | ReplicationController | None = None
     if kind == "ReplicaSet":
         owner = listers.replica_sets.get(key)
         parent = None if owner is None else controller_of(owner.metadata)
@@ -103,7 +103,7 @@ def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tupl
             return parent.kind, parent.name, next(wanted, None) or 0
     elif kind == "StatefulSet":
         owner = listers.stateful_sets.get(key)
-    else:
+    elif kind == "ReplicationController":
         owner = listers.replication_controllers.get(key)
     return kind, name, 0 if owner is None else owner.spec.replicas or 0
 

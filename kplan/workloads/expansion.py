@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kplan.admission.judge import default_job
 from kplan.api.affinity import (
+    NAME_FIELD,
     Affinity,
     NodeAffinity,
     NodeSelector,
@@ -199,7 +200,7 @@ def new_daemon_pod(obj: DaemonSet, name: str, uid: str) -> Pod:
 
 def pinned(pod: Pod, node_name: str) -> Pod:
     """Return the pod with the controller's required node affinity for one node name, in place of its own terms."""
-    by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+    by_name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
     affinity = pod.spec.affinity or Affinity()
     node_affinity = replace(

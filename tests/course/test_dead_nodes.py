@@ -40,7 +40,6 @@ def _counted(report: PlanReport) -> list[tuple[str, str]]:
 
 def test_a_drain_of_a_node_that_does_not_answer_never_ends() -> None:
     report = _drain([_node("n0", "Unknown"), _node("n1"), *running(deployment("web", 2), ["n0", "n1"])], "n0")
-
     assert report.verdict.failed
     ((_, rule),) = _counted(report)
     assert rule == "NeverGone"
@@ -147,7 +146,6 @@ def test_the_order_in_which_nodes_that_fail_are_named_does_not_matter() -> None:
     objects = [*map(_node, THREE), *running(deployment("web", 4), ["n0", "n1"]), daemon_set("agent")]
     planner = planner_of(objects)
     apply = {"at": 70, "apply": [daemon_set("late")]}
-
     one, other = (
         planner.timeline([{"at": 0, "fail": names}, apply], until=500).to_dict()
         for names in (["n0", "n1"], ["n1", "n0"])
@@ -165,7 +163,6 @@ def test_a_runbook_is_no_safer_than_the_drain_and_tells_only_its_pods() -> None:
     db = _db("n0", "n1")
     db[1] = with_ready(db[1], "False")
     planner, blocked = (planner_of(*objects, *more) for more in ([], db))
-
     (cordon, drain, *_) = planner.ask(Runbook(nodes=("n1",))).steps
     assert (cordon.action, [place.pod for place in drain.moved]) == ("cordon", ["default/web-h1-001"])
     (stuck,) = blocked.ask(Runbook(nodes=("n1",))).stuck

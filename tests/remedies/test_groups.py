@@ -71,7 +71,6 @@ def test_pods_in_the_way_move_only_where_they_fit_once_the_group_runs() -> None:
     pods = [member(name, "2") for name in ("x", "y")]
     nodes = (node("a", cpu="2"), node("b", cpu="2"), node("small", cpu="1"))
     offered = remedies(*nodes, group("gang", 2), owned("web-1", "1", "a"), *pods)["move-pod"]
-
     assert isinstance(offered, r.MovePod)
     assert (offered.change.pod, offered.change.goes_to, offered.also) == ("default/web-1", "small", UNSET)
     assert "move-pod" not in remedies(*nodes[:2], group("gang", 2), owned("web-1", "1", "a"), *pods)

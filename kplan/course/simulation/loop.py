@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from kplan.api.core import Node
-from kplan.api.meta import controller_of
+from kplan.api.meta import condition_of, controller_of
 from kplan.api.pod import ENDED
 from kplan.api.time import to_micros
 from kplan.course.simulation.any_node import Uncertain
@@ -126,7 +126,7 @@ class Simulation(Motion):
         known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
-            scheduled = next((one for one in info.pod.status.conditions if one.type == "PodScheduled"), None)
+            scheduled = condition_of(info.pod.status.conditions, "PodScheduled")
             self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
@@ -215,7 +215,7 @@ class Simulation(Motion):
         infos = self.infos
         waiting = [row for row, pod in self.pods.items() if not pod.node]
         for row in sorted(waiting, key=lambda row: (self.pods[row].created, infos[row].key)):
-            is_untried = all(condition.type != "PodScheduled" for condition in infos[row].pod.status.conditions)
+            is_untried = condition_of(infos[row].pod.status.conditions, "PodScheduled") is None
             if is_untried and self.queue.take_out(row):
                 self.queue.add(row)
 

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.api.affinity import required_node_affinity
-from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController, target_of
 from kplan.api.kinds import type_of
 from kplan.api.labels import (
     COMPLETION_INDEX,
@@ -177,7 +176,7 @@ class Workloads:
             replicas=count(obj.spec.replicas),
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
-            annotated=(_annotated(annotations.desired_replicas), _annotated(annotations.max_replicas)),
+            annotated=(parse_int64(annotations.desired_replicas), parse_int64(annotations.max_replicas)),
             labels=obj.metadata.labels,
             is_controlled=controller_of(obj.metadata) is not None,
             selector=compiled(obj.spec.selector),
@@ -384,12 +383,6 @@ def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec
     return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
-def _annotated(text: str) -> int | None:
-    """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
-    number = parse_int64(text)
-    return number if number is not None and number >= 0 else None
-
-
 def _template_of(pod: Pod) -> PodTemplateSpec:
     return PodTemplateSpec(metadata=pod.metadata, spec=structs.replace(pod.spec, node_name=""))
 
@@ -480,15 +473,3 @@ def completion_index(info: PodInfo) -> int | None:
     """Return a pod's completion index in its job; None where it has none."""
     annotation = info.pod.metadata.annotations.job_completion_index
     return parse_int64(info.labels.get(COMPLETION_INDEX, annotation))
-
-
-def target_of(pod: Pod) -> str:
-    """Return the node that a daemon pod is meant for. Upstream: daemonset util GetTargetNodeName."""
-    if pod.spec.node_name:
-        return pod.spec.node_name
-    required = required_node_affinity(pod.spec.affinity)
-    for term in required.node_selector_terms if required is not None else ():
-        for field in term.match_fields:
-            if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:
-                return field.values[0]
-    return ""

@@ -13,6 +13,7 @@ from random import Random
 from msgspec.structs import replace as with_fields
 
 from kplan.admission import Named
+from kplan.api.core import target_of
 from kplan.api.labels import TEMPLATE_HASH
 from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
@@ -21,7 +22,7 @@ from kplan.course.simulation.jobs import JobState, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.objects import claimed_by, ordinal_of, target_of
+from kplan.course.simulation.objects import claimed_by, ordinal_of
 from kplan.course.simulation.owners import (
     DaemonSetState,
     DeploymentState,

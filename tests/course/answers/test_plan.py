@@ -114,7 +114,6 @@ def test_a_pod_that_may_decide_about_a_zone_leaves_it_open() -> None:
     term = {"topologyKey": "zone", "labelSelector": selector}
     avoids = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     claim = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-
     assert not is_roomy(9, infos(pod("a"), pod("b", topologySpreadConstraints=[spread])))
     assert is_roomy(
         9, infos(pod("a"), pod("b", topologySpreadConstraints=[spread | {"whenUnsatisfiable": "ScheduleAnyway"}]))

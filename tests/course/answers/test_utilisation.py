@@ -8,7 +8,6 @@ def test_a_placed_pod_arrives_where_it_is_placed_and_takes_its_room() -> None:
     planner = planner_of(node("n1"), node("n2"), pod("old", node="n1"))
     plan = planner.plan([pod("new", cpu="2")])
     found = plan.report(with_map=True).cluster
-
     assert plan.placements[0].node == "n2"
     by_name = {node_load.name: node_load for node_load in found.nodes}
     cpu = found.resources.index("cpu")
@@ -38,7 +37,6 @@ def test_of_many_resources_the_picture_has_those_that_most_nodes_offer() -> None
         for one in nodes[: 1 + number % 2]:
             one["status"]["allocatable"][f"example.com/r{number}"] = "1"
     found = planner_of(nodes).plan([]).report(with_map=True).cluster
-
     rare = {f"example.com/r{number}" for number in (0, 2, 4)}
     assert len(found.resources) == 5
     assert {"example.com/r1", "example.com/r3", "pods"} <= set(found.resources)

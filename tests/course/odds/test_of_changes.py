@@ -40,7 +40,6 @@ def test_which_of_two_equal_pods_gets_the_last_room_is_drawn() -> None:
     pair = [*running(thin("one"), ["n0"]), *running(thin("two"), ["n0"])]
     odds = planner(*full, *pair, cpu="6").changed(cordon=["n2", "n3"]).changed(without=["pod?app=full"])
     odds = odds.changed(with_=[blocker("n1", "3")]).odds(Drain(nodes=("n0",)), runs=100)
-
     one, two = shares(odds, "default/one-h1-000"), shares(odds, "default/two-h1-000")
     assert one["n1"] + two["n1"] == 1
     assert abs(one["n1"] - 0.5) < 0.1
@@ -228,7 +227,6 @@ def test_turns_are_drawn_only_among_runs() -> None:
         for step in planner(*pair, seed=seed).drain(["n0"]).steps
         if step.event is StepEvent.CREATED and step.step == 3
     }
-
     assert len(first) == 1
 
 

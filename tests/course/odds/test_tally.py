@@ -19,7 +19,6 @@ def test_a_gang_runs_as_a_whole_in_the_runs_that_leave_it_room() -> None:
     picky = [member(name, "2", nodeSelector={"kubernetes.io/hostname": name[0]}) for name in ("a-0", "b-0")]
     nodes = [node(name, cpu="2") for name in ("a", "b", "c")]
     report = drawn(Plan(), *nodes, group("gang", 2), early, *picky)
-
     (gang,) = report.groups or ()
     assert (gang.group, gang.pods, gang.partial.runs) == ("default/gang", 2, 0)
     assert gang.whole.low < 1 / 3 < gang.whole.high
@@ -34,7 +33,6 @@ def test_equal_racks_are_drawn_with_equal_chances() -> None:
     pods = [member(name) for name in ("x", "y")]
     question = Place(pods=("default/x", "default/y"))
     report = drawn(question, *nodes, gang, *pods, TopologyAwareWorkloadScheduling=True)
-
     (told,) = report.groups or ()
     assert told.whole.share == 1
     assert set(told.domains) == {"a", "b"}

@@ -138,7 +138,6 @@ def test_pods_that_have_not_started_are_not_guarded() -> None:
 def test_a_budget_is_loosened_as_it_is_written(spec: Object, pods: int, ways: list[Object]) -> None:
     (held,) = kplan.load_snapshot([budget("web", **spec)]).pod_disruption_budgets
     limits = list(loosened(held.spec, 1, pods))
-
     fields = [{"minAvailable": one.min_available, "maxUnavailable": one.max_unavailable} for one in limits]
     assert [{name: limit for name, limit in one.items() if limit is not None} for one in fields] == ways
     web = owner("ReplicationController", "web", replicas=pods)

@@ -181,5 +181,4 @@ def test_an_upgrade_with_slower_pods_never_ends_earlier_and_time_never_runs_back
         times = [step.at for step in plan.steps]
         assert times == sorted(times)
         ends.append(plan.timeline.end)
-
     assert ends == sorted(ends)

@@ -79,7 +79,6 @@ def test_like_pods_that_fit_nowhere_cost_one_cycle(replicas: int) -> None:
     planner = planner_of(node("n0", "2"))
     with patch("kplan.course.simulation.scheduler.schedule_pod", side_effect=schedule_pod) as tries:
         plan = planner.roll_out([deployment("web", replicas, cpu="3")])
-
     (message,) = {pod.message for pod in plan.after}
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert len(plan.after) == replicas

@@ -26,7 +26,6 @@ def test_a_daemon_set_looks_a_second_late_at_a_new_pod_beside_an_old_one(
     planner = planner_of(*map(node, nodes), _daemons(surge=surge), *map(_pod, nodes))
     change = [{"at": 0, "apply": [_daemons(surge=surge, image="app:2")]}]
     steps = planner.timeline(change, start={"*": 9}, stop={"*": 8}).steps
-
     ready = next(step for step in steps if step.event is StepEvent.READY)
     later = next(step for step in steps if step.event is StepEvent.TERMINATING and step.step > ready.step)
     assert isinstance(ready.at, float)

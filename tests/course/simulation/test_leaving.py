@@ -32,7 +32,6 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
     old = pod["metadata"]["uid"] = "old"
     wanted["spec"]["podManagementPolicy"] = "Parallel"
     base = planner_of(node("n0", "8"), wanted, pod).changed(scale=["statefulset/db=3"])
-
     assert sorted(each.metadata.name for each in base.objects.pods) == ["db-0", "db-1", "db-2"]
     assert base.objects.pod_by_key["default/db-1"].metadata.uid != old
 

@@ -104,7 +104,6 @@ def _web(replicas: int = 3) -> list[Object]:
 
 def test_pods_stay_where_all_zones_are_lost() -> None:
     plan = _lose([*map(_node, THREE), *_web()], *THREE)
-
     assert not _at(plan, StepEvent.EVICTED)
     assert plan.timeline.workloads["Deployment/default/web"].lowest_ready == 0
     assert [(warning.code, warning.object) for warning in plan.left_out] == [
@@ -121,7 +120,6 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     workloads, *_ = read_manifests(planner, [pending], None)
     steps = Timed(0.0, Fail(("n0",), machine_gone=True)), Timed(10.0, Apply(()), workloads)
     plan = carry_out(planner, Task(steps, clock))
-
     bound = [step for step in plan.steps if step.event == "bound" and step.node == "n0" and step.at < 50]
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
     assert bound

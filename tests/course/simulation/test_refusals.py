@@ -115,7 +115,6 @@ def test_policies_are_those_of_the_release_that_is_decided_as() -> None:
     web = deployment("web", 1)
     web["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] = {"httpGet": {"host": "10.0.0.1", "port": 80}}
     older, newer = (planner_of(NODES, namespace(**BASELINE), kubernetes=version) for version in ("1.33", "1.34"))
-
     assert (older.roll_out([web]).workloads[0].because, older.pods([web])[0].refusal) == ("", "")
     assert "probe or lifecycle host" in newer.roll_out([web]).workloads[0].because
     assert "probe or lifecycle host" in newer.pods([web])[0].refusal
@@ -132,7 +131,6 @@ def test_what_holds_a_workload_up_is_a_step_once() -> None:
 def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
     small = [node("n0", "1"), node("n1", "1")]
     base = planner_of(*small, *running(deployment("web", 4), ["n0", "n1"]))
-
     for change in (base.drain(["n0"]), base.drain(["n0"], lost=True), base.drain(["n0"], rolling=True)):
         stuck = [step.workload for step in change.steps if step.event is StepEvent.STUCK]
         assert stuck == [one.key for one in change.workloads if one.state is WorkloadState.STUCK]
@@ -141,7 +139,6 @@ def test_a_drain_says_which_workloads_it_leaves_without_their_pods() -> None:
 
 def test_a_name_that_somebody_else_has_given_is_taken() -> None:
     change = roll_out([*NODES, pod("db-1", "n0")], stateful_set("db", 3))
-
     assert [(each.name, each.workload) for each in change.after] == [
         ("db-0", "StatefulSet/default/db"),
         ("db-1", "Pod/default/db-1"),
@@ -155,7 +152,6 @@ def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> No
     there = [obj for obj in running(short, ["n0"]) if obj["metadata"]["name"] not in absent]
     cluster = [*NODES, quota("few", "3", pods="3"), *running(web, ["n0", "n1"]), *there]
     change = roll_out(cluster, deployment("web", 1))
-
     workloads = [pod.workload for pod in change.after if pod.new]
     assert workloads == ["Deployment/default/short"]
 

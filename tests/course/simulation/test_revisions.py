@@ -5,7 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 import kplan
+from kplan.api.core import PodTemplateSpec
+from kplan.api.names import WorkloadRef
 from kplan.course.carried_out import CarriedOut
+from kplan.course.simulation.templates import Templates
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.redact import redact_snapshot
 from tests.course.simulation.test_owners import NODES, names, orphan
@@ -130,7 +133,6 @@ def test_a_stateful_set_does_not_take_revisions_of_an_earlier_one_of_its_name() 
     before["metadata"]["ownerReferences"][0]["uid"] = "another"
     current = {**stored(old), "status": {"currentRevision": "db-x", "updateRevision": "db-x"}}
     pod = pod_of(old, "db-0", "n0", "app:1", "db-x")
-
     assert names(asked([current, before, pod], [{**old, "spec": {**old["spec"], "replicas": 2}}]), new=False) == [
         "db-0"
     ]
@@ -143,6 +145,12 @@ def test_of_revisions_that_differ_in_unread_fields_the_whole_template_decides() 
     objects = [stored(old), revision(old, 1, "older"), revision(new, 2, "newer"), *pods]
     assert names(asked(objects, [old]), new=True) == []
     assert names(asked(objects, [new]), new=False) == []
+
+
+def test_the_name_of_a_revision_is_the_hash_of_what_go_writes() -> None:
+    whole = {"template": {"metadata": {"annotations": {"x": "<&>"}}, "spec": {"containers": [{"name": "c"}]}}}
+    templates, ref = Templates({"StatefulSet/a/db": whole}), WorkloadRef("StatefulSet", "a", "db")
+    assert templates.stateful_revision(ref, PodTemplateSpec()) == "db-5557f7bdc8"
 
 
 def test_what_other_programs_store_in_revisions_is_left_out() -> None:

@@ -322,7 +322,6 @@ DIRECTIVES: list[Object] = [
 def test_where_pods_may_go_can_change_while_a_job_is_suspended(change: Object) -> None:
     before = job_spec(suspend=True)
     after = with_pod(before, **change)
-
     assert fields_of(forbidden_changes("Job", job_spec(), with_pod(job_spec(), **change), NEW, everything)) == [
         "spec.template"
     ]
@@ -346,7 +345,6 @@ def test_what_containers_ask_for_can_change_while_a_job_is_suspended() -> None:
     after["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
     renamed = copy.deepcopy(after)
     renamed["template"]["spec"]["containers"][0]["name"] = "other"
-
     assert forbidden_changes("Job", before, after, NEW, lambda gate: gate == RESOURCES_GATE) == []
     assert fields_of(forbidden_changes("Job", before, after, NEW, lambda gate: gate == DIRECTIVES_GATE)) == [
         "spec.template"

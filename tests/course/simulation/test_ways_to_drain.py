@@ -79,7 +79,6 @@ def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_bud
     refused = planner(single("tool")).drain(["n0", "n1"])
     assert [node.node for node in refused.refused_nodes] == ["n0"]
     assert [step.node for step in refused.steps if step.event is StepEvent.EVICTED] == ["n1"]
-
     second = budget("web", maxUnavailable=1)
     second["metadata"]["name"] = "other"
     doubled = planner(budget("web", maxUnavailable=1), second, *running(deployment("api", 3), NODES))
