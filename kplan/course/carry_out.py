@@ -262,7 +262,7 @@ class _Course:
         if clock.runs_for:
             self._start_cron_jobs(clock.runs_for)
         if task.removes_nodes and isinstance(simulation.provisioner, Growing):
-            simulation.provisioner.remove_too(simulation)
+            simulation.provisioner.remove_too()
         if task.queue is not None:
             self._occupancy = Occupancy(simulation) if self._is_watched else None
             self._queue = self._retry_pending()

@@ -48,8 +48,8 @@ class Growing:
     moment, in microseconds since 1970.
     """
 
-    def __init__(self, growth: Growth, snapshot: Snapshot, now: int) -> None:
-        self.growth = growth
+    def __init__(self, simulation: Simulation, growth: Growth, snapshot: Snapshot, now: int) -> None:
+        self._simulation, self.growth = simulation, growth
         self._snapshot, self._now = snapshot, now
         self._watch: Watch | None = None
         self._removes = False
@@ -65,110 +65,119 @@ class Growing:
         self._n_read = 0  # how many steps were read for the events of pods
         self._pod_event: dict[str, float] = {}
 
-    def look(self, simulation: Simulation) -> bool:
+    def look(self) -> bool:
         """Have nodes join a cluster at rest, at once; tell whether any do."""
-        state = self._state(simulation)
-        pending = [row for row, pod in simulation.pods.items() if not pod.node]
+        state, pending = self._state(), self._pending
         if self.growth.is_stopped or not pending or state == self._seen:
             return False
         self._seen = state
-        cluster = self.sight(simulation)
-        self.growth.note_groups(simulation.session, pending)
+        cluster = self.sight()
+        self.growth.note_groups(cluster.session, pending)
         adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         if adds:
-            join(simulation, adds)
+            join(self._simulation, adds)
         return bool(adds)
 
-    def sight(self, simulation: Simulation) -> PreparedCluster:
+    def sight(self) -> PreparedCluster:
         """Return the cluster as the autoscaler sees it now."""
-        snapshot = _as_waiting(simulation, self._snapshot)
         # The simulation's time goes on while pods back off; a pod of this very moment, or later, is not looked at.
-        now = max(self._now, int((simulation.now + LAG) * 1_000_000))
-        return PreparedCluster(snapshot, simulation.session, now)
+        now = max(self._now, int((self._simulation.now + LAG) * 1_000_000))
+        return PreparedCluster(self._current(), self._simulation.session, now)
 
-    def remove_too(self, simulation: Simulation) -> None:
+    def _current(self) -> Snapshot:
+        """Return the cluster as it is now, without nodes that are gone."""
+        table, current = self._simulation.session.cluster.nodes, snapshot_of(self._simulation, self._snapshot)
+        if table.absent is None:
+            return as_waiting(current, table.nodes)
+        gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]
+        present = [table.nodes[row] for row in np.flatnonzero(~table.absent)]
+        return as_waiting(without_published(current, gone), present)
+
+    @property
+    def _pending(self) -> list[int]:
+        return [row for row, pod in self._simulation.pods.items() if not pod.node]
+
+    def remove_too(self) -> None:
         self._removes = True
-        self._post(simulation, self.growth.autoscaler.wait, is_idle=False)
+        self._post(self.growth.autoscaler.wait, is_idle=False)
 
-    def note_pending(self, simulation: Simulation) -> None:
+    def note_pending(self) -> None:
         """Have the autoscaler look some time from now, because a pod fits nowhere."""
         wait = self.growth.autoscaler.wait
-        if not self._look_at <= simulation.now + wait:
-            self._post(simulation, wait, is_idle=False)
+        if not self._look_at <= self._simulation.now + wait:
+            self._post(wait, is_idle=False)
 
-    def _post(self, simulation: Simulation, seconds: float, *, is_idle: bool) -> None:
-        self._look_at = simulation.now + seconds
-        simulation.timers.post(self._look_at, partial(self._look_in_time, simulation), _LOOK, is_idle=is_idle)
+    def _post(self, seconds: float, *, is_idle: bool) -> None:
+        self._look_at = self._simulation.now + seconds
+        self._simulation.timers.post(self._look_at, self._look_in_time, _LOOK, is_idle=is_idle)
 
-    def _look_in_time(self, simulation: Simulation) -> None:
+    def _look_in_time(self) -> None:
         self._look_at = math.inf
         if self.growth.is_stopped:
             return
-        has_pending = any(not pod.node for pod in simulation.pods.values())
-        is_due = self._removes and simulation.now >= self._again_at
-        state = self._state(simulation)
-        if is_due or (state != self._seen and (has_pending or self._removes)):
-            adds = self._decide(simulation)
-            self._seen = self._state(simulation)
+        is_due = self._removes and self._simulation.now >= self._again_at
+        if is_due or (self._state() != self._seen and (self._pending or self._removes)):
+            adds = self._decide()
+            self._seen = self._state()
             if adds:
-                self.note_pending(simulation)
-        self._go_on(simulation)
+                self.note_pending()
+        self._go_on()
 
-    def _state(self, simulation: Simulation) -> object:
-        waiting = ((row, simulation.messages.get(row)) for row, pod in simulation.pods.items() if not pod.node)
-        return len(simulation.log.steps), frozenset(waiting), len(self._coming)
+    def _state(self) -> object:
+        waiting = frozenset((row, self._simulation.messages.get(row)) for row in self._pending)
+        return len(self._simulation.log.steps), waiting, len(self._coming)
 
-    def _go_on(self, simulation: Simulation) -> None:
+    def _go_on(self) -> None:
         """Look again for nodes to remove, as long as that may change anything."""
         if not self._removes or self._look_at < math.inf:
             return
-        is_awaited, are_idle = self._again_at < math.inf, simulation.timers.are_idle
-        if not is_awaited and are_idle and self._state(simulation) == self._seen:
+        is_awaited, are_idle = self._again_at < math.inf, self._simulation.timers.are_idle
+        if not is_awaited and are_idle and self._state() == self._seen:
             return
         poll = self.growth.autoscaler.removal.poll
-        wait = self._again_at - simulation.now if is_awaited and are_idle else 0.0
+        wait = self._again_at - self._simulation.now if is_awaited and are_idle else 0.0
         ticks = max(math.ceil(wait / poll), (self._n_removing // EXACT_LOOKS) ** 2, 1)
-        self._post(simulation, ticks * poll, is_idle=not is_awaited)
+        self._post(ticks * poll, is_idle=not is_awaited)
 
-    def _decide(self, simulation: Simulation) -> Sequence[NewNode]:
+    def _decide(self) -> Sequence[NewNode]:
         """Ask the autoscaler, and have happen what it decides; return the nodes that it adds for pods."""
-        removes = self._removes and simulation.now >= self._deciding_until
+        removes = self._removes and self._simulation.now >= self._deciding_until
         self._n_removing += removes
-        decided = self._ask(simulation, removes=removes)
+        decided = self._ask(removes=removes)
         growth = self.growth
-        growth.n_looks += any(not pod.node for pod in simulation.pods.values())
+        growth.n_looks += bool(self._pending)
         growth.note(decided.advice)
         for new in decided.advice.adds:
-            self._request(simulation, new)
+            self._request(new)
         if removes:
-            self._again_at = simulation.now + decided.again
+            self._again_at = self._simulation.now + decided.again
             for removal in decided.advice.removes:
-                self._remove(simulation, removal)
+                self._remove(removal)
             for name in sorted(decided.unneeded - self._unneeded):
-                simulation.log.add_node(StepEvent.UNNEEDED, name)
+                self._simulation.log.add_node(StepEvent.UNNEEDED, name)
             for name in sorted(self._unneeded - decided.unneeded - self._leaving):
-                simulation.log.add_node(StepEvent.NEEDED, name)
+                self._simulation.log.add_node(StepEvent.NEEDED, name)
             self._unneeded = decided.unneeded
         return decided.advice.adds
 
-    def _ask(self, simulation: Simulation, *, removes: bool) -> Round:
+    def _ask(self, *, removes: bool) -> Round:
         """Have the autoscaler look at the cluster as it is now."""
-        current = _as_waiting(simulation, self._snapshot)
-        self._read_pod_events(simulation)
+        self._read_pod_events()
+        current = self._current()
         current = replace(current, node_claims=tuple(map(self._with_pod_event, current.node_claims)))
-        cluster = PreparedCluster(current, simulation.session, self._micros(simulation))
+        cluster = PreparedCluster(current, self._simulation.session, self._micros())
         if self._watch is None:
             self._watch = self.growth.autoscaler.watch(cluster)
-        has_changed = self._state(simulation) != self._seen
+        has_changed = self._state() != self._seen
         return self._watch.look(cluster, frozenset(self._leaving), removes=removes, has_changed=has_changed)
 
-    def _micros(self, simulation: Simulation) -> int:
-        return max(self._now, int(simulation.starts_at * 1_000_000)) + int(simulation.elapsed * 1_000_000)
+    def _micros(self) -> int:
+        return max(self._now, int(self._simulation.starts_at * 1_000_000)) + int(self._simulation.elapsed * 1_000_000)
 
-    def _read_pod_events(self, simulation: Simulation) -> None:
+    def _read_pod_events(self) -> None:
         """Note when pods other than those of daemon sets last came to a node, ended or were told to go."""
-        steps = simulation.log.steps
+        steps = self._simulation.log.steps
         for step in steps[self._n_read :]:
             if step.node is None or not isinstance(step.at, float):
                 continue
@@ -184,69 +193,59 @@ class Growing:
             return claim
         return replace(claim, status=replace(claim.status, last_pod_event_time=stamp(self._now / 1e6 + at)))
 
-    def _request(self, simulation: Simulation, new: NewNode) -> None:
+    def _request(self, new: NewNode) -> None:
         name = new.node.metadata.name
-        simulation.log.add_node(StepEvent.REQUESTED, name, home_of(new))
+        self._simulation.log.add_node(StepEvent.REQUESTED, name, home_of(new))
         self._coming.add(name)
         self._snapshot = with_objects(self._snapshot, new.objects)
-        at = simulation.now + simulation.durations.of_node(new.pool or new.group).seconds
+        at = self._simulation.now + self._simulation.durations.of_node(new.pool or new.group).seconds
         if at not in self._arrivals:
-            simulation.timers.post(at, partial(self._arrive, simulation, at))
+            self._simulation.timers.post(at, partial(self._arrive, at))
         self._arrivals.setdefault(at, []).append(new)
 
-    def _arrive(self, simulation: Simulation, at: float) -> None:
+    def _arrive(self, at: float) -> None:
         nodes = self._arrivals.pop(at)
         self._coming.difference_update(new.node.metadata.name for new in nodes)
-        join(simulation, nodes)
+        join(self._simulation, nodes)
 
-    def _remove(self, simulation: Simulation, removal: NodeRemoval) -> None:
+    def _remove(self, removal: NodeRemoval) -> None:
         """Remove nodes, once the decision has stood a second check where the autoscaler makes one."""
         validation = self.growth.autoscaler.removal.validation
         if not validation or removal.reason == DRIFTED:
-            self._carry_out(simulation, removal)
+            self._carry_out(removal)
             return
-        self._deciding_until = simulation.now + validation
-        at, n_steps = self._deciding_until, len(simulation.log.steps)
-        simulation.timers.post(at, partial(self._check_again, simulation, removal, n_steps))
+        self._deciding_until = self._simulation.now + validation
+        at, n_steps = self._deciding_until, len(self._simulation.log.steps)
+        self._simulation.timers.post(at, partial(self._check_again, removal, n_steps))
 
-    def _check_again(self, simulation: Simulation, removal: NodeRemoval, n_steps: int) -> None:
+    def _check_again(self, removal: NodeRemoval, n_steps: int) -> None:
         valid: NodeRemoval | None = removal
-        if len(simulation.log.steps) > n_steps:
-            removes = self._ask(simulation, removes=True).advice.removes
+        if len(self._simulation.log.steps) > n_steps:
+            removes = self._ask(removes=True).advice.removes
             valid = next((other for other in removes if set(other.nodes) == set(removal.nodes)), None)
         if valid is not None:
-            self._carry_out(simulation, valid)
-        self._again_at = simulation.now  # the next decision follows at once
-        self._post(simulation, 0.0, is_idle=False)
+            self._carry_out(valid)
+        self._again_at = self._simulation.now  # the next decision follows at once
+        self._post(0.0, is_idle=False)
 
-    def _carry_out(self, simulation: Simulation, removal: NodeRemoval) -> None:
+    def _carry_out(self, removal: NodeRemoval) -> None:
         growth = self.growth
-        growth.removes.append(replace(removal, after=round(simulation.elapsed, 2)))
+        growth.removes.append(replace(removal, after=round(self._simulation.elapsed, 2)))
         growth.adds += removal.replacements
         self._leaving.update(removal.nodes)
-        simulation.life.cordon(removal.nodes)
+        self._simulation.life.cordon(removal.nodes)
         ready_at = 0.0
         for new in removal.replacements:
-            self._request(simulation, new)
-            ready_at = max(ready_at, simulation.durations.of_node(new.pool or new.group).seconds)
+            self._request(new)
+            ready_at = max(ready_at, self._simulation.durations.of_node(new.pool or new.group).seconds)
         for name in removal.nodes:
-            departed = partial(self._departed, simulation)
-            departure = Departure(simulation, name, growth.autoscaler.removal, removal.reason, departed)
-            simulation.timers.post(simulation.now + ready_at, departure.begin)
+            times = growth.autoscaler.removal
+            departure = Departure(self._simulation, name, times, removal.reason, self._departed)
+            self._simulation.later(ready_at, departure.begin)
 
-    def _departed(self, simulation: Simulation, name: str, *, is_done: bool) -> None:
+    def _departed(self, name: str, *, is_done: bool) -> None:
         self._leaving.discard(name)
         if not is_done and self._watch is not None:
-            self._watch.keep(name, self._micros(simulation))
+            self._watch.keep(name, self._micros())
         self._unneeded -= {name}
-        self._again_at = min(self._again_at, simulation.now)
-
-
-def _as_waiting(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
-    """Return the cluster of a simulation as an autoscaler sees it now, without nodes that are gone."""
-    table, current = simulation.session.cluster.nodes, snapshot_of(simulation, snapshot)
-    if table.absent is None:
-        return as_waiting(current, table.nodes)
-    gone = [table.nodes[row] for row in np.flatnonzero(table.absent)]
-    present = [table.nodes[row] for row in np.flatnonzero(~table.absent)]
-    return as_waiting(without_published(current, gone), present)
+        self._again_at = min(self._again_at, self._simulation.now)

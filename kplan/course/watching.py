@@ -27,7 +27,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     """
     growth = growth_of(base)
     if growth is not None:
-        simulation.provisioner = Growing(growth, base.objects if snapshot is None else snapshot, base.now)
+        simulation.provisioner = Growing(simulation, growth, snapshot or base.objects, base.now)
     report = base.on_progress
     if report is not None:
         simulation.log.on_step = lambda done: report(done, None)

@@ -42,11 +42,11 @@ from kplan.snapshot.model import Snapshot
 class Provisioner(Protocol):
     """Makes nodes for pods that fit nowhere."""
 
-    def look(self, simulation: Simulation) -> bool:
+    def look(self) -> bool:
         """Have nodes join a cluster at rest, at once; tell whether any do."""
 
-    def note_pending(self, simulation: Simulation) -> None:
-        """Have nodes join later, in a simulation with a clock, because a pod fits nowhere now."""
+    def note_pending(self) -> None:
+        """Have nodes join later, where there is a clock, because a pod fits nowhere now."""
 
 
 class Simulation(Motion):
@@ -233,7 +233,7 @@ class Simulation(Motion):
             self.enqueue(owner)
         if beyond or self.provisioner is None or self.durations.is_timed:
             return bool(beyond)
-        return self.provisioner.look(self)
+        return self.provisioner.look()
 
     def note_joined(self, nodes: Iterable[Node]) -> None:
         """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
@@ -244,7 +244,7 @@ class Simulation(Motion):
     def _note_misfit(self) -> None:
         """Tell the autoscaler of the nodes that a pod fits nowhere; without a clock it looks when all is at rest."""
         if self.provisioner is not None and self.durations.is_timed:
-            self.provisioner.note_pending(self)
+            self.provisioner.note_pending()
 
 
 QUIET = 3.25  #: seconds without an event after which a cluster counts as being at rest, where a drain waits for that

@@ -147,7 +147,7 @@ class Playing:
         pools = tuple(act for act in acts if isinstance(act, Pool))
         wanted = pools, frozenset(played.waiting.items())
         if wanted not in self._widening:
-            cluster = provisioner.sight(played.simulation)
+            cluster = provisioner.sight()
             self._widening[wanted] = tuple(provisioner.growth.autoscaler.widening(cluster))
         return self._widening[wanted]
 
