@@ -2,6 +2,6 @@
 
 A `task.Task` is a value: changes, and how they are carried out; `carry_out` does that, whatever the changes are and
 whether there is a clock, in `simulation`, the cluster in motion. `carried_out` is what came of it, and `report` reads
-the document. `in_order` places pods in order, `what_if` changes the cluster on paper, `answers` has the parts
-of documents, and `odds` carries a task out many times.
+the document. `in_order` places pods in order, `waves` lets them arrive in waves, `what_if` changes the cluster on
+paper, `answers` has the parts of documents, and `odds` carries a task out many times.
 """

@@ -10,15 +10,18 @@ Upstream: pkg/scheduler/schedule_one.go, schedule_one_podgroup.go, eventhandlers
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import msgspec
+from msgspec import UNSET
 
+from kplan.cluster.base import Base
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.pod_creation import with_status
 from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns, is_worth_retrying
-from kplan.documents.plan import GroupCondition
+from kplan.documents import plan as d
 from kplan.engine.cluster import NOWHERE
+from kplan.errors import NotFoundError, UsageError
 from kplan.framework import group_cycle
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import Event, PodAdded, PodDeleted
@@ -27,18 +30,16 @@ from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome, StatusCode
 from kplan.framework.session import Session
 
-Waits = Literal["preEnqueue", "retry", "unschedulable", "permit"]
-
 _MOST_CYCLES: Final = 10_000
 """How many cycles a run may take beside one for each pod; only pods that evict one another for ever take so many."""
 
 
-class PodState(msgspec.Struct):
+class _PodState(msgspec.Struct):
     """How a pod stands in the queue, or how it has ended."""
 
     outcome: Outcome | Literal["Evicted"]
     message: str = ""
-    waits: Waits | None = None
+    waits: Literal["preEnqueue", "retry", "unschedulable"] | None = None
 
 
 class Waves:
@@ -50,13 +51,13 @@ class Waves:
     """
 
     def __init__(
-        self, session: Session, later: Iterable[int], later_groups: Iterable[Key] = (), *, starts_at: float = 0.0
+        self, session: Session, later: Iterable[int], later_groups: Iterable[Key], *, starts_at: float
     ) -> None:
-        self.session = session
+        self._session = session
         self._start_time = stamp(starts_at)
-        self.states: dict[int, PodState] = {}  #: pod -> how it stands
-        self.conditions: dict[Key, GroupCondition] = {}  #: group -> its condition
-        self.evicted: list[int] = []  #: pods that preemption deleted, in order
+        self._states: dict[int, _PodState] = {}  # pod -> how it stands
+        self._conditions: dict[Key, d.GroupCondition] = {}  # group -> its condition
+        self._evicted: list[int] = []  # pods that preemption deleted, in order
         self._infos = session.cluster.pods.infos
         self._with_groups = session.config.release.is_on(WORKLOAD_GATE)
         self._groups = session.pod_groups
@@ -81,11 +82,11 @@ class Waves:
 
     def _arrive(self, pod: int) -> None:
         info = self._infos[pod]
-        if info.pod.metadata.deletion_timestamp is not None and self.session.framework_for(info) is None:
+        if info.pod.metadata.deletion_timestamp is not None and self._session.framework_for(info) is None:
             return
         self._groups.add(pod)
-        self.session.nominate_from_status([pod])
-        if self.session.framework_for(info) is not None:
+        self._session.nominate_from_status([pod])
+        if self._session.framework_for(info) is not None:
             self._turns.arrive(pod)
             self._enqueue(pod)
         key = group_of(info)
@@ -98,12 +99,12 @@ class Waves:
             self._enqueue(pod)
 
     def _enqueue(self, pod: int) -> None:
-        framework = self.session.framework_for(self._infos[pod])
+        framework = self._session.framework_for(self._infos[pod])
         assert framework is not None  # noqa: S101 - only such pods are queued
         gate = framework.run_pre_enqueue(self._infos[pod])
         if not gate.is_success:
             self._gated[pod] = None
-            self.states[pod] = PodState(Outcome.GATED, gate.message, "preEnqueue")
+            self._states[pod] = _PodState(Outcome.GATED, gate.message, "preEnqueue")
             return
         self._gated.pop(pod, None)
         self._turns.activate(pod)
@@ -138,12 +139,12 @@ class Waves:
 
     def _signature(self) -> tuple[object, ...]:
         """Return all that a cycle may change for others."""
-        nominator = self.session.nominator
+        nominator = self._session.nominator
         nominations = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
         return self._n_moves, nominations
 
     def _run_pod(self, pod: int) -> None:
-        result = schedule_pod(self.session, pod)
+        result = schedule_pod(self._session, pod)
         post_filter = result.post_filter
         rejectors = frozenset() if result.filter is None else result.filter.rejectors
         if result.outcome is Outcome.SCHEDULED and result.row is not None:
@@ -154,16 +155,16 @@ class Waves:
             self._n_moves += 1
         if result.outcome is Outcome.ERROR:
             self._fail(pod, Outcome.ERROR, result.message, frozenset())
-            self.session.nominator.drop(pod)
+            self._session.nominator.drop(pod)
             return
         self._rest(pod, result.message, rejectors)
         if post_filter is not None and post_filter.nominated_row is not None:
             for cleared in post_filter.cleared_nominations:
-                self.session.nominator.drop(cleared)
-            self.session.nominator.nominate(pod, post_filter.nominated_row)
+                self._session.nominator.drop(cleared)
+            self._session.nominator.nominate(pod, post_filter.nominated_row)
             self._evict(post_filter.victims)
         elif group_cycle.clears_nomination(result):
-            self.session.nominator.drop(pod)
+            self._session.nominator.drop(pod)
 
     def _run_group(self, key: Key, first: int) -> None:
         others = [pod for pod in self._groups.unscheduled(key) if pod != first]
@@ -174,11 +175,11 @@ class Waves:
         if text:
             for pod in pods:
                 self._fail(pod, Outcome.ERROR, text, frozenset())
-                self.session.nominator.drop(pod)
+                self._session.nominator.drop(pod)
             return
         tried = [pod for pod in pods if not self._infos[pod].is_terminating]
         if tried:
-            self._submit(group_cycle.schedule_group(self.session, key, tried), tried)
+            self._submit(group_cycle.schedule_group(self._session, key, tried), tried)
 
     def _submit(self, group: group_cycle.GroupResult, pods: Sequence[int]) -> None:
         """Bind the members that fit, or put all back. Upstream: submitPodGroupAlgorithmResult."""
@@ -188,31 +189,31 @@ class Waves:
                 continue
             self._fail(pod, end.outcome, end.message, end.rejectors)
             if end.nominated is not None:
-                self.session.nominator.nominate(pod, end.nominated)
+                self._session.nominator.nominate(pod, end.nominated)
             elif end.drops_nomination:
-                self.session.nominator.drop(pod)
+                self._session.nominator.drop(pod)
         self._evict(group.victims)
         self._n_moves += group.n_effects
         if group.key not in self._groups.groups:
             return
-        old = self.conditions.get(group.key)
+        old = self._conditions.get(group.key)
         if group.status.is_success:
-            self.conditions[group.key] = GroupCondition(status="True", reason="Scheduled", message="")
+            self._conditions[group.key] = d.GroupCondition(status="True", reason="Scheduled", message="")
         elif old is None or old.status != "True":
             reason = "SchedulerError" if group.status.code is StatusCode.ERROR else "Unschedulable"
-            self.conditions[group.key] = GroupCondition(status="False", reason=reason, message=group.status.message)
+            self._conditions[group.key] = d.GroupCondition(status="False", reason=reason, message=group.status.message)
 
     def _bind(self, pod: int, row: int) -> None:
-        self.session.bind(pod, row)
-        self.session.cluster.update(pod, with_status(self._infos[pod], start_time=self._start_time))
+        self._session.bind(pod, row)
+        self._session.cluster.update(pod, with_status(self._infos[pod], start_time=self._start_time))
         self._n_moves += 1
         self._turns.queued.pop(pod, None)
-        self.states[pod] = PodState(Outcome.SCHEDULED)
+        self._states[pod] = _PodState(Outcome.SCHEDULED)
         self._notice(PodAdded(self._infos[pod]))
 
     def _fail(self, pod: int, outcome: Outcome, message: str, rejectors: frozenset[str]) -> None:
         """Put a pod back that is tried again after a while."""
-        self.states[pod] = PodState(outcome, message, "retry")
+        self._states[pod] = _PodState(outcome, message, "retry")
         self._turns.put_back(pod, rejectors)
 
     def _rest(self, pod: int, message: str, rejectors: frozenset[str]) -> None:
@@ -220,23 +221,102 @@ class Waves:
         if not rejectors:
             self._fail(pod, Outcome.UNSCHEDULABLE, message, rejectors)
             return
-        self.states[pod] = PodState(Outcome.UNSCHEDULABLE, message, "unschedulable")
+        self._states[pod] = _PodState(Outcome.UNSCHEDULABLE, message, "unschedulable")
         self._turns.count_failure(pod, rejectors)
         self._waiting[pod] = None
 
     def _evict(self, victims: Iterable[int]) -> None:
         for pod in victims:
-            if self.session.cluster.node_of[pod] == NOWHERE:
+            if self._session.cluster.node_of[pod] == NOWHERE:
                 continue
-            self.session.evict(pod)
+            self._session.evict(pod)
             self._n_moves += 1
             self._groups.remove([pod])
-            self.evicted.append(pod)
-            self.states[pod] = PodState("Evicted")
+            self._evicted.append(pod)
+            self._states[pod] = _PodState("Evicted")
             self._notice(PodDeleted(self._infos[pod]))
 
     def _notice(self, event: Event) -> None:
         for pod in list(self._waiting):
-            if is_worth_retrying(self.session, self._infos[pod], self._turns.queued[pod].rejectors, event):
+            if is_worth_retrying(self._session, self._infos[pod], self._turns.queued[pod].rejectors, event):
                 del self._waiting[pod]
                 self._turns.back_off(pod)
+
+    def report(self, rows: Sequence[int]) -> d.WaveReport:
+        """Return how everything ends; `rows` are the pods that arrived, in order."""
+        members: dict[Key, list[int]] = {}
+        for row in rows:
+            key = group_of(self._infos[row])
+            if key is not None:
+                members.setdefault(key, []).append(row)
+        return d.WaveReport(
+            pods=tuple(map(self._pod, rows)),
+            groups={"/".join(key): self._group(key, pods) for key, pods in sorted(members.items())},
+            evicted=tuple(self._infos[pod].key for pod in self._evicted),
+        )
+
+    def _pod(self, row: int) -> d.WavePod:
+        state, info = self._states.get(row, _PodState(Outcome.UNSCHEDULABLE)), self._infos[row]
+        node, nominated = self._session.cluster.node_of[row], self._session.nominator.row_of(row)
+        names = self._session.cluster.nodes.names
+        return d.WavePod(
+            pod=d.WavePodRef(namespace=info.namespace, name=info.name),
+            outcome=cast("d.WaveOutcome", str(state.outcome)),
+            node=None if node == NOWHERE else names[node],
+            message=state.message,
+            waits=state.waits,
+            nominated_node=None if nominated is None else names[nominated],
+        )
+
+    def _group(self, key: Key, rows: Sequence[int]) -> d.WaveGroup:
+        n_scheduled = sum(self._session.cluster.node_of[row] != NOWHERE for row in rows)
+        n_pending = len(rows) - n_scheduled - sum(row in self._evicted for row in rows)
+        return d.WaveGroup(condition=self._conditions.get(key, UNSET), scheduled=n_scheduled, pending=n_pending)
+
+
+_GROUP = "PodGroup:"
+
+
+def run_waves(base: Base, waves: Sequence[Sequence[str]] | None) -> d.WaveReport:
+    """Let pods and groups arrive in waves, and work each off.
+
+    Raises NotFoundError for a pod or group that the snapshot does not have, UsageError for a pod that runs already or
+    arrives twice.
+    """
+    session = base.fork()
+    infos = session.cluster.pods.infos
+    pending = sorted(base.pending().rows, key=lambda row: (infos[row].pod.metadata.creation_timestamp or "~", row))
+    if waves is None:
+        waves = [[infos[row].key for row in pending]]
+    resolved = [[_arriving(session, name) for name in wave] for wave in waves]
+    flat = [arriving for wave in resolved for arriving in wave]
+    rows = [arriving for arriving in flat if isinstance(arriving, int)]
+    if len(set(rows)) < len(rows):
+        twice = next(row for index, row in enumerate(rows) if row in rows[:index])
+        raise UsageError(f"pod {infos[twice].key} arrives twice", hint="name it in one wave only")
+    for row in rows:
+        session.nominator.drop(row)
+    later = set(rows)
+    groups = [arriving for arriving in flat if not isinstance(arriving, int)]
+    run = Waves(session, rows, groups, starts_at=base.now / 1e6)
+    before = [row for row in pending if row not in later]
+    if before:
+        run.run(before)
+    for wave in resolved:
+        run.run(wave)
+    return run.report(rows)
+
+
+def _arriving(session: Session, name: str) -> int | Key:
+    """Return the row of a pod NAMESPACE/NAME, or the key of a group ``PodGroup:NAMESPACE/NAME``."""
+    namespace, _, own = name.removeprefix(_GROUP).partition("/")
+    if name.startswith(_GROUP):
+        if (namespace, own) not in session.pod_groups.groups:
+            raise NotFoundError(f"the cluster has no pod group {namespace}/{own}", hint="see kplan snapshot show")
+        return namespace, own
+    row = session.find(name)
+    if row is None:
+        raise NotFoundError(f"the cluster has no pod {name}", hint="see kplan snapshot show pods")
+    if session.cluster.node_of[row] != NOWHERE:
+        raise UsageError(f"pod {name} runs already", hint="only pending pods arrive")
+    return row
