@@ -86,10 +86,13 @@ def rounded(name: str, amount_nano: int) -> int:
 @lru_cache(maxsize=8192)
 def quantity_text(name: str, amount: int) -> str:
     """Write an amount in the scheduler's units as a quantity: ``500m`` for cpu, ``2Gi`` for bytes, ``3`` for counts."""
-    if name == CPU:
-        return str(Quantity(amount * (NANO // 1000)))
+    return nano_text(name, amount * (NANO // 1000 if name == CPU else NANO))
+
+
+def nano_text(name: str, amount_nano: int) -> str:
+    """Write an exact amount as a quantity: with a binary suffix for bytes."""
     is_bytes = name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith(HUGE_PAGES)
-    return str(Quantity(amount * NANO, "BinarySI" if is_bytes else "DecimalSI"))
+    return str(Quantity(amount_nano, "BinarySI" if is_bytes else "DecimalSI"))
 
 
 def rounded_requests(exact: Mapping[str, int]) -> dict[str, int]:

@@ -20,16 +20,14 @@ from kplan.api.quantity import grouped
 from kplan.api.time import parse_duration
 from kplan.autoscaling.cluster_autoscaler import scale_up
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
-from kplan.autoscaling.cluster_autoscaler.groups import (
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.nodes import (
     DELETION_CANDIDATE,
     GPU_RESOURCES,
     LONG_AGO,
     TO_BE_DELETED,
-    NodeGroup,
-    Quotas,
     Utilization,
     as_listed,
-    groups_by_node,
     has_taint,
     is_ready,
     marked,

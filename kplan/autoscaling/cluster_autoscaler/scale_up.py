@@ -18,7 +18,8 @@ import msgspec
 from kplan.api.core import Node, Pod
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
-from kplan.autoscaling.cluster_autoscaler.groups import GPU_LABEL, GPU_RESOURCES, NodeGroup, Quotas, Skipped, gpus
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, Skipped
+from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus
 from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by

@@ -14,7 +14,8 @@ from kplan.api.core import Node
 from kplan.api.meta import is_true
 from kplan.api.quantity import grouped
 from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
-from kplan.autoscaling.cluster_autoscaler.groups import TO_BE_DELETED, NodeGroup, has_taint, is_ready
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_ready
 from kplan.autoscaling.cluster_autoscaler.options import Options
 
 _FOREVER = 2**62

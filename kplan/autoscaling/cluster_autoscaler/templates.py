@@ -20,15 +20,8 @@ from kplan.api.quantity import grouped, nanos_of
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.api.workloads import DaemonSet
-from kplan.autoscaling.cluster_autoscaler.groups import (
-    TO_BE_DELETED,
-    NodeGroup,
-    as_listed,
-    groups_by_node,
-    has_taint,
-    is_of_new_nodes,
-    readiness,
-)
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_pods, pods_by_state
 from kplan.autoscaling.seam import slices_of

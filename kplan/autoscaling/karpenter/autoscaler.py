@@ -20,12 +20,13 @@ from kplan.api.labels import ZONE
 from kplan.api.provisioning import DRIFTED, NEVER, NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.api.time import parse_duration, to_micros
+from kplan.autoscaling.karpenter.amounts import NODES, total_of
 from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState, claim_states
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import Held, device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
-from kplan.autoscaling.karpenter.instance_types import NODES, ONE, InstanceType, text_of, total_of
+from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
@@ -38,6 +39,7 @@ from kplan.changes.limits import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, LimitChange
+from kplan.rules.resources import NANO, nano_text
 from kplan.snapshot.model import Snapshot
 
 _MOST_NAMED = 3
@@ -382,10 +384,10 @@ class Widening:
         capacities = [node.template.columns.most_capacity(node.types) for node in planned if at_most]
         capacities += [] if at_most else [nanos_of(node.status.capacity) for node in self._made(planned)]
         used = self._prepared.state.used_by(pool.metadata.name)
-        needed = total_of((used, *({**capacity, NODES: ONE} for capacity in capacities)))
+        needed = total_of((used, *({**capacity, NODES: NANO} for capacity in capacities)))
         limits = nanos_of(pool.spec.limits)
         higher = tuple(
-            LimitChange(name, str(pool.spec.limits[name]), text_of(name, needed[name]))
+            LimitChange(name, str(pool.spec.limits[name]), nano_text(name, needed[name]))
             for name in limits
             if planned and needed.get(name, 0) > limits[name]
         )

@@ -22,12 +22,13 @@ from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.labels import ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
 from kplan.api.quantity import grouped, nanos_of
-from kplan.autoscaling.karpenter.instance_types import Amounts, InstanceType, Offering, Overhead, text_of
+from kplan.autoscaling.karpenter.amounts import Amounts
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering, Overhead
 from kplan.autoscaling.karpenter.requirements import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODEPOOL, ON_DEMAND, OS
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.reading.files import Limits
-from kplan.rules.resources import CPU, MEMORY
+from kplan.rules.resources import CPU, MEMORY, nano_text
 from kplan.snapshot.build import QuantityCheck
 from kplan.snapshot.model import Snapshot
 
@@ -215,9 +216,9 @@ def _learned(name: str, machines: list[_Machine], zones: list[str]) -> InstanceT
         name=name,
         architecture=model.labels.get(ARCH, "amd64"),
         operating_systems=tuple(sorted({one.labels.get(OS, "linux") for one in machines})),
-        resources={name: text_of(name, amount) for name, amount in capacity.items()},
+        resources={name: nano_text(name, amount) for name, amount in capacity.items()},
         offerings=tuple(offering_entry(*place, round(size, 3)) for place in product(zones or [""], capacity_types)),
-        overhead=Overhead(kube_reserved={name: text_of(name, amount) for name, amount in overhead.items() if amount}),
+        overhead=Overhead(kube_reserved={name: nano_text(name, amount) for name, amount in overhead.items() if amount}),
         labels={
             key: value
             for key, value in sorted(model.labels.items())

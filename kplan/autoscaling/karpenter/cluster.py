@@ -24,7 +24,9 @@ from kplan.api.labels import HOSTNAME
 from kplan.api.meta import is_true
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
-from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, Columns, InstanceType, add, less, total_of
+from kplan.autoscaling.karpenter.amounts import NODES, Amounts, add, less, total_of
+from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import (
@@ -36,6 +38,7 @@ from kplan.autoscaling.karpenter.requirements import (
     Requirements,
     Vocabulary,
 )
+from kplan.rules.resources import NANO
 from kplan.snapshot.model import Snapshot
 
 _CLASSES = tuple(kind for kind in KINDS if kind.type in {AKSNodeClass, EC2NodeClass, KWOKNodeClass})
@@ -252,7 +255,7 @@ class StateNode(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def capacity(self) -> Amounts:
         """What it has, itself as one node included."""
-        return {**self._filled("capacity"), NODES: ONE}
+        return {**self._filled("capacity"), NODES: NANO}
 
     @cached_property
     def allocatable(self) -> Amounts:

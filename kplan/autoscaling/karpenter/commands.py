@@ -17,15 +17,17 @@ from msgspec.structs import replace
 from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
+from kplan.autoscaling.karpenter.amounts import NODES
 from kplan.autoscaling.karpenter.candidates import CANDIDATE, UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
-from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Columns
+from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.planned import Planned, with_types
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL, ON_DEMAND, RESERVED, SPOT, Requirements
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Uninitialized
 from kplan.preemption.go_sort import go_sorted
+from kplan.rules.resources import NANO
 
 _LEAST_SPOT_TYPES = 15  #: a spot node is replaced by another only if so many cheaper instance types could do
 
@@ -231,7 +233,7 @@ def counts_of(prepared: Prepared) -> tuple[Counter[str], Counter[str]]:
 def reservable_nodes(pool: NodePool, n_claims: int, wanted: int) -> int:
     """Return how many of the wanted nodes the pool's limit of nodes leaves (upstream ReserveNodeCount)."""
     if NODES in pool.spec.limits:
-        wanted = min(wanted, -(-parse(pool.spec.limits[NODES]).nanos // ONE) - n_claims)
+        wanted = min(wanted, -(-parse(pool.spec.limits[NODES]).nanos // NANO) - n_claims)
     return max(0, wanted)
 
 

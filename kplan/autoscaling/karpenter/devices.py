@@ -19,7 +19,8 @@ from kplan.api import resource
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
-from kplan.autoscaling.karpenter.instance_types import DynamicResources, add
+from kplan.autoscaling.karpenter.amounts import add
+from kplan.autoscaling.karpenter.instance_types import DynamicResources
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.autoscaling.seam import slices_of

@@ -24,10 +24,11 @@ from kplan.api.meta import ObjectMeta
 from kplan.api.provisioning import NEVER, NodeClaim, NodeClaimSpec, NodeClaimStatus
 from kplan.api.time import format_duration, from_micros, parse_duration
 from kplan.api.workloads import DaemonSet
+from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import NewClaim
 from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
-from kplan.autoscaling.karpenter.instance_types import Amounts, EnlargedType, InstanceType, Offering, texts_of
+from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceType, Offering
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,

@@ -23,10 +23,10 @@ from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
-from kplan.autoscaling.karpenter.instance_types import ONE, Amounts
+from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
-from kplan.rules.resources import PODS, has_no_status_resources, stored_totals
+from kplan.rules.resources import NANO, PODS, has_no_status_resources, stored_totals
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
 from kplan.snapshot.model import Snapshot
 
@@ -251,7 +251,7 @@ class PodFacts:
             is_resized = self.release.counts_resizes and not has_no_status_resources(pod)
             requests = stored_totals(pod)[0] if is_resized else requests_of(pod.spec)
             amounts = {name: quantity.nanos for name, quantity in requests.items()}
-            amounts[PODS] = ONE
+            amounts[PODS] = NANO
             known = self._requests[id(pod)] = (pod, amounts)
         return known[1]
 

@@ -25,9 +25,11 @@ from kplan.autoscaling.karpenter.cluster import (
     pool_requirements,
     why_unusable,
 )
+from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import DeviceCatalogue, Devices
-from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, Overlaid, overlay, text_of, well_known_of
+from kplan.autoscaling.karpenter.instance_types import InstanceType, well_known_of
 from kplan.autoscaling.karpenter.options import Options, Release
+from kplan.autoscaling.karpenter.overlays import Overlaid, overlay
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
@@ -35,6 +37,7 @@ from kplan.autoscaling.karpenter.requirements import NODEPOOL, Vocabulary, bits_
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
 from kplan.autoscaling.karpenter.texts import Texts
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings
+from kplan.rules.resources import nano_text
 from kplan.snapshot.model import Snapshot
 
 
@@ -290,7 +293,7 @@ def exceeded_limit(prepared: Prepared, pool: str) -> str | None:
     used, limits = prepared.state.used_by(pool), nanos_of(prepared.pools[pool].spec.limits)
     for name in sorted(limits):
         if used.get(name, 0) > limits[name]:
-            usage, limit = text_of(name, used[name]), text_of(name, limits[name])
+            usage, limit = nano_text(name, used[name]), nano_text(name, limits[name])
             return f"resource usage exceeds limit (limit={limit}, resource-name={name}, usage={usage})"
     return None
 
@@ -299,7 +302,8 @@ def limits_text(prepared: Prepared, pool: str, new: Iterable[Planned]) -> str:
     """Return how far the limits of a pool are used up, by its nodes and those that are made now."""
     used, limits = prepared.state.used_by(pool), nanos_of(prepared.pools[pool].spec.limits)
     amounts = (
-        f"{name} {text_of(name, limit)}, {text_of(name, used.get(name, 0))} in use" for name, limit in limits.items()
+        f"{name} {nano_text(name, limit)}, {nano_text(name, used.get(name, 0))} in use"
+        for name, limit in limits.items()
     )
     beside = " beside those added now" if any(node.template.name == pool for node in new) else ""
     return f"its limits ({'; '.join(sorted(amounts))}) leave room for no further node{beside}"

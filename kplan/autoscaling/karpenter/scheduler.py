@@ -19,17 +19,17 @@ from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
 from kplan.api.quantity import nanos_of
+from kplan.autoscaling.karpenter.amounts import NODES, Amounts, less, total_of
 from kplan.autoscaling.karpenter.claims import Basis, DaemonGroup, ExistingNodes, Fit, NewClaim, Pass, Reservations
 from kplan.autoscaling.karpenter.cluster import StateNode, Template
 from kplan.autoscaling.karpenter.devices import Devices
-from kplan.autoscaling.karpenter.instance_types import NODES, ONE, Amounts, less, total_of
 from kplan.autoscaling.karpenter.pod_requirements import Entrant, queue_order, tolerating_preferences
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.preemption.go_sort import go_sorted
-from kplan.rules.resources import PODS
+from kplan.rules.resources import NANO, PODS
 
 
 class Daemon:
@@ -147,7 +147,7 @@ class DaemonPlan:
 
 
 def _requests(daemons: Sequence[Daemon]) -> Amounts:
-    return {**total_of(daemon.requests for daemon in daemons), PODS: len(daemons) * ONE}
+    return {**total_of(daemon.requests for daemon in daemons), PODS: len(daemons) * NANO}
 
 
 def _ports(daemons: Iterable[Daemon]) -> Mapping[str, tuple[HostPort, ...]]:

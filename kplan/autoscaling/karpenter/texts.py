@@ -15,7 +15,7 @@ import msgspec
 
 from kplan.api.affinity import Taint
 from kplan.api.labels import HOSTNAME
-from kplan.autoscaling.karpenter.instance_types import Amounts, texts_of
+from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.pods import PortConflict
 from kplan.autoscaling.karpenter.requirements import Misfit, Requirement, Requirements, Vocabulary
 from kplan.autoscaling.karpenter.topology import Unsatisfiable
