@@ -20,7 +20,7 @@ from kplan.admission.gates import NEWEST, is_on
 from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import enforced
 from kplan.admission.stored import Stage, WholeTemplate
-from kplan.admission.validation.checks import quoted
+from kplan.admission.validation.errors import quoted
 from kplan.api.affinity import NO_EXECUTE, Toleration
 from kplan.api.core import PersistentVolumeClaim, Pod, parsed
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE

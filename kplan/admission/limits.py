@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.admission.validation.checks import aggregate
+from kplan.admission.validation.errors import aggregate
 from kplan.api import core
 from kplan.api.affinity import PodAffinityTerm
 from kplan.api.kinds import KINDS

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kplan.admission.gates import NEWEST
 from kplan.admission.validation.checks import Object, reached
-from kplan.admission.validation.checks import quoted as go_quoted
+from kplan.admission.validation.errors import quoted as go_quoted
 from kplan.admission.validation.pods import APP_ARMOR, SECCOMP, SECCOMP_POD
 
 _CAPABILITIES = frozenset(

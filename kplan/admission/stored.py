@@ -19,7 +19,8 @@ from kplan.admission.gates import NEWEST, drop_disabled, is_on
 from kplan.admission.judge import complete, default_pod, generated_uid, invalid_words
 from kplan.admission.limits import qos_class
 from kplan.admission.podsecurity import Policy, violations
-from kplan.admission.validation.checks import FieldError, Object, reached
+from kplan.admission.validation.checks import Object, reached
+from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
 from kplan.api.affinity import REQUIRED, required_node_affinity

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from kplan.admission.validation import checks as check
-from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Check, Object
+from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_found, not_supported, required
 from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
 from kplan.api.names import as_prefix
 from kplan.api.quantity import parse
@@ -135,7 +136,7 @@ def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
         at, name, target = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         yield from check.needed("name")(mount, at)
         if name not in volumes:
-            yield check.not_found(f"{at}.name", name)
+            yield not_found(f"{at}.name", name)
         yield from check.needed("mountPath")(mount, at)
         if target in paths:
             yield invalid(f"{at}.mountPath", target, "must be unique")
@@ -178,7 +179,7 @@ def device_errors(container: Object, volumes: Volumes, path: str) -> Errors:
         if name in names:
             yield invalid(f"{at}.name", name, "must be unique")
         if name not in volumes:
-            yield check.not_found(f"{at}.name", name)
+            yield not_found(f"{at}.name", name)
         elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
             words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
             yield invalid(f"{at}.name", name, words)
@@ -277,7 +278,7 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
         else:
             yield from _policy_for_rules(container, at)
         if name in names:
-            yield check.duplicate(f"{at}.name", name)
+            yield duplicate(f"{at}.name", name)
         names |= {name} - {""}
         yield from _host_port_errors([container], path)
         if container.get("restartPolicy") == "Always":
@@ -308,10 +309,10 @@ def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Er
         yield from _common_errors(container, pod, at)
         yield from image_errors(container, at)
         if name in names:
-            yield check.duplicate(f"{at}.name", name)
+            yield duplicate(f"{at}.name", name)
         names.add(name)
         if target and target not in others:
-            yield check.not_found(f"{at}.targetContainerName", target)
+            yield not_found(f"{at}.targetContainerName", target)
         stated = [f"{at}.{key}" for key in _NOT_IN_EPHEMERAL if container.get(key) not in (None, {})]
         for number, mount in enumerate(container.get("volumeMounts", [])):
             stated += [f"{at}.volumeMounts[{number}].{key}" for key in ("subPath", "subPathExpr") if mount.get(key)]

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from kplan.admission.schedules import Unreadable, is_time_zone, read_schedule
 from kplan.admission.validation import checks as check
-from kplan.admission.validation.checks import Check, Errors, Object, go_struct, invalid, not_supported, quoted, required
+from kplan.admission.validation.checks import Check, Object
+from kplan.admission.validation.errors import OMITTED, Errors, go_struct, invalid, not_supported, quoted, required
+from kplan.admission.validation.metadata import metadata_check, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.labels import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME, job_labels
 
@@ -100,8 +102,8 @@ def _generated_errors(obj: Object, _: str) -> Errors:
         at, words = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
         if labels.get(key) != value:
             yield invalid(at, labels, words) if key in labels else required(at, words)
-    if check.selector_matches(selector, wanted) is False:
-        yield invalid("spec.selector", check.shown_selector(selector), "`selector` not auto-generated")
+    if selector_matches(selector, wanted) is False:
+        yield invalid("spec.selector", shown_selector(selector), "`selector` not auto-generated")
 
 
 def _pod_name_errors(obj: Object, _: str) -> Errors:
@@ -187,7 +189,7 @@ def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str)
     yield from check.field("onPodConditions", _patterns)(rule, path)
     if has_codes == has_patterns:
         start, end = ("both", "not supported") if has_codes else ("one of", "required")
-        yield invalid(path, check.OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
+        yield invalid(path, OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
 
 
 def _replacement_errors(spec: Object, path: str) -> Errors:
@@ -227,9 +229,9 @@ _job = check.rules(
 """The check of the spec of a job, except its selector."""
 
 job_errors = check.rules(
-    check.metadata(),
+    metadata_check(),
     _generated_errors,
-    check.field("spec", _job, check.present("selector", check.selector_errors), label_match_errors, absent={}),
+    check.field("spec", _job, check.present("selector", selector_errors), label_match_errors, absent={}),
     _pod_name_errors,
 )
 """The check of a job that has its generated selector and uid."""
@@ -260,11 +262,11 @@ _manual = check.filled("manualSelector", lambda _, path: [not_supported(path, va
 _name_length = check.must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
 _generated = check.field(
     "selector",
-    lambda selector, path: [invalid(path, check.shown_selector(selector), "`selector` will be auto-generated")],
+    lambda selector, path: [invalid(path, shown_selector(selector), "`selector` will be auto-generated")],
 )
 _job_template = check.field("spec", _job, _generated, _manual, absent={})
 cron_job_errors = check.rules(
-    check.metadata(),
+    metadata_check(),
     check.field(
         "spec",
         check.needed("schedule", check.formed(_schedule_problems)),

@@ -13,7 +13,18 @@ from functools import partial
 from typing import Any
 
 from kplan.admission.validation import checks as check
-from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Check, Object
+from kplan.admission.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    go_struct,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+from kplan.admission.validation.metadata import operator_errors, selector_errors
 from kplan.api.affinity import EFFECTS, REQUIRED
 from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import InvalidQuantity, parse
@@ -142,7 +153,7 @@ def _seccomp_errors(profile: Object, path: str) -> Errors:
         else:
             yield from check.descending(file, f"{path}.localhostProfile")
     elif file is not None:
-        shown = check.go_struct(profile, **_PROFILE)
+        shown = go_struct(profile, **_PROFILE)
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
@@ -174,7 +185,7 @@ def _escalation_errors(context: Object, path: str) -> Errors:
     others += ["`capabilities.Add` CAP_SYS_ADMIN" for name in added if name == "CAP_SYS_ADMIN"]
     for other in others if context.get("allowPrivilegeEscalation") is False else ():
         words = f"cannot set `allowPrivilegeEscalation` to false and {other}"
-        yield invalid(path, check.go_struct(context, **_CONTEXT), words)
+        yield invalid(path, go_struct(context, **_CONTEXT), words)
 
 
 _PROFILE = {"Type": "", "LocalhostProfile": None}
@@ -234,7 +245,7 @@ def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
         elif len(name) > _MOST_SYSCTL or not re.fullmatch(_SYSCTL, name):
             yield invalid(at, name, f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$")
         elif name in names:
-            yield check.duplicate(at, name)
+            yield duplicate(at, name)
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") and plain.startswith("net."):
             yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
@@ -261,7 +272,7 @@ def _node_field_errors(selector: Object, path: str) -> Errors:
         yield from check.in_list(check.SUBDOMAIN)(values, f"{path}.values")
 
 
-_expression = check.rules(partial(check.operator_errors, numeric=True), check.field("key", check.KEY, absent=""))
+_expression = check.rules(partial(operator_errors, numeric=True), check.field("key", check.KEY, absent=""))
 _node_fields = check.items("matchFields", _node_field_errors)
 _preference = check.rules(check.items("matchExpressions", _expression), _node_fields)
 _node_term = check.rules(
@@ -295,7 +306,7 @@ def _label_key_list_errors(term: Object, path: str, names: tuple[str, ...] = ("m
 
 
 _pod_term = check.rules(
-    check.field("labelSelector namespaceSelector", check.selector_errors),
+    check.field("labelSelector namespaceSelector", selector_errors),
     check.field("namespaces", check.every_item(check.LABEL), called="namespace"),
     partial(_label_key_list_errors, names=("matchLabelKeys", "mismatchLabelKeys")),
     _topology_key,
@@ -364,7 +375,7 @@ _SPREAD = (
         _min_domain_errors,
         check.field("nodeAffinityPolicy nodeTaintsPolicy", check.one_of("Honor", "Ignore")),
         _label_key_list_errors,
-        check.field("labelSelector", check.selector_errors),
+        check.field("labelSelector", selector_errors),
     ),
 )
 """What is checked before and after the uniqueness of a constraint."""
@@ -376,7 +387,7 @@ def spread_errors(constraints: list[Object], path: str) -> Errors:
         at = f"{path}[{index}]"
         yield from _SPREAD[0](constraint, at)
         if pairs[index] in pairs[index + 1 :]:
-            yield check.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
+            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pairs[index])}}}")
         yield from _SPREAD[1](constraint, at)
 
 
@@ -511,7 +522,7 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
             yield required(at)
             continue
         if name in used:
-            yield check.duplicate(at, name)
+            yield duplicate(at, name)
         else:
             if request:
                 yield from check.LABEL(request, f"{at}.request")
@@ -519,8 +530,8 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
             clashes = [key] if key in used else []
             if not request:
                 clashes = [name for other in used if other.startswith(f"{name}/")]
-            yield from (check.duplicate(at, clash) for clash in clashes)
+            yield from (duplicate(at, clash) for clash in clashes)
             used.add(key)
         if name not in declared:
             known = f": {', '.join(sorted(declared))}" if declared else " which is empty"
-            yield check.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")
+            yield not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")

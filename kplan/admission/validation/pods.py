@@ -17,7 +17,27 @@ import msgspec
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import containers, pod_fields
-from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Check, Object
+from kplan.admission.validation.errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    go_struct,
+    invalid,
+    not_found,
+    not_supported,
+    quoted,
+    required,
+)
+from kplan.admission.validation.metadata import (
+    annotation_errors,
+    label_errors,
+    metadata_check,
+    of_kind,
+    selector_errors,
+    selector_matches,
+    shown_selector,
+)
 from kplan.admission.validation.volumes import claim_spec_errors, volume_errors
 from kplan.api.names import dns_subdomain_problems
 
@@ -51,7 +71,7 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
             if name not in names:
                 yield invalid(f"{path}[{key}]", name, "container not found")
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith(LOCALHOST):
-                yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {check.quoted(profile)}")
+                yield invalid(f"{path}[{key}]", profile, f"invalid AppArmor profile name: {quoted(profile)}")
 
 
 def _written_toleration_errors(text: str, path: str) -> Errors:
@@ -100,7 +120,7 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
 
 
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
-_pod_metadata, _grace = check.metadata(), check.present("terminationGracePeriodSeconds")
+_pod_metadata, _grace = metadata_check(), check.present("terminationGracePeriodSeconds")
 _new = check.rules(
     check.items("containers initContainers", containers.image_errors),
     check.unset("ephemeralContainers", "cannot be set on create"),
@@ -119,9 +139,7 @@ def pod_errors(pod: Object) -> Errors:
     yield from profile_match_errors(annotations, spec, "spec")
 
 
-_template_metadata = check.rules(
-    check.field("labels", check.label_errors), check.field("annotations", check.annotation_errors)
-)
+_template_metadata = check.rules(check.field("labels", label_errors), check.field("annotations", annotation_errors))
 
 
 def template_errors(template: Object, path: str) -> Errors:
@@ -135,7 +153,7 @@ def template_errors(template: Object, path: str) -> Errors:
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-pod_template_errors = check.rules(check.metadata(), check.field("template", template_errors))
+pod_template_errors = check.rules(metadata_check(), check.field("template", template_errors))
 
 
 def pod_spec_errors(spec: Object, path: str, meta: Object | None) -> Errors:
@@ -172,9 +190,9 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
         if is_mirror:
             yield forbidden("", "static pods do not support resource claims")
             continue
-        yield from [check.duplicate(f"{at}.name", name)] if name in names else _claim_name(claim, at)
+        yield from [duplicate(f"{at}.name", name)] if name in names else _claim_name(claim, at)
         names |= {name} - {""}
-        shown = check.go_struct(claim, Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
+        shown = go_struct(claim, Name="", ResourceClaimName=None, ResourceClaimTemplateName=None)
         count = ("resourceClaimName" in claim) + ("resourceClaimTemplateName" in claim)
         if count == 2:
             words = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -236,7 +254,7 @@ def _file_key_volume_errors(spec: Object, path: str) -> Errors:
 
     def is_empty_dir(name: str, at: str) -> Errors:
         if name not in volumes:
-            yield check.not_found(at, name)
+            yield not_found(at, name)
         elif "emptyDir" not in volumes[name]:
             yield invalid(at, name, "referenced volume must be of type emptyDir")
 
@@ -257,7 +275,7 @@ def restart_policy(owner: str) -> Check:
 _CHECKS = check.rules(
     check.enum("restartPolicy", "Always", "OnFailure", "Never"),
     check.enum("dnsPolicy", "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    check.field("nodeSelector", check.label_errors),
+    check.field("nodeSelector", label_errors),
     pod_fields.pod_security_errors,
     check.field("affinity", pod_fields.affinity_errors),
     _dns_config_errors,
@@ -295,15 +313,13 @@ FIRST_WITH_RECREATE = 37
 
 def _something(called: str) -> Check:
     words = f"empty selector is invalid for {called}"
-    return lambda selector, path: (
-        [] if any(selector.values()) else [invalid(path, check.shown_selector(selector), words)]
-    )
+    return lambda selector, path: [] if any(selector.values()) else [invalid(path, shown_selector(selector), words)]
 
 
 def label_match_errors(spec: Object, path: str) -> Errors:
     """Return an error for a template whose labels the selector does not match; an invalid selector passes."""
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
-    if check.selector_matches(spec.get("selector"), labels or {}) is False:
+    if selector_matches(spec.get("selector"), labels or {}) is False:
         yield invalid(f"{path}.template.metadata.labels", labels, _UNMATCHED)
 
 
@@ -315,8 +331,8 @@ def _template(owner: str, unreadable: str = "invalid label selector") -> Check:
     )
 
     def errors(spec: Object, path: str) -> Errors:
-        if (selector := spec.get("selector")) is not None and any(check.selector_errors(selector, "")):
-            return [invalid(f"{path}.selector", check.shown_selector(selector), unreadable)]
+        if (selector := spec.get("selector")) is not None and any(selector_errors(selector, "")):
+            return [invalid(f"{path}.selector", shown_selector(selector), unreadable)]
         return errors_of(spec, path)
 
     return errors
@@ -354,7 +370,7 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
             yield forbidden(at, "may not be specified when strategy `type` is 'Recreate'")
         return
     if kind != "RollingUpdate":
-        shown = check.go_struct(strategy, Type="", RollingUpdate=_SURGING)
+        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
         return
     unavailable = rolling.get("maxUnavailable", 0)
@@ -364,10 +380,10 @@ def _strategy_errors(strategy: Object, path: str) -> Errors:
     yield from above_all_errors(unavailable, f"{at}.maxUnavailable")
 
 
-deployment_errors = check.of_kind(
-    check.metadata(),
+deployment_errors = of_kind(
+    metadata_check(),
     check.field("replicas", check.not_negative),
-    check.present("selector", check.selector_errors, _something("deployment")),
+    check.present("selector", selector_errors, _something("deployment")),
     _template("ReplicaSet"),
     check.field("strategy", _strategy_errors, absent={}),
     check.field("minReadySeconds revisionHistoryLimit", check.not_negative),
@@ -377,10 +393,10 @@ deployment_errors = check.of_kind(
         check.field("progressDeadlineSeconds", check.never("must be greater than minReadySeconds")),
     ),
 )
-replica_set_errors = check.of_kind(
-    check.metadata(),
+replica_set_errors = of_kind(
+    metadata_check(),
     check.field("replicas minReadySeconds", check.not_negative),
-    check.present("selector", check.selector_errors, _something("deployment")),
+    check.present("selector", selector_errors, _something("deployment")),
     _template("ReplicaSet"),
 )
 
@@ -392,9 +408,9 @@ def _plain_selector_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.template.metadata.labels", labels, _UNMATCHED)
 
 
-replication_controller_errors = check.of_kind(
+replication_controller_errors = of_kind(
     # Unlike the other kinds it does not check generateName, and its messages say bytes, not characters.
-    check.metadata(dns_subdomain_problems, checks_prefix=False),
+    metadata_check(dns_subdomain_problems, checks_prefix=False),
     check.field("minReadySeconds", check.not_negative),
     check.needed("selector"),
     check.field("replicas", check.not_negative),
@@ -409,12 +425,12 @@ def _update_errors(strategy: Object, path: str) -> Errors:
     rolling = strategy.get("rollingUpdate")
     if kind in ("OnDelete", "Recreate"):  # whether Recreate is known at all: `recreate_errors`
         if rolling is not None:
-            shown = check.go_struct(rolling, **_PARTITIONED)
+            shown = go_struct(rolling, **_PARTITIONED)
             yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind == "RollingUpdate":
         yield from check.field("partition", check.not_negative)(rolling or {}, at)
     else:
-        shown = check.go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
+        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -422,7 +438,7 @@ def recreate_errors(stateful_set: Object) -> Errors:
     """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
     strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
     if strategy.get("type") == "Recreate":
-        shown = check.go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
+        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
         yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
@@ -437,8 +453,8 @@ def _stateful_template_errors(spec: Object, path: str) -> Errors:
     return _template("", "")({**spec, "template": {**template, "spec": pod}}, path)
 
 
-stateful_set_errors = check.of_kind(
-    check.metadata(check.dns_label),
+stateful_set_errors = of_kind(
+    metadata_check(check.dns_label),
     check.field(
         "podManagementPolicy",
         check.must(lambda policy: policy in ("OrderedReady", "Parallel"), "must be 'OrderedReady' or 'Parallel'"),
@@ -452,7 +468,7 @@ stateful_set_errors = check.of_kind(
     check.field("replicas minReadySeconds", check.not_negative),
     check.field("ordinals", check.field("start", check.not_negative)),
     check.filled("serviceName", check.LABEL),
-    check.present("selector", check.selector_errors, _something("statefulset")),
+    check.present("selector", selector_errors, _something("statefulset")),
     _stateful_template_errors,
     check.field("template", restart_policy("StatefulSet"), absent={}),
 )
@@ -469,13 +485,13 @@ def _daemon_update_errors(strategy: Object, path: str) -> Errors:
         if not _number(unavailable) and not _number(surge):
             yield required(f"{at}.maxUnavailable", "cannot be 0 when maxSurge is 0")
     elif kind != "OnDelete":
-        shown = check.go_struct(strategy, Type="", RollingUpdate=_SURGING)
+        shown = go_struct(strategy, Type="", RollingUpdate=_SURGING)
         yield not_supported(path, shown, ("RollingUpdate", "OnDelete"))
 
 
-daemon_set_errors = check.of_kind(
-    check.metadata(),
-    check.field("selector", check.selector_errors),
+daemon_set_errors = of_kind(
+    metadata_check(),
+    check.field("selector", selector_errors),
     label_match_errors,
     check.field("selector", _something("daemonset")),
     check.field("template", template_errors, restart_policy("DaemonSet"), absent={}),

@@ -6,7 +6,9 @@ from typing import Any
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import pod_fields
-from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Check, Object
+from kplan.admission.validation.errors import Errors, duplicate, forbidden, go_struct, invalid, not_supported, required
+from kplan.admission.validation.metadata import label_errors, metadata_check, of_kind, selector_errors, shown_selector
 from kplan.admission.validation.pods import above_all_errors, share_errors
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
@@ -18,18 +20,16 @@ _HIGHEST = 1_000_000_000  #: the highest priority that users may define
 
 def _both_errors(spec: Object, path: str) -> Errors:
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        spec = spec | {"selector": check.shown_selector(spec["selector"]) if "selector" in spec else None}
-        shown = check.go_struct(
-            spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None
-        )
+        spec = spec | {"selector": shown_selector(spec["selector"]) if "selector" in spec else None}
+        shown = go_struct(spec, MinAvailable=None, Selector=None, MaxUnavailable=None, UnhealthyPodEvictionPolicy=None)
         yield invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
-budget_errors = check.of_kind(
-    check.metadata(check.path_segment),
+budget_errors = of_kind(
+    metadata_check(check.path_segment),
     _both_errors,
     check.field("minAvailable maxUnavailable", share_errors, above_all_errors),
-    check.field("selector", check.selector_errors),
+    check.field("selector", selector_errors),
     check.field("unhealthyPodEvictionPolicy", check.one_of("AlwaysAllow", "IfHealthyBudget")),
 )
 
@@ -52,7 +52,7 @@ def _value_errors(obj: Object, _: str) -> Errors:
 
 
 priority_class_errors = check.rules(
-    check.metadata(is_namespaced=False),
+    metadata_check(is_namespaced=False),
     _value_errors,
     check.field("preemptionPolicy", check.stated("Never", "PreemptLowerPriority")),
 )
@@ -77,12 +77,12 @@ def _allowed_topology_errors(terms: list[Object], path: str) -> Errors:
         yield from _topology_term(term, f"{path}[{index}]")
         wanted = term.get("matchLabelExpressions", ())
         keys = {one.get("key", ""): set(one.get("values", ())) for one in wanted}
-        yield from (check.duplicate(f"{path}[{index}].matchLabelExpressions", "") for other in former if other == keys)
+        yield from (duplicate(f"{path}[{index}].matchLabelExpressions", "") for other in former if other == keys)
         former.append(keys)
 
 
 storage_class_errors = check.rules(
-    check.metadata(is_namespaced=False),
+    metadata_check(is_namespaced=False),
     check.needed("provisioner", lambda name, path: check.formed(label_key_problems)(name.lower(), path)),
     check.field(
         "parameters",
@@ -102,19 +102,19 @@ storage_class_errors = check.rules(
 
 def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
     names = dict.fromkeys(("Key", "Operator", "Value", "Effect"), "")
-    shown = [check.go_struct(one, **names, TolerationSeconds=None) for one in tolerations]
+    shown = [go_struct(one, **names, TolerationSeconds=None) for one in tolerations]
     keys = [[one[name] for name in names] for one in shown]
-    return [check.duplicate(f"{path}[{n}]", shown[n]) for n, key in enumerate(keys) if key in keys[:n]]
+    return [duplicate(f"{path}[{n}]", shown[n]) for n, key in enumerate(keys) if key in keys[:n]]
 
 
 runtime_class_errors = check.rules(
-    check.metadata(is_namespaced=False),
+    metadata_check(is_namespaced=False),
     check.needed("handler", check.formed(check.dns_label)),
     check.field("overhead", lambda overhead, path: pod_fields.overhead_errors(overhead.get("podFixed", {}), path)),
     check.field(
         "scheduling",
         check.rules(
-            check.field("nodeSelector", check.label_errors),
+            check.field("nodeSelector", label_errors),
             check.field("tolerations", pod_fields.toleration_errors, _repeated_errors),
         ),
     ),
@@ -202,7 +202,7 @@ def _operator_errors(operator: str, values: list[str], path: str) -> Errors:
 
 
 quota_errors = check.rules(
-    check.metadata(), check.field("spec", check.field("hard", _hard_errors), _scope_errors, _scope_selector_errors)
+    metadata_check(), check.field("spec", check.field("hard", _hard_errors), _scope_errors, _scope_selector_errors)
 )
 """The check of a ResourceQuota."""
 
@@ -244,7 +244,7 @@ _limits = check.distinct(
         _amount_errors,
     )
 )
-limit_range_errors = check.rules(check.metadata(), check.field("spec", check.field("limits", _limits)))
+limit_range_errors = check.rules(metadata_check(), check.field("spec", check.field("limits", _limits)))
 """The check of a LimitRange, its defaults filled in."""
 
 _ORDER = (
@@ -303,8 +303,8 @@ def _one_member(*names: str) -> Check:
 
 
 _a_claim = _one_member("resourceClaimName", "resourceClaimTemplateName")
-pod_group_errors = check.of_kind(
-    check.metadata(check.dns_subdomain),
+pod_group_errors = of_kind(
+    metadata_check(check.dns_subdomain),
     check.field(
         "schedulingPolicy",
         _one_member("basic", "gang"),
@@ -451,8 +451,8 @@ _scaling_rules = check.rules(
     ),
     check.field("tolerance", check.must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
 )
-autoscaler_errors = check.of_kind(
-    check.metadata(),
+autoscaler_errors = of_kind(
+    metadata_check(),
     _replica_errors,
     check.field("scaleTargetRef", _reference(needs_group=True), absent={}),
     check.items("metrics", _metric_errors),

@@ -11,7 +11,18 @@ from __future__ import annotations
 import copy
 
 from kplan.admission.validation import checks as check
-from kplan.admission.validation.checks import Errors, FieldError, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Object
+from kplan.admission.validation.errors import (
+    Errors,
+    FieldError,
+    GoStruct,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from kplan.admission.validation.metadata import label_errors, metadata_check
 from kplan.api.core import HEADLESS
 
 EXTERNAL_NAME = "ExternalName"
@@ -166,9 +177,9 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
             at, pair = f"{path}.ports[{index}]", (port.get("protocol", "TCP"), port.get(key, 0))
             if pair in used and key == "port":
                 shown = {"name": "", "protocol": pair[0], "appProtocol": None, "port": pair[1]}
-                yield check.duplicate(at, check.GoStruct({**shown, "targetPort": 0, "nodePort": 0}))
+                yield duplicate(at, GoStruct({**shown, "targetPort": 0, "nodePort": 0}))
             elif pair in used and pair[1]:
-                yield check.duplicate(f"{at}.nodePort", pair[1])
+                yield duplicate(f"{at}.nodePort", pair[1])
             used.add(pair)
 
 
@@ -193,7 +204,7 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
 spec_errors = check.rules(
     _kind_errors,
     check.field("ports", _ports_errors),
-    check.field("selector", check.label_errors),
+    check.field("selector", label_errors),
     check.field("sessionAffinity", check.one_of("ClientIP", "None")),
     _affinity_errors,
     address_errors,
@@ -206,7 +217,7 @@ spec_errors = check.rules(
 )
 """The check of the ``spec`` of a service, its defaults filled in."""
 
-_service_errors = check.rules(check.metadata(check.dns_label), check.field("spec", spec_errors))
+_service_errors = check.rules(metadata_check(check.dns_label), check.field("spec", spec_errors))
 
 
 def service_errors(obj: Object, path: str) -> Errors:

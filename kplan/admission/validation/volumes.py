@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 
 from kplan.admission.validation import checks as check
-from kplan.admission.validation.checks import Check, Errors, Object, forbidden, invalid, not_supported, required
+from kplan.admission.validation.checks import Check, Object
 from kplan.admission.validation.containers import field_selector, resource_selector_errors
+from kplan.admission.validation.errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
+from kplan.admission.validation.metadata import metadata_check, selector_errors, template_metadata
 from kplan.api.quantity import parse
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -21,7 +23,7 @@ def _access_errors(spec: Object, path: str) -> Errors:
     modes, at = spec.get("accessModes", []), f"{path}.accessModes"
     if not modes:
         yield required(at, "at least 1 access mode is required")
-    yield from check.field("selector", check.selector_errors)(spec, path)
+    yield from check.field("selector", selector_errors)(spec, path)
     yield from (not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES)
     if "ReadWriteOncePod" in modes and {*modes} & {*_ACCESS_MODES} - {"ReadWriteOncePod"}:
         yield forbidden(at, "may not use ReadWriteOncePod with other access modes")
@@ -64,9 +66,9 @@ claim_spec_errors = check.rules(
     check.filled("volumeAttributesClassName", check.SUBDOMAIN),
 )
 _spec = check.field("spec", claim_spec_errors, absent={})
-claim_template_errors = check.rules(check.field("metadata", check.template_metadata), _spec)
+claim_template_errors = check.rules(check.field("metadata", template_metadata), _spec)
 claim_errors = check.rules(
-    check.metadata(), check.field("metadata", check.field("generation", check.not_negative)), _spec
+    metadata_check(), check.field("metadata", check.field("generation", check.not_negative)), _spec
 )
 """The check of a PersistentVolumeClaim."""
 
@@ -232,14 +234,14 @@ _azure_disk = check.rules(
 
 def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tuple[dict[str, Object], Errors]:
     """Return the valid volumes by name, and what is wrong with the others."""
-    errors: list[check.FieldError] = []
+    errors: list[FieldError] = []
     good: dict[str, Object] = {}
     volumes: list[Object] = spec.get("volumes", [])
     created = {f"{pod_name}-{volume.get('name', '')}" for volume in volumes if pod_name and "ephemeral" in volume}
     for index, volume in enumerate(volumes):
         at, name = f"{path}[{index}]", volume.get("name", "")
         problems = [*_source_errors(volume, at, name, pod_name, is_pod=is_pod), *_name(volume, at)]
-        problems += [check.duplicate(f"{at}.name", name)] if name in good else []
+        problems += [duplicate(f"{at}.name", name)] if name in good else []
         if not problems:
             good[name] = volume
         errors += problems

@@ -16,7 +16,7 @@ import msgspec
 
 from kplan.admission.decoding import kind_named
 from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
-from kplan.admission.validation.checks import FieldError
+from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.core import Pod
 from kplan.api.decode import convert
