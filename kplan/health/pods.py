@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import Pod, deletion_grace
 from kplan.api.meta import condition_of, is_true
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
@@ -24,7 +24,6 @@ PodState = Literal[
 """What a pod can be; a pod without a node is pending, or gated where scheduling gates hold it back."""
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
-_GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
 _PATIENCE_SECONDS = 600
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
@@ -141,7 +140,7 @@ def pod_health(
         container=UNSET if container is None else container,
         missing_gates=missing,
         finalizers=pod.metadata.finalizers if state == "being-deleted" else (),
-        grace_seconds=_grace(pod) if state == "being-deleted" else 0,
+        grace_seconds=deletion_grace(pod) if state == "being-deleted" else 0,
         node_states=() if not name else UNSET if node is None else node.states,
         is_mirror=pod.metadata.annotations.mirror is not None,
     )
@@ -175,7 +174,7 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
     ready = condition_of(pod.status.conditions, "Ready")
     changed = None if ready is None else ready.last_transition_time
     if metadata.deletion_timestamp is not None:
-        deleted_at = (seconds(metadata.deletion_timestamp) or 0.0) - _grace(pod)
+        deleted_at = (seconds(metadata.deletion_timestamp) or 0.0) - deletion_grace(pod)
         return "being-deleted", from_micros(round(deleted_at * 1_000_000)) if deleted_at > 0 else None
     if status.phase in _ENDED:
         return "evicted" if status.reason == "Evicted" else _ENDED[status.phase], changed
@@ -191,13 +190,6 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
     if waits or status.phase == "Pending":
         return "starting", status.start_time or metadata.creation_timestamp
     return "ready" if ready is None else "not-ready", changed
-
-
-def _grace(pod: Pod) -> int:
-    """Return for how many seconds a pod that is being deleted may take to end."""
-    if (own := pod.metadata.deletion_grace_period_seconds) is None:
-        own = pod.spec.termination_grace_period_seconds
-    return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
 
 
 def _container(pod: Pod, state: PodState) -> ContainerHealth | None:

@@ -12,7 +12,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kplan.api.core import PodCondition
+from kplan.api.core import PodCondition, deletion_grace
 from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -103,7 +103,7 @@ class Kubelets:
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
         self.keep_terminating([pod.row])
         # The deletion timestamp is when the grace period is over.
-        grace = info.pod.spec.termination_grace_period_seconds or 0
+        grace = deletion_grace(info.pod)
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
         stop = min(self.durations_of(pod, owner).stop.seconds, grace)
         self._stop_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop, self.end)

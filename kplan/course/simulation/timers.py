@@ -11,9 +11,9 @@ import msgspec
 Act = Callable[[], None]
 
 
-class _Timer(msgspec.Struct, eq=False):
+class _Timer(msgspec.Struct, order=True):
     at: float
-    number: int
+    number: int  #: in the order in which they were posted
     act: Act
     key: str
     is_awaited: bool
@@ -25,7 +25,7 @@ class Timers:
     """An event queue: what is due first comes first, and of what is due at once what was posted first."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, _Timer]] = []
+        self._heap: list[_Timer] = []
         self._named: dict[str, _Timer] = {}
         self._awaited: dict[int, _Timer] = {}
         self._n_left = self._n_idle = self._n_posted = 0
@@ -37,16 +37,16 @@ class Timers:
         `is_awaited`: it happens even if the simulation is to end before. `is_idle`: it only tries again what something
         else has to make possible.
         """
-        self._n_posted = number = self._n_posted + 1
-        timer = _Timer(at, number, act, key, is_awaited, is_idle)
+        self._n_posted += 1
+        timer = _Timer(at, self._n_posted, act, key, is_awaited, is_idle)
         if key:
             self.cancel(key)
             self._named[key] = timer
         if is_awaited:
-            self._awaited[number] = timer
+            self._awaited[timer.number] = timer
         self._n_left += 1
         self._n_idle += is_idle
-        heapq.heappush(self._heap, (at, number, timer))
+        heapq.heappush(self._heap, timer)
 
     @property
     def are_idle(self) -> bool:
@@ -67,17 +67,17 @@ class Timers:
         waits of controllers; the rest has an order.
         """
         heap = self._heap
-        while heap and heap[0][2].is_over:
+        while heap and heap[0].is_over:
             heapq.heappop(heap)
-        if heap and heap[0][0] <= end:
-            timer = heap[0][2]
+        if heap and heap[0].at <= end:
+            timer = heap[0]
         elif self._awaited:
-            timer = min(self._awaited.values(), key=lambda awaited: (awaited.at, awaited.number))
+            timer = min(self._awaited.values())
         else:
             return None
         if draws is not None and (timer.key or not only_named):
-            equal = sorted((number, other) for at, number, other in heap if at == timer.at and not other.is_over)
-            due = [one for _, one in equal if (one.key or not only_named) and (one.at <= end or one.is_awaited)]
+            equal = sorted(other for other in heap if other.at == timer.at and not other.is_over)
+            due = [one for one in equal if (one.key or not only_named) and (one.at <= end or one.is_awaited)]
             timer = due[draws.randrange(len(due))] if len(due) > 1 else timer
         self._end(timer)
         return timer.at, timer.act

@@ -37,10 +37,12 @@ def test_scaled_on_paper_a_pod_of_the_same_name_takes_their_place() -> None:
 
 
 @pytest.mark.parametrize(("grace", "gone"), [(5, 0.5), (60, 4.5)])
-def test_they_are_gone_when_they_have_stopped_or_their_grace_period_is_over(grace: int, gone: float) -> None:
+@pytest.mark.parametrize("own", ["terminationGracePeriodSeconds", "deletionGracePeriodSeconds"])
+def test_they_are_gone_when_they_have_stopped_or_their_grace_period_is_over(grace: int, gone: float, own: str) -> None:
     *_, pod = objects = running(deployment("web", 1), ["n0"])
     pod["metadata"]["deletionTimestamp"] = f"2026-01-01T00:{grace // 60:02}:{grace % 60:02}Z"
-    pod["spec"]["terminationGracePeriodSeconds"] = grace
+    pod["spec"]["terminationGracePeriodSeconds"] = 1
+    pod["metadata" if own[0] == "d" else "spec"][own] = grace
     planner = planner_of(node("n0", "8"), *objects)
     # In seconds from the present, which is later than when they were told to go.
     steps = planner.timeline([{"at": 0}], stop={"*": 9}).steps
