@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
@@ -12,7 +12,6 @@ from kplan.api.core import Pod, deletion_grace
 from kplan.api.meta import condition_of, is_true
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
-from kplan.api.storage import Volume
 from kplan.api.time import from_micros, seconds
 from kplan.facts import Count, Document, MissingName
 from kplan.health.nodes import NodeHealth, NodeState
@@ -105,37 +104,18 @@ def pod_health(
     node = nodes.get(name)
     state, since = _state(pod, node)
     at = seconds(since)
-    if (container := _container(pod, state)) is not None and container.lacks is not UNSET:
-        known = {
-            _mounted(volume, container.lacks.kind)
-            for other in others
-            if other.metadata.namespace == pod.metadata.namespace and other.status.phase == "Running"
-            for volume in other.spec.volumes
-        }
-        meant = next(iter(nearest_texts(container.lacks.name, sorted(filter(None, known)), 1)), "")
-        container = replace(container, lacks=replace(container.lacks, nearest=meant))
+    container = _container(pod, state, others)
     missing: tuple[str, ...] = ()
     if state == "not-ready" and container is None:
         true = {one.type for one in pod.status.conditions if one.status == "True"}
         missing = tuple(gate.condition_type for gate in pod.spec.readiness_gates if gate.condition_type not in true)
-    if container is None and state != "not-ready":
-        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-        most = max(statuses, key=lambda one: one.restart_count, default=None)
-        container = None if most is None or not most.restart_count else _described(most)
-    if container is not None and "Image" in container.reason:
-        images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
-        container = replace(container, image=images.get(container.name, ""))
-    ready, disruption = (condition_of(pod.status.conditions, kind) for kind in ("Ready", "DisruptionTarget"))
-    reason = pod.status.reason
-    if not reason and state in ("failed", "being-deleted") and disruption is not None and disruption.status == "True":
-        reason = disruption.reason
     return PodHealth(
         pod=pod.metadata.key,
         state=state,
         node=name or None,
         since=since,
         seconds=UNSET if now is None or at is None else max(round(now - at), 0),
-        reason=reason or (ready.reason if ready is not None and state == "not-ready" else ""),
+        reason=pod.status.reason or _reason(pod, state),
         short_of=pod.status.message.rpartition(": ")[2] if state == "evicted" else "",
         container=UNSET if container is None else container,
         missing_gates=missing,
@@ -159,13 +139,6 @@ def fails_by_itself(pod: Pod, now: float) -> bool:
     if is_true(pod.status.conditions, "ContainersReady"):
         return False  # its node does not answer, or a readiness gate is not met
     return _first(pod, _is_in_trouble) is not None or now - (seconds(pod.status.start_time) or now) > _PATIENCE_SECONDS
-
-
-def _mounted(volume: Volume, kind: str) -> str:
-    """Return the Secret or the ConfigMap that a volume is; empty for none."""
-    if kind == "Secret":
-        return "" if volume.secret is None else volume.secret.secret_name
-    return "" if volume.config_map is None else volume.config_map.name
 
 
 def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  # noqa: PLR0911 - one case a state
@@ -192,14 +165,48 @@ def _state(pod: Pod, node: NodeHealth | None) -> tuple[PodState, str | None]:  #
     return "ready" if ready is None else "not-ready", changed
 
 
-def _container(pod: Pod, state: PodState) -> ContainerHealth | None:
-    """Return the container that keeps a pod from being ready, or that made it fail; None for none."""
-    if state in ("succeeded", "pending", "gated", "ready"):
-        return None
+def _reason(pod: Pod, state: PodState) -> str:
+    """Return why a pod has failed, is deleted or is not ready, as its conditions say."""
+    ready, disruption = (condition_of(pod.status.conditions, kind) for kind in ("Ready", "DisruptionTarget"))
+    if state in ("failed", "being-deleted"):
+        return disruption.reason if disruption is not None and disruption.status == "True" else ""
+    return ready.reason if ready is not None and state == "not-ready" else ""
+
+
+def _container(pod: Pod, state: PodState, others: Sequence[Pod]) -> ContainerHealth | None:
+    """Return the container that keeps a pod from being ready or made it fail, else that has restarted most often."""
+    container = None if state in ("succeeded", "pending", "gated", "ready") else _at_fault(pod, state)
+    if container is None and state != "not-ready":
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        most = max(statuses, key=lambda one: one.restart_count, default=None)
+        container = None if most is None or not most.restart_count else _described(most)
+    if container is not None and container.lacks is not UNSET:
+        container = replace(container, lacks=_with_nearest(container.lacks, pod, others))
+    if container is not None and "Image" in container.reason:
+        images = {one.name: one.image for one in (*pod.spec.containers, *pod.spec.init_containers)}
+        container = replace(container, image=images.get(container.name, ""))
+    return container
+
+
+def _at_fault(pod: Pod, state: PodState) -> ContainerHealth | None:
     trouble = _first(pod, _is_in_trouble)
     if trouble is not None or state != "not-ready":
         return trouble or _first(pod, _has_yet_to_start)
     return next((_described(one) for one in pod.status.container_statuses if one.ready is False), None)
+
+
+def _with_nearest(lacks: MissingName, pod: Pod, others: Iterable[Pod]) -> MissingName:
+    """Return a missing Secret or ConfigMap with the nearest one that running pods of the namespace mount."""
+    volumes = [
+        volume
+        for other in others
+        if other.metadata.namespace == pod.metadata.namespace and other.status.phase == "Running"
+        for volume in other.spec.volumes
+    ]
+    known = {volume.config_map.name for volume in volumes if volume.config_map is not None}
+    if lacks.kind == "Secret":
+        known = {volume.secret.secret_name for volume in volumes if volume.secret is not None}
+    return replace(lacks, nearest=next(iter(nearest_texts(lacks.name, sorted(filter(None, known)), 1)), ""))
 
 
 def _first(pod: Pod, is_so: Callable[[ContainerStatus], bool]) -> ContainerHealth | None:
