@@ -19,6 +19,9 @@ from kplan.api.meta import (
 )
 from kplan.api.storage import PersistentVolumeClaimSpec
 
+ROLLING_UPDATE, ON_DELETE, RECREATE = "RollingUpdate", "OnDelete", "Recreate"
+"""Types of update strategies."""
+
 
 class RollingUpdate(KubeStruct, frozen=True):
     max_unavailable: IntOrString | None = None

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
-from kplan.api.workloads import Deployment
+from kplan.api.workloads import RECREATE, Deployment
 from kplan.capacity.counting import fill_from, stop_of
 from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
@@ -161,7 +161,7 @@ def surges(base: Base) -> list[Wanted]:
 def _surge(deployment: Deployment) -> int:
     """Upstream: pkg/controller/deployment/util MaxSurge."""
     spec, rolling = deployment.spec, deployment.spec.strategy.rolling_update
-    if spec.strategy.type == "Recreate" or spec.paused:
+    if spec.strategy.type == RECREATE or spec.paused:
         return 0
     amount = "25%" if rolling is None or rolling.max_surge is None else rolling.max_surge
     return scaled(amount, 1 if spec.replicas is None else spec.replicas, round_up=True)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET, SCALED
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
+from kplan.api.workloads import RECREATE, Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
 from kplan.changes import remedy as r
 from kplan.changes.values import Drain, Fail, Scale, Settle
 from kplan.cluster.base import Base
@@ -37,7 +37,7 @@ from kplan.course.missing import (
     workloads_of_task,
 )
 from kplan.course.queue_course import queue_entries
-from kplan.course.simulation.controllers.deployment import RECREATE, WantedDeployment
+from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE

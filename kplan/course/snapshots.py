@@ -18,7 +18,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod, count
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import stamp
-from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
+from kplan.course.simulation.owners import ForeignState, Owner, ReplicaSetState, StatefulSetState, Workload
 from kplan.framework.listers import key_of
 from kplan.snapshot.model import Snapshot
 
@@ -105,7 +105,7 @@ def _without_deleted_claims(snapshot: Snapshot, claims: Collection[tuple[str, st
     return replace(snapshot, persistent_volume_claims=left, persistent_volumes=tuple(volumes))
 
 
-def _owned(obj: Any, owner: Owner | DeploymentState | None) -> Any:
+def _owned(obj: Any, owner: Workload | None) -> Any:
     """Return a pod or replica set with a reference to its controller, which may have taken it over."""
     if owner is None or isinstance(owner, ForeignState) or controller_of(obj.metadata) is not None:
         return obj

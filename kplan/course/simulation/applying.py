@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,11 +14,10 @@ from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kplan.api.workloads import ON_DELETE, ROLLING_UPDATE, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod, count
-from kplan.course.simulation.controllers.stateful_set import ON_DELETE, ROLLING_UPDATE
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes, selector_of_controller
@@ -29,6 +28,7 @@ from kplan.course.simulation.owners import (
     Owner,
     ReplicaSetState,
     StatefulSetState,
+    Workload,
     bounds_of,
 )
 from kplan.course.simulation.syncs import offer
@@ -47,7 +47,7 @@ class Applied(msgspec.Struct):
 
     update: Update
     change: Change  #: what it does to the workload
-    owner: Owner | DeploymentState | None = None  #: the workload; None for a bare pod or a refused manifest
+    owner: Workload | None = None  #: the workload; None for a bare pod or a refused manifest
     row: int | None = None  #: row of a new bare pod in the pod table
 
 
@@ -96,7 +96,7 @@ class Applying:
         if isinstance(obj, Pod):
             return self._pod(update)
         after = self._new_template(update)
-        handlers: dict[type, Callable[[Update, bytes | None], tuple[Owner | DeploymentState, bool | None]]] = {
+        handlers: Mapping[type, Callable[[Update, bytes | None], tuple[Workload, bool | None]]] = {
             Deployment: self._deployment,
             ReplicaSet: self._replica_set,
             ReplicationController: self._replica_set,
@@ -243,7 +243,7 @@ class Applying:
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 
-def _is_settled(owner: Owner | DeploymentState) -> bool:
+def _is_settled(owner: Workload) -> bool:
     """Tell whether a workload has all its pods, all of them from its current template."""
     pods = [(pod, theirs) for theirs in owner.owners for pod in theirs.pods.values()]
     return len(pods) == owner.desired and all(theirs.is_current(pod) for pod, theirs in pods)
@@ -328,7 +328,7 @@ def note_stuck(simulation: Simulation, changes: Iterable[WorkloadChange]) -> Non
 
 
 def _describe(
-    simulation: Simulation, key: str, owner: Owner | DeploymentState | None, change: Change, row: int | None = None
+    simulation: Simulation, key: str, owner: Workload | None, change: Change, row: int | None = None
 ) -> WorkloadChange:
     ref = WorkloadRef.parse(key)
     owners = () if owner is None else owner.owners
@@ -389,7 +389,7 @@ def _message(simulation: Simulation, row: int) -> str:
     return simulation.messages.get(row, "")
 
 
-def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[ObservedPod]) -> int:
+def _n_below_partition(owner: Workload | None, pods: Iterable[ObservedPod]) -> int:
     """Return how many pods of a former revision a stateful set leaves as they are, below its partition."""
     if not isinstance(owner, StatefulSetState) or owner.wanted.strategy != ROLLING_UPDATE:
         return 0
@@ -397,7 +397,7 @@ def _n_below_partition(owner: Owner | DeploymentState | None, pods: Iterable[Obs
     return sum(pod.index is not None and pod.index < end and not owner.is_current(pod) for pod in pods)
 
 
-def _waits_for(owner: Owner | DeploymentState | None) -> str:
+def _waits_for(owner: Workload | None) -> str:
     """Return what a workload waits for that its own settings hold up; empty where they do not."""
     if isinstance(owner, DeploymentState) and owner.wanted.paused:
         return "it is paused"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.admission import Named
 from kplan.admission.schedules import Schedule, parse_schedule
 from kplan.api.meta import PlainMeta, controller_of
-from kplan.api.names import WorkloadRef
+from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
@@ -75,7 +75,9 @@ class CronJobs:
                 crons[ref.key] = _Cron(obj, ref, schedule, JobState.of(model, run, model.spec.template), {})
         for job in jobs:
             owner = controller_of(job.metadata)
-            cron = crons.get(f"CronJob/{job.metadata.namespace}/{owner.name}") if owner is not None else None
+            cron = None
+            if owner is not None:
+                cron = crons.get(object_name(owner.kind, job.metadata.namespace, owner.name))
             state = simulation.workloads.owner(f"Job/{job.metadata.key}")
             if cron is not None and isinstance(state, JobState) and not state.wanted.is_over:
                 cron.active[state.ref.key] = state

@@ -13,7 +13,7 @@ from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.jobs import BATCH_SECONDS, JobState
 from kplan.course.simulation.objects import Workloads
-from kplan.course.simulation.owners import DeploymentState, Owner, ReplicaSetState
+from kplan.course.simulation.owners import DeploymentState, Owner, ReplicaSetState, Workload
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.queue import RetryQueue
 from kplan.course.simulation.timers import Act, Timers
@@ -137,7 +137,7 @@ class Motion:
         """Tell pods that wait for a node of an event; `most_important`: only those of this priority or a lower one."""
         self.queue.notice(event, self.now, most_important)
 
-    def enqueue(self, owner: Owner | DeploymentState) -> None:
+    def enqueue(self, owner: Workload) -> None:
         """Have a controller sync its workload when its turn comes."""
         if isinstance(owner, DeploymentState):
             self.dirty_deployments[owner.ref.key] = owner

@@ -38,6 +38,7 @@ from kplan.course.simulation.owners import (
     Owner,
     ReplicaSetState,
     StatefulSetState,
+    Workload,
     compiled,
 )
 from kplan.course.simulation.templates import Revision, Revisions, Templates, equal_revision
@@ -130,10 +131,10 @@ class Workloads:
         original = [] if self._original is None else self._original.keys()
         return list(dict.fromkeys((*original, *self._owners, *self._deployments)))
 
-    def find(self, key: str) -> Owner | DeploymentState | None:
+    def find(self, key: str) -> Workload | None:
         return self.deployment(key) or self.owner(key)
 
-    def all(self, namespace: str = "") -> Iterator[Owner | DeploymentState]:
+    def all(self, namespace: str = "") -> Iterator[Workload]:
         """Yield the states of all workloads, or of those in a namespace, deployments last."""
         for key in self.keys():
             state = self.find(key) if not namespace or WorkloadRef.parse(key).namespace == namespace else None
@@ -169,7 +170,7 @@ class Workloads:
         """Add a replica set, also to its deployment."""
         ref, _ = self._begin(obj)
         self._ages += 1
-        annotations = obj.metadata.annotations
+        annotations, owner = obj.metadata.annotations, controller_of(obj.metadata)
         state = ReplicaSetState(
             ref,
             {"": obj.spec.template},
@@ -178,15 +179,16 @@ class Workloads:
             age=self._ages,
             annotated=(parse_int64(annotations.desired_replicas), parse_int64(annotations.max_replicas)),
             labels=obj.metadata.labels,
-            is_controlled=controller_of(obj.metadata) is not None,
+            is_controlled=owner is not None,
             selector=compiled(obj.spec.selector),
             min_ready=obj.spec.min_ready_seconds,
         )
-        if not state.is_controlled:
+        if owner is None:
             self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
-        self._owners[ref.key] = state
-        owner = controller_of(obj.metadata)
-        parent = self.deployment(f"Deployment/{ref.namespace}/{owner.name}") if owner is not None else None
+        self._own(state)
+        parent = None
+        if owner is not None and owner.kind == "Deployment":  # an Argo Rollout may have the same name
+            parent = self.deployment(object_name("Deployment", ref.namespace, owner.name))
         if parent is not None:
             if not obj.spec.template.spec.containers and state.replicas > 0 and parent.current is None:
                 # Written by hand, without a template: the set with pods is that of the deployment's current template.

@@ -16,12 +16,12 @@ from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import Deployment, HorizontalPodAutoscaler, StatefulSet
+from kplan.api.workloads import ON_DELETE, Deployment, HorizontalPodAutoscaler, StatefulSet
 from kplan.course.simulation.controllers import deployment, replica_set, stateful_set
 from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment
 from kplan.course.simulation.controllers.observed import Action, Create, IsOn, ObservedPod
-from kplan.course.simulation.controllers.stateful_set import ON_DELETE, WantedStatefulSet
+from kplan.course.simulation.controllers.stateful_set import WantedStatefulSet
 from kplan.workloads.expansion import MAX_REPLICAS
 
 ON_EACH_NODE = "DaemonSet"
@@ -487,3 +487,7 @@ class DeploymentState(msgspec.Struct):
             reports[name] = (available, len(state.pods))
         before, self.reported = self.reported, reports
         return reports != before
+
+
+Workload = Owner | DeploymentState
+"""What has pods of its own, and a deployment, which has replica sets for that."""

@@ -44,18 +44,16 @@ class FailedShapes:
     """How pods of a shape fared since something happened last."""
 
     def __init__(self) -> None:
-        self._results: Recent[CycleResult] = Recent(MAX_SHAPES)
-        self._has_results = False
+        self._results: Recent[CycleResult] | None = None
 
     def forget(self) -> None:
         """Have all pods tried again, because something happens that may matter to them."""
-        if self._has_results:
-            self._results, self._has_results = Recent(MAX_SHAPES), False
+        self._results = None
 
     def decide(self, session: Session, pod: int) -> CycleResult:
         """Run a pod's scheduling cycle, or repeat that of a like pod which has failed and left everything as it was."""
         info = session.cluster.pods.infos[pod]
-        if self._has_results and _is_decided_by_shape(session, pod, info):
+        if self._results is not None and _is_decided_by_shape(session, pod, info):
             failed = self._results.find(info.shape)
             if failed is not None:
                 return _repeated(failed, info, pod)
@@ -63,8 +61,8 @@ class FailedShapes:
         result = schedule_pod(session, pod)
         has_moved = session.sampling.start_index != start
         if _changes_nothing(result) and not has_moved and _is_decided_by_shape(session, pod, info):
+            self._results = Recent(MAX_SHAPES) if self._results is None else self._results
             self._results.put(info.shape, result)
-            self._has_results = True
         return result
 
 

@@ -29,6 +29,7 @@ from kplan.course.simulation.owners import (
     Owner,
     ReplicaSetState,
     StatefulSetState,
+    Workload,
     compiled,
 )
 from kplan.course.simulation.updates import POD_FORBIDDEN
@@ -46,7 +47,7 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
 
 
-def offer(motion: Motion, kind: type[Owner | DeploymentState], namespace: str, labels: Mapping[str, str]) -> None:
+def offer(motion: Motion, kind: type[Workload], namespace: str, labels: Mapping[str, str]) -> None:
     """Wake the workloads that may take over what is new and has no controller: owners a pod, deployments a set."""
     for workload in motion.workloads.all(namespace):
         selector = compiled(workload.selector) if isinstance(workload, DeploymentState) else workload.selector

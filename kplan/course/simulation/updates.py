@@ -156,11 +156,11 @@ class Update(msgspec.Struct, frozen=True):
     key: str  #: KIND/NAMESPACE/NAME
     obj: Any  #: the object after the update
     live: Any  #: the object before the update; None for a new one
-    spec: Mapping[str, Any]  #: ``spec`` after the update as plain values, whole where the snapshot has it whole
+    spec: Plain  #: ``spec`` after the update as plain values, whole where the snapshot has it whole
     is_whole: bool = True  #: all fields of the live object could be compared
     unseen: tuple[str, ...] = ()  #: paths of fields that could not be compared
     refused: str = ""  #: why the API server refuses it; empty when it accepts it
-    content: Mapping[str, Any] = {}  #: the manifest
+    content: Plain = {}  #: the manifest
     scaled_by: tuple[HorizontalPodAutoscaler, ...] = ()  #: its autoscalers
     warnings: tuple[InputWarning, ...] = ()  #: where an autoscaler sets another number of replicas
 
@@ -171,7 +171,7 @@ class Update(msgspec.Struct, frozen=True):
 
 def update_of(
     target: type[Any],
-    content: Mapping[str, Any],
+    content: Plain,
     snapshot: Snapshot,
     autoscalers: Autoscalers | None = None,
     *,
@@ -203,7 +203,7 @@ def update_of(
         refused = _words(target, name, [*invalid, *_gated(target, {}, wanted, is_on)])
         return Update(key, obj, None, wanted, refused=refused, content=content, scaled_by=scaled_by, warnings=warnings)
     whole = whole_object(snapshot, key)
-    last: Mapping[str, Any] = {} if whole is None else last_applied(whole)
+    last: Plain = {} if whole is None else last_applied(whole)
     if whole is None:
         before, after, unseen = _lean_specs(target, content, live)
     else:
@@ -227,9 +227,7 @@ def update_of(
     return Update(key, obj, live, after, whole is not None, unseen, refused, content, scaled_by, warnings)
 
 
-def _lean_specs(
-    target: type[Any], content: Mapping[str, Any], live: Any
-) -> tuple[Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]:
+def _lean_specs(target: type[Any], content: Plain, live: Any) -> tuple[Plain, Plain, tuple[str, ...]]:
     """Return the specs before and after the update of an object that the snapshot does not have whole.
 
     The last item has the paths of fields that could not be compared.
@@ -247,7 +245,7 @@ def _plain(obj: Any) -> dict[str, Any]:
     return plain
 
 
-def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
+def _new_job(job: Job, wanted: Plain) -> Job:
     """Return a job with the API server's defaults for its pod labels and its pod replacement policy."""
     if not wanted.get("manualSelector"):
         job = labelled_job(job)
@@ -256,7 +254,7 @@ def _new_job(job: Job, wanted: Mapping[str, Any]) -> Job:
     return job
 
 
-def _number(spec: Mapping[str, Any], field: str) -> int | None:
+def _number(spec: Plain, field: str) -> int | None:
     number = spec.get(field)
     return number if isinstance(number, int) else None
 
@@ -280,7 +278,7 @@ def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ..
     return () if judged is None else judged.errors
 
 
-def _gated(target: type[Any], before: Mapping[str, Any], after: Mapping[str, Any], is_on: IsOn) -> list[FieldError]:
+def _gated(target: type[Any], before: Plain, after: Plain, is_on: IsOn) -> list[FieldError]:
     """Return what is invalid in a spec because a feature gate is off; what was stored before stays."""
     if target.__name__ != "StatefulSet" or is_on(RECREATE_GATE):
         return []
@@ -288,7 +286,7 @@ def _gated(target: type[Any], before: Mapping[str, Any], after: Mapping[str, Any
     return [error for error in recreate_errors({"spec": after}) if error not in known]
 
 
-def _with_defaults(target: type[Any], metadata: Any, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_defaults(target: type[Any], metadata: Any, spec: Plain) -> Plain:
     """Return the spec of a workload with the API server's defaults, which a live object from a file may lack."""
     judged = None if target is Pod else _judged(target, copy.deepcopy(metadata), copy.deepcopy(spec))
     return judged.content.get("spec", {}) if judged is not None and judged.is_readable else spec

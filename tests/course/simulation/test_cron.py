@@ -12,14 +12,14 @@ from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan import Plan
-from tests.objects import cron_job, head, job, node, planner_of, quota
+from tests.objects import Object, cron_job, head, job, node, planner_of, quota
 
 
-def _plan(policy: str, run: float, seconds: float = 3600.0, **spec: str) -> CarriedOut:
+def _plan(policy: str, run: float, *others: Object, **spec: str) -> CarriedOut:
     cron = cron_job("tick", "*/10 * * * *", job("tick", cpu="1"), concurrencyPolicy=policy)
     cron["spec"]["jobTemplate"]["spec"]["template"]["spec"] |= spec
-    planner = planner_of(node("n1", "8", labels={ZONE: "z"}), cron)
-    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=seconds)
+    planner = planner_of(node("n1", "8", labels={ZONE: "z"}), cron, *others)
+    clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run}, runs_for=3600)
     return carry_out(planner, Task(clock=clock))
 
 
@@ -45,6 +45,12 @@ def test_runs_overlap_wait_or_take_the_place_of_one_another_as_the_policy_says()
     assert counts["Allow"][0] == 6
     assert counts["Forbid"][0] in (3, 4)
     assert counts["Replace"][1:] == (0, 5)
+
+
+def test_a_job_that_another_controller_of_the_name_made_holds_up_no_run() -> None:
+    other = job("other")
+    other["metadata"]["ownerReferences"] = [{"kind": "Workflow", "name": "tick", "controller": True}]
+    assert _count(_plan("Forbid", 60, other), StepEvent.BOUND) == 6
 
 
 def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() -> None:

@@ -170,6 +170,13 @@ def test_a_cluster_settles_within_the_bounds() -> None:
     assert len(settled.roll_out([]).after) == 2
 
 
+def test_a_replica_set_that_another_controller_of_the_name_made_is_not_the_deployments() -> None:
+    _, replica_set, *pods = running(deployment("web", 2), NODES[:2])
+    replica_set["metadata"]["ownerReferences"] = [{"kind": "Rollout", "name": "web", "controller": True}]
+    plan = planner_of(*map(node, NODES), deployment("web", 0), replica_set, pods).drain(["n0"])
+    assert [step.event for step in plan.steps] == ["evicted", "created", "bound"]
+
+
 MOST = 2**31 - 1
 SMALL = [node("n0", "8", pods="6"), node("n1", "8", pods="6")]
 

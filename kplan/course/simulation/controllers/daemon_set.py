@@ -15,11 +15,8 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
-from kplan.api.workloads import DaemonSet, RollingUpdate
+from kplan.api.workloads import ON_DELETE, ROLLING_UPDATE, DaemonSet, RollingUpdate
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod, scaled
-
-ON_DELETE = "OnDelete"
-ROLLING_UPDATE = "RollingUpdate"
 
 BURST_REPLICAS = 250  #: how many pods at most are created, and as many deleted, in one sync
 

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kplan.api.meta import IntOrString
-from kplan.api.workloads import Deployment, RollingUpdate
+from kplan.api.workloads import RECREATE, ROLLING_UPDATE, Deployment, RollingUpdate
 from kplan.course.simulation.controllers.observed import count, scaled
 
-RECREATE = "Recreate"
-ROLLING_UPDATE = "RollingUpdate"
 DEFAULT_SHARE = "25%"
 
 

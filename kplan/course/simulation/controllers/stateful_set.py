@@ -13,12 +13,9 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
-from kplan.api.workloads import StatefulSet
+from kplan.api.workloads import RECREATE, ROLLING_UPDATE, StatefulSet
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, IsOn, ObservedPod, count, scaled
 
-ON_DELETE = "OnDelete"
-ROLLING_UPDATE = "RollingUpdate"
-RECREATE = "Recreate"
 PARALLEL = "Parallel"
 
 MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"

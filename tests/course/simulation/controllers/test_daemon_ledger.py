@@ -10,14 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kplan.api.workloads import ON_DELETE, ROLLING_UPDATE
 from kplan.course.simulation.controllers import daemon_set
-from kplan.course.simulation.controllers.daemon_set import (
-    ON_DELETE,
-    ROLLING_UPDATE,
-    DaemonLedger,
-    Eligibility,
-    WantedDaemonSet,
-)
+from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from tests.recorded import examples
 

@@ -5,13 +5,8 @@ Upstream: pkg/controller/deployment/rolling_test.go, sync_test.go, recreate_test
 
 import pytest
 
-from kplan.course.simulation.controllers.deployment import (
-    RECREATE,
-    ObservedReplicaSet,
-    Scale,
-    WantedDeployment,
-    actions,
-)
+from kplan.api.workloads import RECREATE
+from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, Scale, WantedDeployment, actions
 from tests.course.simulation.controllers.builders import replica_set
 
 

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from kplan.api.workloads import ON_DELETE, RECREATE
 from kplan.course.simulation.controllers.observed import Create, Delete, ObservedPod
-from kplan.course.simulation.controllers.stateful_set import ON_DELETE, RECREATE, WantedStatefulSet, actions
+from kplan.course.simulation.controllers.stateful_set import WantedStatefulSet, actions
 from tests.course.simulation.controllers.builders import pod, said
 
 ORDERED = WantedStatefulSet(3, current="v1", update="v1")
