@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from kplan.engine.details import Detail
@@ -69,6 +71,21 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     class_exists: bool
     nearest: str = ""  #: the class with the most similar name; empty for none
     provisioner: str = ""
+
+
+class MissingOfDevices(msgspec.Struct, frozen=True):
+    """An object that the pod needs for its devices, and that does not exist."""
+
+    kind: Literal["ResourceClaim", "ResourceClaimTemplate", "DeviceClass"]
+    name: str  #: NAMESPACE/NAME, or that of a class
+    nearest: str = ""
+    claim: str = ""  #: the claim that requests devices of the class; empty for other kinds
+
+
+class ClaimNotMade(msgspec.Struct, frozen=True):
+    """A claim of the pod is not made yet from its template."""
+
+    template: str
 
 
 class Promised(msgspec.Struct, frozen=True):
@@ -148,6 +165,8 @@ Whole = (
     | NoNodes
     | MissingClaim
     | UnboundClaim
+    | MissingOfDevices
+    | ClaimNotMade
     | Promised
     | NoSuchLabel
     | NoSuchCombination

@@ -32,6 +32,7 @@ from kplan.health.nodes import UnusableResource, unusable_resources
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+from kplan.snapshot.model import Snapshot
 
 _MOST_GROUPS = 64
 _MOST_PODS = 8
@@ -52,7 +53,8 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
     if outcome.pre_filter_status is not None:
         claims = tuple(_claim_causes(info.pod, session.listers))
         missing = tuple(_missing_named_nodes(session.cluster.nodes, info.pod))
-        others = claims or missing or (c.BeforeNodes(outcome.pre_filter_status.message),)
+        devices = tuple(islice(_device_causes(info.pod, session.listers.snapshot), 1))
+        others = claims or missing or devices or (c.BeforeNodes(outcome.pre_filter_status.message),)
         return c.Causes((*promised, *others), n_nodes)
     nodes = session.cluster.nodes
     if outcome.rows is None:
@@ -80,6 +82,8 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
     # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.
     if result.outcome is Outcome.GATED and spec.scheduling_gates:
         return c.Gated(tuple(gate.name for gate in spec.scheduling_gates))
+    if result.outcome is Outcome.GATED:
+        return next(_device_causes(info.pod, session.listers.snapshot), c.BeforeNodes(result.message))
     return c.BeforeNodes(result.message) if len(session.cluster) else c.NoNodes()
 
 
@@ -104,6 +108,31 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
         if str(rejection) in message:
             return c.Refused(str(rejection), by=rejection.because.by, uses=rejection.because.uses)
     return c.Refused(message)
+
+
+def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices | c.ClaimNotMade]:
+    """Yield what the pod needs for its devices and what does not exist, in the order of its claims."""
+    namespace = pod.metadata.namespace
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    claims = {one.metadata.name: one for one in snapshot.resource_claims if one.metadata.namespace == namespace}
+    templates = {one.metadata.name for one in snapshot.resource_claim_templates if one.metadata.namespace == namespace}
+    classes = {obj.metadata.name for obj in snapshot.device_classes}
+    for entry in pod.spec.resource_claims:
+        name = entry.resource_claim_name or made.get(entry.name)
+        if name is None and entry.name not in made and (template := entry.resource_claim_template_name):
+            key = f"{namespace}/{template}"
+            if template in templates or not snapshot.knows_all("resource_claim_templates"):
+                yield c.ClaimNotMade(key)
+            else:
+                yield c.MissingOfDevices("ResourceClaimTemplate", key, intended.nearest(template, templates))
+        elif name is not None and (claim := claims.get(name)) is None:
+            yield c.MissingOfDevices("ResourceClaim", f"{namespace}/{name}", intended.nearest(name, claims))
+        elif name is not None and claim is not None and claim.status.allocation is None:
+            requests = (one for wish in claim.spec.devices.requests for one in (wish.exactly, *wish.first_available))
+            for wanted in {request.device_class_name: None for request in requests if request is not None}:
+                if wanted and wanted not in classes:
+                    near = intended.nearest(wanted, classes)
+                    yield c.MissingOfDevices("DeviceClass", wanted, near, claim.metadata.key)
 
 
 def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim]:

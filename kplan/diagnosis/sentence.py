@@ -67,6 +67,13 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             return f"Its claim {cause.claim} does not exist{_suggestion(cause.nearest)}"
         case c.UnboundClaim():
             return _unbound(cause)
+        case c.MissingOfDevices(kind="DeviceClass"):
+            devices = f"Its ResourceClaim {cause.claim} requests devices of class {cause.name}"
+            return f"{devices}, which does not exist{_suggestion(cause.nearest)}"
+        case c.MissingOfDevices():
+            return f"Its {cause.kind} {cause.name} does not exist{_suggestion(cause.nearest)}"
+        case c.ClaimNotMade():
+            return f"Its claim is not made yet from ResourceClaimTemplate {cause.template}"
         case c.Promised():
             verb = "ends" if len(cause.pods) == 1 else "end"
             return f"It is nominated to {cause.node} and waits until {listing(cause.pods)} {verb}"

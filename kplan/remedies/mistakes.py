@@ -66,6 +66,9 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
         match cause:
             case c.MissingClaim():
                 yield from _claim(case, cause)
+            case c.MissingOfDevices():
+                of = f"ResourceClaim {cause.claim}" if cause.claim else ""
+                yield from missing_object(cause.kind, cause.name, cause.nearest, of)
             case c.UnboundClaim(storage_class=name, class_exists=False) if name:
                 yield from _class(case, cause)
             case c.Gated():
@@ -103,10 +106,10 @@ def gates(case: Case, names: tuple[str, ...], rows: frozenset[int] | None = None
     )
 
 
-def missing_object(what: str, name: str, nearest: str) -> Offers:
-    """Name an object that exists, or create the one that is missing; neither is tried."""
+def missing_object(what: str, name: str, nearest: str, of: str = "") -> Offers:
+    """Name an object that exists, or create the one that is missing; neither is tried. `of`: what names it."""
     if nearest:
-        change = r.NameChange(what=what, old=name, to=nearest)
+        change = r.NameChange(what=what, of=of, old=name.rpartition("/")[2], to=nearest)
         yield Offer(r.CorrectName(change=change, then=None, checked=False))
     yield Offer(r.CreateObject(change=r.MissingObject(what=what, name=name), then=None, checked=False))
 

@@ -234,7 +234,7 @@ STORIES = (
           ("It requires node web-2, which does not exist (did you mean web-1?).",)),
     Story("its resource claim does not exist",
           [node("a"), web(resourceClaims=[{"name": "gpu", "resourceClaimName": "none"}])],
-          ('It is rejected before any node is evaluated: could not find ResourceClaim "default/none".',),
+          ("Its ResourceClaim default/none does not exist.",),
           never=("remove-gates",)),
     Story("a node runs as many pods as it may", [node("a", pods="1"), pod("x", on="a"), web()],
           ("The only node, a, runs 1 pod already, the maximum.",), ("add-nodes",)),

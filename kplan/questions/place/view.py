@@ -300,7 +300,7 @@ def _that_need_attention(
 def _reason(placement: PodPlacement) -> tuple[object, ...]:
     """Return what pods must have in common to be shown together; a pod that would move is shown by itself."""
     own = placement.pod.key if placement.outcome is Outcome.SCHEDULED else ""
-    return (placement.outcome, placement.message, placement.diagnosis, own)
+    return (placement.outcome, placement.message.replace(placement.pod.key, ""), placement.diagnosis, own)
 
 
 def _end(placement: PodPlacement) -> tuple[Outcome, str]:

@@ -268,7 +268,7 @@ def _pending(document: d.PlanReport, options: ReportOptions) -> Iterator[Block]:
     def end(change: d.PodChange) -> tuple[str, ...]:
         if effects.is_daemon(change):
             return effects.workload_of(change), change.outcome
-        return change.outcome, change.reason, change.held_back_by or ""
+        return change.outcome, change.reason.replace(change.recreated_as or change.pod, ""), change.held_back_by or ""
 
     pending = (change for change in document.changes if change.action is d.Action.PENDING)
     groups = grouped((end(change), change) for change in pending)
