@@ -120,8 +120,13 @@ def trouble_text(health: PodHealth) -> str:
         return _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
-    is_of_node = health.state != "failed" and not health.reason and "not-ready" in health.node_states
-    return f"its node {health.node} is not ready" if is_of_node else health.reason
+    return f"its node {health.node} is not ready" if _is_of_node(health) else health.reason
+
+
+def _is_of_node(health: PodHealth) -> bool:
+    """Tell whether nothing but its node keeps a pod from being ready."""
+    is_node_ready = "not-ready" not in (health.node_states or ())
+    return not (is_node_ready or health.missing_gates or health.reason) and health.state != "failed"
 
 
 def _container(container: ContainerHealth) -> str:
@@ -215,7 +220,9 @@ def _of_container(health: PodHealth) -> Iterator[str]:
     namespace, _, name = health.pod.partition("/")
     describe = f"kubectl describe pod {name} -n {namespace}"
     container = health.container
-    if container is UNSET:
+    if container is UNSET and _is_of_node(health):
+        yield f"Look at the node: kubectl describe node {health.node}"
+    elif container is UNSET:
         yield f"To see why: {describe}"
     elif "Image" in container.reason:
         yield f"Look at the name of the image and at the pull secret: {describe}"
