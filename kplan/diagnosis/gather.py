@@ -113,13 +113,13 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
 def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices | c.ClaimNotMade]:
     """Yield what the pod needs for its devices and what does not exist, in the order of its claims."""
     namespace = pod.metadata.namespace
-    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    known = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     claims = {one.metadata.name: one for one in snapshot.resource_claims if one.metadata.namespace == namespace}
     templates = {one.metadata.name for one in snapshot.resource_claim_templates if one.metadata.namespace == namespace}
     classes = {obj.metadata.name for obj in snapshot.device_classes}
     for entry in pod.spec.resource_claims:
-        name = entry.resource_claim_name or made.get(entry.name)
-        if name is None and entry.name not in made and (template := entry.resource_claim_template_name):
+        name = entry.resource_claim_name or known.get(entry.name)
+        if name is None and entry.name not in known and (template := entry.resource_claim_template_name):
             key = f"{namespace}/{template}"
             if template in templates or not snapshot.knows_all("resource_claim_templates"):
                 yield c.ClaimNotMade(key)

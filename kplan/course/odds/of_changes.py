@@ -72,7 +72,8 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
         change = CarriedOut(course.simulation, base, task, queue=queued_pods, subject_pods=course.subject_pods)
         happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)
         besides = (event for event in happened if event.counted.rule in _BESIDE_QUEUE)
-        return structs.replace(ending, happened=(*dict.fromkeys(besides), *happened_before(present)))
+        evicted = frozenset(step.pod for step in change.steps if step.by is not None)  # others leave ill nodes
+        return structs.replace(ending, evicted=evicted, happened=(*dict.fromkeys(besides), *happened_before(present)))
 
     return Prepared(drawn, run, question=question)
 

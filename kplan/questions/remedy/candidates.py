@@ -114,7 +114,7 @@ class Candidates:
                 if acts := tuple(self._acts_of(offer, [row])):
                     yield acts
                 elif not self._acts and not isinstance(offer.remedy, _ACTIONS):
-                    self._playing.beside[_plain(offer.remedy)] = None
+                    self._playing.beside[replace(offer.remedy, members=UNSET)] = None
 
     def moves(self) -> list[Changes]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""

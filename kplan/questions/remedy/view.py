@@ -100,7 +100,7 @@ def _pods_sentence(document: d.RemedyReport) -> str:
         return "No pod is pending"
     if remedy.actions:
         before = _comes_first(document)
-        text = f"{remedy_words(before)}; or {_summary(remedy)}" if before is not None else _summary(remedy)
+        text = f"{remedy_words(before)}{_for_some(before)}; or {_summary(remedy)}" if before else _summary(remedy)
         return f"{capitalized(text)}; then {_ends(remedy)}"
     if remedy.of and remedy.runs == remedy.of:
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
@@ -132,6 +132,12 @@ def _comes_first(document: d.RemedyReport) -> r.Remedy | None:
     """Return what is to be repaired or waited for before nodes are added or anything that people wrote is changed."""
     is_late = {type(action) for action in document.remedy.actions} & {AddNodes, Patch, Scale}
     return next((one for one in document.beside or () if is_late and isinstance(one, r.RepairNode | r.Await)), None)
+
+
+def _for_some(remedy: r.Remedy) -> str:
+    """Return for how many pods of a workload a remedy is, where that is not for all."""
+    helped = remedy.helps
+    return f" (for {helped.pods} of {helped.of} pods)" if helped and helped.pods < helped.of else ""
 
 
 def _ends(remedy: d.RemedySet) -> str:
