@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 
 class Home(NamedTuple):
@@ -22,8 +23,9 @@ class Home(NamedTuple):
     #: structs of questions that are no tools, since they cannot be asked without a file, or for checks only
     without_tool: tuple[str, ...] = ()
 
-    def module(self, name: str) -> str:
-        return f"kplan.questions.{self.name}.{name}"
+    def view(self, name: str) -> str:
+        """Return MODULE:VIEW of a view."""
+        return f"kplan.questions.{self.name}.{name}{'' if ':' in name else ':VIEW'}"
 
 
 _OF_CHECKS = ("Budgets", "Surge", "AtMaximum", "PoolRoom")
@@ -93,8 +95,8 @@ QUESTIONS: Mapping[str, str] = {
 }
 """Kind of question -> MODULE:STRUCT."""
 
-VIEWS: Mapping[str, str] = {kind: home.module(view) for home in HOMES for kind, (_, view) in home.documents.items()}
-"""Kind of document -> the module whose ``VIEW`` shows it, or MODULE:VIEW."""
+VIEWS: Mapping[str, str] = {kind: home.view(name) for home in HOMES for kind, (_, name) in home.documents.items()}
+"""Kind of document -> MODULE:VIEW of what shows it."""
 
 REPORTS: Mapping[str, str] = {
     kind: f"kplan.documents.{module}" for home in HOMES for kind, (module, _) in home.documents.items()
@@ -108,3 +110,9 @@ TOOLS: Mapping[str, str] = {
     if struct not in home.without_tool
 }
 """Tool for agents -> the kind of its question."""
+
+
+def loaded(address: str) -> Any:
+    """Return what MODULE:NAME names, for which the module is loaded."""
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)

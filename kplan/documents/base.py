@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kplan.catalogue import VIEWS
+from kplan.catalogue import VIEWS, loaded
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind, Positive
 
@@ -227,9 +226,7 @@ def with_sentence(document: R) -> R:
     """Return a document with its sentence, which is made by the view that `kplan.catalogue` names for its kind."""
     if document.sentence or document.kind not in VIEWS:
         return document
-    module, _, name = VIEWS[document.kind].partition(":")
-    view = getattr(import_module(module), name or "VIEW")
-    return msgspec.structs.replace(document, sentence=view.sentence(document))
+    return msgspec.structs.replace(document, sentence=loaded(VIEWS[document.kind]).sentence(document))
 
 
 def _lists(struct: msgspec.Struct) -> Iterator[tuple[str, Sequence[msgspec.Struct]]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import msgspec
 
 from kplan.api import decode
 from kplan.api.names import choice_hint
-from kplan.catalogue import REPORTS
+from kplan.catalogue import REPORTS, loaded
 from kplan.documents.base import Report, to_json
 from kplan.errors import InputError, Problem, UsageError
 from kplan.reading.arguments import descriptions
@@ -31,7 +30,7 @@ Complete = Callable[[dict[str, Any], type[msgspec.Struct] | None], dict[str, Any
 
 
 def struct_of(kind: str) -> Any:
-    return getattr(import_module(KINDS[kind]), kind)
+    return loaded(f"{KINDS[kind]}:{kind}")
 
 
 SCHEMA_KINDS = tuple(sorted(KINDS))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.catalogue import QUESTIONS
+from kplan.catalogue import QUESTIONS, loaded
 from kplan.course.asking import PLAIN, Showing
 from kplan.reading.arguments import Manifest, Number
 
@@ -100,8 +99,7 @@ class AboutPods(Question, frozen=True):
 
 def question_type(kind: str) -> type[Question]:
     """Return the struct of a kind of question, such as ``DrainQuestion``; raises KeyError where there is none."""
-    module, _, name = QUESTIONS[kind].partition(":")
-    struct: type[Question] = getattr(import_module(module), name)
+    struct: type[Question] = loaded(QUESTIONS[kind])
     return struct
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import count
-from kplan.catalogue import VIEWS
+from kplan.catalogue import VIEWS, loaded
 from kplan.documents.base import Report, now, to_json, with_sentence
 from kplan.errors import Problem
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions, Repository
@@ -39,8 +38,7 @@ PROGRAM_FORMATS = frozenset({*_WRITERS, "openmetrics"})
 
 
 def view_of(kind: str) -> View[Any]:
-    module, _, name = VIEWS[kind].partition(":")
-    view: View[Any] = getattr(import_module(module), name or "VIEW")
+    view: View[Any] = loaded(VIEWS[kind])
     return view
 
 
@@ -141,8 +139,7 @@ def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Ca
 
 def render_for_programs(report: CaseReport, output: str) -> str:
     """Return the cases in one of the formats for programs, such as `junit`."""
-    module, _, function = _WRITERS[output].partition(":")
-    text: str = getattr(import_module(module), function)(report)
+    text: str = loaded(_WRITERS[output])(report)
     return text
 
 
