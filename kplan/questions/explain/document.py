@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import islice
 
 import msgspec
@@ -11,19 +11,18 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.autoscaling.seam import NewNode, PreparedCluster
+from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes.remedy import WEIGHTS, AddNodes, PoolChange, Remedy, WidenPool, parts_of, weight_of
 from kplan.cluster.base import Base
 from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, workloads_called
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
-from kplan.course.answers.plan import placement_report, with_new_nodes
+from kplan.course.answers.plan import Plan, placement_report, with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import as_waiting, place_in_order
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Context
 from kplan.documents.nodes import NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
@@ -39,13 +38,10 @@ _MOST_WIDENED = 4  #: so many changes of an autoscaler's pools are tried for a p
 class Whereabouts(msgspec.Struct, frozen=True):
     """The node of a pod, and its placement now."""
 
-    make_context: Callable[[], Context]
     node: str | None  #: the node on which it runs; None for a pending pod
     placement: Placement  #: the decision about it, as if it were pending
-    adds: Sequence[NewNode] = ()  #: the nodes that an autoscaler adds for it
-    nodes: NodeChanges | None = None  #: the document about these; None where no autoscaler is followed
+    plan: Plan | None = None  #: of a pending pod: the same with its group, and with what an autoscaler adds for it
     pools: tuple[WidenPool, ...] = ()  #: what lets the autoscaler add a node for it, if it adds none by itself
-    make_groups: Callable[[], tuple[GroupPlan, ...]] = tuple  #: returns what becomes of its group, for a pending pod
 
     def current(self) -> Current | None:
         """Return how the node on which the pod runs compares with the best one; None for a pending pod."""
@@ -71,12 +67,14 @@ def whereabouts_report(
     base: Base, pods: Sequence[Whereabouts], showing: Showing = PLAIN, *, workloads: Sequence[WorkloadHealth] = ()
 ) -> PlacementReport:
     """Return a PlacementReport about pods; ``current`` of a placement is the node on which the pod runs."""
+    plans = [pod.plan for pod in pods if pod.plan is not None]
     groups: dict[str, GroupPlan] = {}  # a group with several of the pods is asked about once
-    for pod in pods:
-        if not any(pod.placement.pod.key in group.members for group in groups.values()):
-            groups |= {group.key: group for group in pod.make_groups()}
+    for plan in plans:
+        if not any(plan.placements[0].pod.key in group.members for group in groups.values()):
+            groups |= {group.key: group for group in plan.groups}
+    first = pods[0].plan if pods else None
     report = placement_report(
-        (pods[0].make_context if pods else base.context)(),
+        in_whole_groups(base.context) if first is None else first.context,
         [pod.placement for pod in pods],
         fail_on=DEFAULT_FAIL_ON["explain"] if showing.fail_on is None else showing.fail_on,
         nodes_of={index: pod.shown(showing.explained) for index, pod in enumerate(pods)},
@@ -86,11 +84,11 @@ def whereabouts_report(
     objects, placements = base.objects, []
     nodes_now, now = nodes_health(objects), moment(objects)
     for shown, pod in zip(report.placements, pods, strict=False):
-        (placement,) = with_new_nodes([shown], pod.adds)
+        (placement,) = with_new_nodes([shown], () if pod.plan is None else pod.plan.adds)
         health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects.pods)
         remedies = _with_pools(base, placement.remedies, pod.pools)
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
-    changes = [pod.nodes for pod in pods if pod.nodes is not None]
+    changes = [plan.nodes for plan in plans if plan.nodes is not None]
     nodes = reduce(_both, changes) if changes else UNSET
     return replace(report, placements=tuple(placements), nodes=nodes, workloads=tuple(workloads) or UNSET)
 
@@ -123,12 +121,11 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     if pod is None:
         raise no_pod(key, base.objects.pod_by_key, workloads_called(base.objects, key))
     if pod.spec.node_name:
-        context = partial(in_whole_groups, base.context)
-        return Whereabouts(context, pod.spec.node_name, _place_again(base, key, pod))
+        return Whereabouts(pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
     is_helped = plan.placements[0].node is not None or bool(plan.adds)
     pools = () if base.followed is None or is_helped else tuple(dict.fromkeys(_widening(base, key)))
-    return Whereabouts(plan.make_context, None, plan.placements[0], plan.adds, plan.nodes, pools, lambda: plan.groups)
+    return Whereabouts(None, plan.placements[0], plan, pools)
 
 
 def _widening(base: Base, key: str) -> Iterator[WidenPool]:
