@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents import remedies as d
-from kplan.documents.base import Counted
+from kplan.documents.base import Condition, Counted
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
@@ -59,50 +59,42 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     workloads = tuple(one for one in present if not one.has_what_it_wants or resume_command(one))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
-    refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
     simulation = playing.begin()[1]
     start, by_itself = waiting_of(simulation), playing.play(())
-    anyway, asleep = by_itself.waiting, _asleep(simulation)
-    named = set(pods) or {key for keys in (*start.values(), *anyway.values()) for key in keys}
-    goal = Goal(start, anyway, named, asleep)
-    most = budget(playing, goal)
-    by_hand = "pools" not in kinds
+    asleep = _asleep(simulation)
+    named = set(pods) or {key for waiting in (start, by_itself.waiting) for keys in waiting.values() for key in keys}
+    goal = Goal(start, by_itself.waiting, named, asleep)
+    most, by_hand = budget(playing, goal), "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
     described = _described(playing, goal, best, kinds)
+    refused = {health.workload for health in workloads if health.refused.raises}  # which want more pods, not fewer
     alternatives = [
         _described(playing, goal, other, others)
         for others, other in _other_ways(playing, goal, best, kinds, most // _SHARE_OF_ALTERNATIVE)
         if not any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
     ]
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
-    growth = by_itself.growth
-    chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
-    left, counted = sorted({*described.left, *(asleep & named)}), list[Counted]()
-    if {"unschedulable", "pending"} & set(chosen):
-        counted = [Counted(pod, "Unschedulable") for pod in left]
-        staying = {*left, *(health.workload for health in workloads if health.refused.raises and not quotas)}
-        short = (health.workload for health in workloads if _stays_short(health, staying))
-        counted += [Counted(workload, "MissingReplicas") for workload in short]
-    if "new-nodes" in chosen and described.nodes:
-        counted += [Counted(new.name, "NewNode") for new in described.nodes.added]
-    context = in_whole_groups(base.context)
-    existing = base.objects.pod_by_key
-    missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
-    warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
+    left = sorted({*described.left, *(asleep & named)})
     diagnoses = _diagnoses(playing.play(by_rank(best.acts)).simulation.session, left)
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
-    removals = () if described.actions else by_itself.simulation.life.removals
-    evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
-    Candidates(playing, (), goal, by_hand=by_hand).offered()
     # The first of what would help, if that is nothing that an action does, or not without a loss.
     firsts = {pod: diagnosis.remedies[0] for pod, diagnosis in diagnoses.items() if diagnosis.remedies}
     helpful: dict[str, Remedy] = {pod: first for pod, first in firsts.items() if isinstance(first, _NO_ACTIONS)}
+    removals = () if described.actions else by_itself.simulation.life.removals
+    evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
+    chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
+    staying = {*left, *(() if quotas else refused)}
+    counted = _counted(chosen, left, [one.workload for one in workloads if _stays_short(one, staying)], described)
+    growth, context = by_itself.growth, in_whole_groups(base.context)
+    missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
+    warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
+    Candidates(playing, (), goal, by_hand=by_hand).offered()  # notes in `beside` what helps and is no action
     return d.RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
-        pods=tuple(sorted(pod for pod in named if pod in existing or pod in left)),
+        pods=tuple(sorted(pod for pod in named if pod in base.objects.pod_by_key or pod in left)),
         workloads=UNSET if pods else workloads,
         remedy=described,
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
@@ -113,6 +105,17 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
         evicts={by: tuple(pods) for by, pods in evicts.items()} or UNSET,
     )
+
+
+def _counted(
+    fail_on: Sequence[Condition], left: Iterable[str], short: Iterable[str], described: d.RemedySet
+) -> Iterator[Counted]:
+    """Yield what counts of pods that stay pending, of workloads that lack pods all the same, and of new nodes."""
+    if not {"unschedulable", "pending"}.isdisjoint(fail_on):
+        yield from (Counted(pod, "Unschedulable") for pod in left)
+        yield from (Counted(workload, "MissingReplicas") for workload in short)
+    if "new-nodes" in fail_on and described.nodes:
+        yield from (Counted(new.name, "NewNode") for new in described.nodes.added)
 
 
 def _other_ways(
