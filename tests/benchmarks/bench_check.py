@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from clusters import node, pod
 
 from kplan.cli.process import finish_loading, start_loading
-from kplan.questions.check import STANDARD, outcomes_of
+from kplan.questions.check import outcomes_of
+from kplan.questions.check.promises import STANDARD
 from tests.objects import Object, budget, deployment, planner_of, running, scaler
 
 N_NODES, N_PODS = 500, 10_000
