@@ -60,15 +60,9 @@ def names(*objects: Object, **options: bool) -> tuple[list[str], list[str]]:
     return [pod.name for pod in found.pods], [warning.object for warning in found.warnings]
 
 
-def test_among_others_only_what_starts_at_once_has_pods() -> None:
+def test_what_starts_at_once_has_pods_and_what_is_asked_for_or_stands_alone() -> None:
     assert names(JOB, CRON, TEMPLATE) == (["now"], ["CronJob/default/nightly", "PodTemplate/default/later"])
-
-
-def test_a_run_of_each_cron_job_comes_when_it_is_asked_for() -> None:
     assert names(JOB, CRON, TEMPLATE, run_cronjobs=True) == (["now", "nightly"], ["PodTemplate/default/later"])
-
-
-def test_where_nothing_else_is_given_the_question_is_about_them() -> None:
     assert names(CRON, TEMPLATE) == (["nightly", "later"], [])
 
 
