@@ -244,7 +244,7 @@ def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
 
 def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> CycleResult:
     result = schedule_pod(session, pod)
-    if result.outcome is Outcome.SCHEDULED and result.row is not None:
+    if result.row is not None:
         session.bind(pod, result.row)
     elif preempt and nominates(result) and result.post_filter is not None:
         leaving = result.post_filter.victims

@@ -25,7 +25,7 @@ from kplan.framework.group_cycle import (
 )
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
-from kplan.framework.results import Outcome, Status
+from kplan.framework.results import Status
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
@@ -148,7 +148,7 @@ def run_in_order(
 
 def place(session: Session, result: CycleResult) -> bool:
     """Bind a scheduled pod, or run the effects of its PostFilter plugins; return whether it is scheduled."""
-    if result.outcome is Outcome.SCHEDULED and result.row is not None:
+    if result.row is not None:
         session.bind(result.pod, result.row)
         return True
     for take_effect in result.post_filter.effects if result.post_filter is not None else ():

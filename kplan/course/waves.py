@@ -147,7 +147,7 @@ class Waves:
         result = schedule_pod(self._session, pod)
         post_filter = result.post_filter
         rejectors = frozenset() if result.filter is None else result.filter.rejectors
-        if result.outcome is Outcome.SCHEDULED and result.row is not None:
+        if result.row is not None:
             self._bind(pod, result.row)
             return
         for take_effect in post_filter.effects if post_filter is not None else ():

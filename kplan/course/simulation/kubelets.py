@@ -353,14 +353,15 @@ class Kubelets:
         if row not in self._motion.pods:  # it went with its node
             return
         pod, owner = self._motion.pods[row], self._motion.owner(row)
-        ended = owner.uncounted.get(row) if isinstance(owner, JobState) else None
+        uncounted = owner.uncounted if isinstance(owner, JobState) else {}
+        ended = uncounted.get(row)
         if ended is None and not self._is_held(row):
             self.bury(row)
             return
-        if isinstance(owner, JobState) and ended is not None:
+        if ended is not None:
             # Where no kubelet ends them, it counts since the pod shows as not ready, or was told to go.
             at = ended.at if self._is_lost(row) else math.floor(self._motion.now)
-            owner.uncounted[row] = replace(ended, at=at, is_terminating=False)
+            uncounted[row] = replace(ended, at=at, is_terminating=False)
         stopped = self._motion.pods[row] = replace(pod, phase="Failed")
         self.stopped.add(row)
         if self._motion.cluster.node_of[row] != NOWHERE:

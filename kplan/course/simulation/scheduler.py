@@ -129,7 +129,7 @@ class Scheduler:
 
     def carry_out(self, result: CycleResult) -> None:
         row = result.pod
-        if result.outcome is Outcome.SCHEDULED and result.row is not None:
+        if result.row is not None:
             self.failures.forget()
             self._life.bind(row, result.row)
             return

@@ -95,9 +95,9 @@ def _blame(
     there = [name for name in own_nodes if new.get(name)]
     zone_of = {name: nodes[name].metadata.labels.get(ZONE, "") for name in (*own_nodes, *new) if name in nodes}
     if not there:
-        zones = {zone_of[name] for name in own_nodes if name in zone_of} - {""}
+        zones = {zone_of.get(name, "") for name in own_nodes} - {""}
         there = [name for name in new if zone_of.get(name) in zones]
-    zones = {zone_of[name] for name in there if name in zone_of}
+    zones = {zone_of.get(name, "") for name in there}
     zone = zones.pop() if len(zones) == 1 else ""
     number = sum(new[name] for name in there)
     requests = PodInfo(pod).requests

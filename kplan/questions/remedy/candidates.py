@@ -268,9 +268,10 @@ class Candidates:
         running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
         for group in self._making_room(running):
             numbers = Counter(self._simulation.workload_of(pod) for pod in group)
-            acts = [fewer(self._simulation, objects, name, number, stops=number) for name, number in numbers.items()]
-            if changed.isdisjoint(numbers) and None not in acts:
-                yield tuple(act for act in acts if act is not None)
+            scaled = (fewer(self._simulation, objects, name, number, stops=number) for name, number in numbers.items())
+            acts = tuple(act for act in scaled if act is not None)
+            if changed.isdisjoint(numbers) and len(acts) == len(numbers):
+                yield acts
 
     def _of_groups(self) -> Iterator[Changes]:
         """Yield what the pods of a group that waits need together; each set of actions lets the whole group run."""

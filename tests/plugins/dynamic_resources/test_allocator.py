@@ -87,6 +87,13 @@ def test_every_search_error_names_claim_and_request():
     )
 
 
+def test_a_device_that_is_given_back_no_longer_stands_for_its_request():
+    tag = f'device.attributes["{DRIVER}"].tag'
+    devices = [device(name, kind=kind, tag=name) for name, kind in zip("abcd", "xyyx", strict=True)]
+    wanted = [request(f"r{n}", 1, f"{tag} in {names}") for n, names in enumerate((["a", "b"], ["c", "d"], ["a"]))]
+    assert on_one_node(devices, *wanted, constraints=[{**OTHER_KINDS, "requests": ["r0", "r1"]}]) == ["b", "d", "a"]
+
+
 def test_invalid_pools_are_named_only_when_nothing_else_works():
     twins = device_slice("t", device("x"), device("x"), on="n", pool="twins")
     assert on_one_node([A], request(), more=[twins]) == ["a"]
