@@ -233,7 +233,10 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     name = workload.removeprefix("Pod/")
     row = simulation.session.pod_ids.get(name)
     is_there = row in simulation.pods and not simulation.pods[row].is_terminating
-    return int(is_there or any(removal.pod.key == name for removal in simulation.life.removals))
+    if is_there and row is not None and simulation.owner_of.get(row) is not None:
+        return 0  # a controller has taken it over, and counts it
+    removals = simulation.life.removals
+    return int(is_there or any(one.pod.key == name and not one.by_owner for one in removals))
 
 
 def _duration(duration: Duration) -> d.PodDuration:
