@@ -13,8 +13,8 @@ from kplan.api.names import object_name
 from kplan.documents.base import Report
 from kplan.documents.placement import Origin, PlacementReport, PodPlacement, PreemptionReport
 from kplan.facts import InputWarning
-from kplan.reading.files import Step, steps_of
 from kplan.reading.items import Item
+from kplan.reading.positions import Step, steps_of
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.workloads import Manifests, ManifestWorkload
 from kplan.workloads.autoscalers import CODE as AUTOSCALED

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
 from kplan.facts import InputWarning
-from kplan.reading.files import Lines
+from kplan.reading.positions import Lines
 
 T = TypeVar("T")
 

@@ -13,7 +13,8 @@ import msgspec
 from kplan.api.decode import DEEP_HINT, DecodeError, convert, refuse_unknown
 from kplan.errors import Problem
 from kplan.reading import files
-from kplan.reading.files import SETTINGS, SNAPSHOTS, Document, Limits, Progress
+from kplan.reading.files import SETTINGS, SNAPSHOTS, Limits, Progress
+from kplan.reading.positions import Document
 
 T = TypeVar("T")
 _LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"

@@ -1,34 +1,27 @@
-"""The bytes of files, and positions in their text.
+"""The bytes of files.
 
 Files are found, unpacked, refused early where they clearly hold something else, and bounded in size. Dumps of clusters
-in tar archives are read as the folders that they hold, without anything being unpacked on disk. The line of any
-JSON path, and duplicate keys, come from parsing a document's text once more, on demand.
+in tar archives are read as the folders that they hold, without anything being unpacked on disk.
 """
 
 from __future__ import annotations
 
-import ast
 import codecs
 import gzip
 import io
-import json
 import os
 import re
 import stat
 import sys
 import zlib
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Final, cast
 
 import msgspec
 
-from kplan.api import decode
 from kplan.errors import Problem
-
-MAX_DEPTH: Final = 200  #: objects are nested some ten levels deep
+from kplan.reading.positions import MAX_DEPTH
 
 #: Called with what is being read, the amount read, and the total where that is known.
 Progress = Callable[[str, int, int | None], None]
@@ -141,10 +134,6 @@ def is_object_file(name: str) -> bool:
     return name.lower().endswith(_SUFFIXES)
 
 
-def unfolds_too_much(n_bytes: int, n_packed: int) -> bool:
-    return n_bytes > _UNFOLDING_FROM and n_bytes > n_packed * _MAX_UNFOLDING
-
-
 def amount(n_bytes: int) -> str:
     return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
 
@@ -152,26 +141,17 @@ def amount(n_bytes: int) -> str:
 def read_text(
     stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
 ) -> bytearray:
-    head = _fill(stream, CHUNK)
-    packed: Counted | None = None
-    if head.startswith(GZIP_MAGIC):
-        packed = Counted(head, stream)
-        stream = cast("IO[bytes]", Gunzipped(gzip.GzipFile(fileobj=io.BufferedReader(packed, CHUNK))))
-        head = _fill(stream, CHUNK)
+    unpacked = _Unpacked(stream, limits, size)
+    head = _fill(unpacked, CHUNK)
     encoding = "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
     has_more = len(head) == CHUNK
     if encoding == "utf-8":
         _check_head(head, has_more=has_more, is_objects=is_objects)
-    limit = limits.max_bytes if size is not None and packed is None else limits.max_stream_bytes
     data = bytearray(head)  # it grows in place: large snapshots are held once
-    while has_more and (part := stream.read(CHUNK << 4)):
+    while has_more and (part := unpacked.read(CHUNK << 4)):
         data += part
-        if len(data) > limit:
-            raise NotObjects(f"more than {amount(limit)}")
-        if packed and unfolds_too_much(len(data), packed.count):
-            raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
         if progress:
-            progress(f"{name} (bytes)", packed.count if packed else len(data), size)
+            progress(f"{name} (bytes)", unpacked.n_read, size)
     if encoding != "utf-8":
         data = bytearray(data.decode(encoding, errors="replace").encode())
         _check_head(bytes(data[:CHUNK]), has_more=len(data) > CHUNK, is_objects=is_objects)
@@ -182,7 +162,7 @@ def read_text(
     return data
 
 
-class Counted(io.RawIOBase):
+class _Counted(io.RawIOBase):
     """A stream with bytes put back in front of it, which counts the bytes that are read."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
@@ -194,27 +174,53 @@ class Counted(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # the stub knows no narrower type than any buffer
-        part = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer)) or b""
-        self._head = self._head[len(buffer) :]
-        buffer[: len(part)] = part
+    def read(self, size: int = -1) -> bytes:
+        part = bytes(self._head[:size]) or self._rest.read(size) or b""
+        self._head = self._head[size:]
         self.count += len(part)
+        return part
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # the stub knows no narrower type than any buffer
+        part = self.read(len(buffer))
+        buffer[: len(part)] = part
         return len(part)
 
 
-class Gunzipped:
-    """Unpacks a gzip stream; errors become NotObjects."""
+class _Unpacked:
+    """The bytes of a stream, without gzip; NotObjects where these are too many, or too many for what they come from.
 
-    def __init__(self, stream: gzip.GzipFile) -> None:
-        self._stream = stream
+    A plain file may be larger than a stream whose `size` is not known beforehand.
+    """
+
+    def __init__(self, stream: IO[bytes], limits: Limits, size: int | None) -> None:
+        head = _fill(stream, CHUNK)
+        self._packed = _Counted(head, stream)
+        self._is_packed = head.startswith(GZIP_MAGIC)
+        self._stream: _Counted | gzip.GzipFile = self._packed
+        if self._is_packed:
+            self._stream = gzip.GzipFile(fileobj=io.BufferedReader(self._packed, CHUNK))
+        self._limit = limits.max_stream_bytes if size is None or self._is_packed else limits.max_bytes
+        self._count = 0
+
+    @property
+    def n_read(self) -> int:
+        """How many bytes of the stream itself have been read."""
+        return self._packed.count
 
     def read(self, size: int) -> bytes:
         try:
-            return self._stream.read(size)
+            part = self._stream.read(size)
         except EOFError:
             raise NotObjects("the gzip file is cut off before its end", "write the file again") from None
         except (gzip.BadGzipFile, zlib.error):
             raise NotObjects("the gzip file is damaged", "write the file again") from None
+        self._count += len(part)
+        if self._count > self._limit:
+            raise NotObjects(f"more than {amount(self._limit)}")
+        unfolds_much = self._count > _UNFOLDING_FROM and self._count > self._packed.count * _MAX_UNFOLDING
+        if self._is_packed and unfolds_much:
+            raise NotObjects(f"unpacks to more than {_MAX_UNFOLDING} times its size", "unpack it first and look inside")
+        return part
 
 
 _UNPACK = "unpack it into a folder, look inside, and name the folder"
@@ -231,7 +237,7 @@ def files_in_archive(path: Path, limits: Limits) -> Iterator[tuple[str, IO[bytes
     with path.open("rb") as file:
         try:
             # As a stream: nothing is read twice, and nothing is believed about what comes later.
-            with tarfile.open(fileobj=cast("IO[bytes]", _Bounded(file, limits)), mode="r|") as archive:
+            with tarfile.open(fileobj=cast("IO[bytes]", _Unpacked(file, limits, None)), mode="r|") as archive:
                 for n_entries, entry in enumerate(archive, 1):
                     parts = entry.name.split("/")
                     if n_entries > MOST_ENTRIES:
@@ -249,30 +255,7 @@ def files_in_archive(path: Path, limits: Limits) -> Iterator[tuple[str, IO[bytes
             raise NotObjects("the archive is damaged, or no tar archive", "write the file again") from None
 
 
-class _Bounded:
-    """The bytes of an archive, unpacked; NotObjects where these are too many, or too many for what they come from."""
-
-    def __init__(self, file: IO[bytes], limits: Limits) -> None:
-        head = file.read(len(GZIP_MAGIC))
-        self._packed = Counted(head, file)
-        self._stream: IO[bytes] = io.BufferedReader(self._packed)
-        self._is_packed = head == GZIP_MAGIC
-        if self._is_packed:
-            self._stream = cast("IO[bytes]", Gunzipped(gzip.GzipFile(fileobj=self._stream)))
-        self._limit = limits.max_stream_bytes
-        self._count = 0
-
-    def read(self, size: int) -> bytes:
-        part = self._stream.read(size)
-        self._count += len(part)
-        if self._count > self._limit:
-            raise NotObjects(f"more than {amount(self._limit)}")
-        if self._is_packed and unfolds_too_much(self._count, self._packed.count):
-            raise NotObjects("unpacks to far more than its size", _UNPACK)
-        return part
-
-
-def _fill(stream: IO[bytes], size: int) -> bytes:
+def _fill(stream: IO[bytes] | _Unpacked, size: int) -> bytes:
     """Read `size` bytes, or up to the end of the stream; a pipe may return fewer at a time."""
     parts = []
     missing = size
@@ -305,213 +288,3 @@ def _check_encoding(data: bytes | bytearray) -> None:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, start + error.start) + 1
         raise NotObjects(f"not text in UTF-8 at line {line}") from None
-
-
-Step = str | int  #: a key, or the index of a list's element
-_STEP = r"""\.?([^.\[\]$'"]+)|\[([0-9]{1,9})\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
-_PLAIN_KEY = r"[A-Za-z_][A-Za-z0-9_-]*"
-
-
-class Source(msgspec.Struct, frozen=True):
-    """The position of an object."""
-
-    file: str  #: name of the file; "standard input" for ``-``
-    document: int | None = None  #: counted from 1, without empty ones; None for objects that are not from a file
-    line: int | None = None  #: counted from 1; None where it is not known
-
-
-class Duplicate(msgspec.Struct, frozen=True):
-    """A duplicate key of an object; the later one applies."""
-
-    path: str  #: of the field: ``$.spec.replicas``
-    line: int  #: of the later one
-
-
-class Lines(Protocol):
-    """Maps JSON paths to lines."""
-
-    def of(self, path: str) -> int:
-        """Return the line of a path in the file, or of its nearest parent where the path does not exist."""
-
-    def written(self, path: str) -> str:
-        """Return how the scalar at a path is written, such as ``n`` for a false of YAML; "" where that is not known."""
-        del path
-        return ""
-
-
-def steps_of(path: str) -> tuple[Step, ...]:
-    """Split a JSON path: ``$.spec.containers[0].resources['a.b/c']``; the leading ``$`` may be missing."""
-    steps: list[Step] = []
-    position = 1 if path.startswith("$") else 0
-    step = re.compile(_STEP)
-    while position < len(path) and (match := step.match(path, position)):
-        name, index, quoted = match.groups()
-        if index is not None:
-            steps.append(int(index))
-        else:
-            steps.append(name if name is not None else _unquoted(quoted))
-        position = match.end()
-    return tuple(steps)
-
-
-def _unquoted(text: str) -> str:
-    try:
-        return str(ast.literal_eval(text))
-    except (ValueError, SyntaxError):
-        return text[1:-1]
-
-
-def path_of(steps: tuple[Step, ...]) -> str:
-    return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else (f".{step}" if re.fullmatch(_PLAIN_KEY, step) else f"[{step!r}]")
-        for step in steps
-    )
-
-
-class JsonLines(Lines):
-    """The lines of a document in JSON, whose text begins at a line of its file."""
-
-    def __init__(self, content: msgspec.Raw, line: int) -> None:
-        self._content = content
-        self._text = memoryview(content)
-        self._offsets, self._lines = [0], [line]  # the known positions, in their order
-        self._members: dict[tuple[Step, ...], Any] = {}  #: of objects and lists, by their paths
-
-    def of(self, path: str) -> int:
-        value = self._content
-        around: tuple[Step, ...] = ()
-        for step in steps_of(path):
-            if around not in self._members:
-                first = bytes(memoryview(value)[:1])
-                kind: Any = {b"{": dict[str, msgspec.Raw], b"[": list[msgspec.Raw]}.get(first)
-                self._members[around] = msgspec.json.decode(value, type=kind) if kind else ()
-            members = self._members[around]
-            if isinstance(members, dict):
-                inner = members.get(str(step))
-            else:
-                inner = members[step] if isinstance(step, int) and step < len(members) else None
-            if inner is None:
-                break
-            value, around = inner, (*around, step)
-        offset = _address(value) - _address(self._text)
-        before = bisect_right(self._offsets, offset) - 1
-        line = self._lines[before] + bytes(self._text[self._offsets[before] : offset]).count(b"\n")
-        if self._offsets[before] != offset:
-            self._offsets.insert(before + 1, offset)
-            self._lines.insert(before + 1, line)
-        return line
-
-
-def _address(text: msgspec.Raw | memoryview) -> int:
-    import numpy as np
-
-    return int(np.frombuffer(text, dtype=np.uint8).ctypes.data)
-
-
-def json_duplicates(content: msgspec.Raw, lines: Lines) -> Iterator[Duplicate]:
-    """Yield the duplicate keys of the document's objects, in reading order."""
-    has_any = False
-
-    def checked(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal has_any
-        has_any = has_any or len({key for key, _ in pairs}) < len(pairs)
-
-    text = bytes(memoryview(content))
-    json.loads(text, object_pairs_hook=checked, parse_int=_nothing, parse_float=_nothing)
-    if has_any:
-        pairs = json.loads(text, object_pairs_hook=_Pairs, parse_int=_nothing, parse_float=_nothing)
-        for steps in _repeated(pairs, ()):
-            path = path_of(steps)
-            yield Duplicate(path, lines.of(path))
-
-
-def _nothing(_: str) -> None:
-    """Ignore a number, however long: only keys matter here."""
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object before its keys are known to be distinct."""
-
-
-def _repeated(value: Any, steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    if isinstance(value, _Pairs):
-        keys: set[str] = set()
-        for key, item in value:
-            if key in keys:
-                yield (*steps, key)
-            keys.add(key)
-            yield from _repeated(item, (*steps, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _repeated(item, (*steps, index))
-
-
-_ELEMENT = r"\[[0-9]+\](?=[.\[])"  #: an index that more of a path follows
-
-
-class Document:
-    """One document of a file."""
-
-    def __init__(self, file: str, number: int, line: int, content: msgspec.Raw | Any) -> None:
-        self.file = file  #: its name; "standard input" for ``-``
-        self.number = number  #: counted from 1; documents that are empty or hold comments only are not counted
-        self.line = line  #: the first line of its content
-        self.content = content  #: JSON text, or builtins from YAML
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        content = self.content.copy() if isinstance(self.content, msgspec.Raw) else self.content
-        return Document, (self.file, self.number, self.line, content)
-
-    @cached_property
-    def lines(self) -> Lines:
-        return JsonLines(self.content, self.line)
-
-    def duplicates(self) -> tuple[Duplicate, ...]:
-        """Return the duplicate keys of objects in this document, in reading order."""
-        try:
-            return tuple(json_duplicates(self.content, self.lines))
-        except RecursionError:
-            return ()  # decoding reports its depth
-
-    def duplicates_below(self, path: str) -> Sequence[Duplicate]:
-        """Return the duplicate keys in one object of the document: ``$``, or an element of a list."""
-        return self._duplicates_by_element.get(path, ())
-
-    @cached_property
-    def _duplicates_by_element(self) -> dict[str, list[Duplicate]]:
-        """The duplicate keys by the path of each list element around them, so that no object looks through all."""
-        by_element: dict[str, list[Duplicate]] = {}
-        for duplicate in self.duplicates():
-            around = [match.end() for match in re.finditer(_ELEMENT, duplicate.path)]
-            for end in (1, *around):
-                by_element.setdefault(duplicate.path[:end], []).append(duplicate)
-        return by_element
-
-    def value(self) -> Any:
-        """Return the content as builtins; raises as `as_builtins`."""
-        return as_builtins(self.content)
-
-    def locate(self, problem: Problem) -> Problem:
-        written = self.lines.written(problem.json_path) if problem.wants_quotes else ""
-        hint = decode.in_quotes(decode.shortened(written)) if written else problem.hint
-        line = self.lines.of(problem.json_path)
-        return problem._replace(path=self.file, document=self.number, hint=hint, line=line)
-
-
-def as_builtins(content: msgspec.Raw | Any) -> Any:
-    """Return JSON text as builtins, builtins as they are; raises DecodeError for what is too deep or too large."""
-    if not isinstance(content, msgspec.Raw):
-        return content
-    value = decode.builtins(content)
-    if _is_deeper(value, MAX_DEPTH):
-        raise decode.DecodeError(
-            (Problem(f"nested deeper than {MAX_DEPTH} levels", json_path="$", hint=decode.DEEP_HINT),)
-        )
-    return value
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if below is None:
-        return False
-    return levels == 0 or any(_is_deeper(item, levels - 1) for item in below)

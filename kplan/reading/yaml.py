@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from kplan.api.decode import DEEP_HINT
-from kplan.reading.files import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
+from kplan.reading.positions import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
 
 _MAX_LINED = 16 << 20  #: longer documents are lists of a whole cluster; parsing them again would take too long
 

@@ -11,7 +11,7 @@ from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import SYSTEM_TAINTS
 from kplan.engine import details as d
 from kplan.framework.listers import Listers
-from kplan.reading.files import Step, path_of
+from kplan.reading.positions import Step, path_of
 from kplan.remedies.requests import largest_requester
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import claim_name

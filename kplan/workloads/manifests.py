@@ -30,8 +30,8 @@ from kplan.api.workloads import CronJob, HorizontalPodAutoscaler, Job
 from kplan.errors import ENOUGH_PROBLEMS, ManifestError, Problem, UsageError
 from kplan.facts import InputWarning
 from kplan.reading.arguments import listed
-from kplan.reading.files import Step, path_of
 from kplan.reading.items import Item
+from kplan.reading.positions import Step, path_of
 from kplan.snapshot.build import node_pool_problems, time_problems
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE, complete, complete_pod
 from kplan.snapshot.model import Snapshot

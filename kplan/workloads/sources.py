@@ -20,8 +20,9 @@ from kplan.admission.decoding import nearest_kind
 from kplan.errors import Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
 from kplan.reading.documents import read_documents
-from kplan.reading.files import MANIFESTS, STANDARD_INPUT, Document, Lines, files_below, folders_above
+from kplan.reading.files import MANIFESTS, STANDARD_INPUT, files_below, folders_above
 from kplan.reading.items import Item, items_of
+from kplan.reading.positions import Document, Lines
 from kplan.workloads import PassedOver
 from kplan.workloads.expansion import WORKLOADS
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import kplan
-from kplan.reading.files import as_builtins
+from kplan.reading.positions import as_builtins
 from kplan.report.registry import FORMATS
 from tests.cli.commands import invoke, listed, told, written
 from tests.objects import deployment, head, node, running

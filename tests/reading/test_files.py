@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from kplan.errors import Problem
 from kplan.reading import files
 from kplan.reading.documents import read_document, read_documents
-from kplan.reading.files import SETTINGS, Document, Limits, Source, path_of, read_source, steps_of
+from kplan.reading.files import SETTINGS, Limits, read_source
 from kplan.reading.items import Item, read_items
+from kplan.reading.positions import Document, Source, path_of, steps_of
 from kplan.reading.yaml import YamlLines
 
 SMALL = Limits(max_bytes=3 << 20, max_stream_bytes=2 << 20, max_documents=3)

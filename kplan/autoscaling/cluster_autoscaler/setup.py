@@ -38,7 +38,7 @@ from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import InputWarning
 from kplan.reading.documents import EntryReader, read_contents
-from kplan.reading.files import Document
+from kplan.reading.positions import Document
 from kplan.snapshot.build import QuantityCheck
 from kplan.snapshot.model import Snapshot
 
