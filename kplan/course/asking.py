@@ -79,7 +79,8 @@ class Showing(msgspec.Struct, frozen=True):
     def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
         """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""
         assert self.nodes is not UNSET  # noqa: S101 - asked for by formats only
-        indexes = (index for index in range(n) if index in in_full or not self.is_outlined)
+        n_listed = 0 if self.is_outlined else n if self.max_listed is None else self.max_listed
+        indexes = (index for index in range(n) if index in in_full or index < n_listed)
         return {index: self.nodes if index in in_full else others for index in indexes}
 
     def tell_no_effect(self, parameter: str, because: str) -> None:

@@ -22,7 +22,7 @@ from kplan.cluster.incoming import with_objects
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers import verdict
 from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement
-from kplan.course.answers.plan import Reported, abridged, before_growth, listed, with_new_nodes
+from kplan.course.answers.plan import Reported, before_growth, untried_pods, with_most_changes, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions, Replacement, Replacements
@@ -146,25 +146,22 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     counted += verdict.counted_of(happened_before(present or ()), chosen)
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if "new-nodes" in chosen]
     judged = Verdict.of(chosen, [*counted, *verdict.counted_warnings(warnings, chosen)])
-    is_unplaced_counted = not {"unschedulable", "pending"}.isdisjoint(chosen)
     untried = change.untried
     n_untried = sum(untried.values())
     further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}
-    changes, placements, unlisted = listed(pods.changes, pods.placements, showing.max_listed, further)
-    return PlanReport(
+    report = PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=abridged(judged, showing.max_listed, n_untried if is_unplaced_counted else 0),
+        verdict=judged,
         summary=pods.replacements.summary(n_untried),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
         named_pods=_named_pods(change) or UNSET,
         named_nodes=_named_nodes(change) or UNSET,
-        changes=changes,
-        placements=with_new_nodes(placements, adds),
-        max_listed=UNSET if showing.max_listed is None else showing.max_listed,
-        unlisted=unlisted,
+        changes=tuple(pods.changes),
+        placements=with_new_nodes(pods.placements, adds),
+        unlisted=untried_pods(further),
         utilisation=utilisation(before, after),
         largest_fit=largest_fits(before, after),
         cluster=cluster_map(before, after) if showing.with_map else UNSET,
@@ -183,6 +180,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present, of_all=is_of_all) or UNSET,
     )
+    return with_most_changes(report, showing.max_listed)
 
 
 def _named_pods(change: CarriedOut) -> tuple[str, ...]:

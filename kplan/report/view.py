@@ -251,7 +251,11 @@ class View(msgspec.Struct, Generic[R], frozen=True):
     def blocks(self, document: R, options: ReportOptions) -> Iterator[Block]:
         """Yield the document for people: the answer, what it is about, what there is to it, and warnings."""
         answer = self.answer(document)
-        yield Heading((Span(answer, self.style(document)),), 0) if isinstance(answer, str) else answer
+        text = document.sentence or self.sentence(document)  # a document that lists some pods tells of all
+        if isinstance(answer, Heading) and plain(answer.spans) == text:
+            yield answer
+        else:
+            yield Heading((Span(text, self.style(document)),), 0)
         yield from self.opening(document, options)
         yield from self.body(document, options)
         if warnings := warning_texts(document):

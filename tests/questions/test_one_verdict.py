@@ -74,6 +74,7 @@ def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cl
         (question, Showing(explain=True, nodes=None, is_whole=True)),
     ):
         assert told(asked.answer(planner, showing)) == told(plain)
+    assert str(question.answer(planner, Showing(max_listed=1))) == str(plain)
     for asked in (question, timed):
         assert ManyRuns(question=asked, runs=1).answer(planner).verdict.failed == plain.verdict.failed
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
-from kplan.documents.base import Condition, Context, Report, Verdict
+from kplan.documents.base import Condition, Context, Report, Verdict, with_sentence
 from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
 from kplan.engine.cluster import Cluster
@@ -29,10 +30,17 @@ from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kplan.autoscaling.seam import NewNode
-    from kplan.documents.plan import PodChange
+    from kplan.documents.plan import PlanReport
 
 
 _OUTCOMES: Mapping[str, Outcome] = {"Gated": Outcome.GATED, "Error": Outcome.ERROR}
+_CONDITIONS: Mapping[Outcome, AbstractSet[Condition]] = {
+    Outcome.SCHEDULED: set(),
+    Outcome.GATED: {"gated", "pending"},
+    Outcome.UNSCHEDULABLE: {"unschedulable", "pending"},
+    Outcome.ERROR: {"unschedulable", "pending"},
+}
+"""Which conditions of ``--fail-on`` count a pod that ends so."""
 
 
 class _End(NamedTuple):
@@ -46,24 +54,38 @@ class _End(NamedTuple):
 _Ends = Iterable[tuple[_End, str | None, int]]  #: how pods end, their node, and how many they are
 
 
-def listed(
-    changes: Sequence[PodChange],
-    placements: Sequence[PodPlacement],
-    most: int | None,
-    untried: Mapping[tuple[str, str], int],
-) -> tuple[tuple[PodChange, ...], tuple[PodPlacement, ...], tuple[Unlisted, ...]]:
-    """Return some pods with their placements, and the counts of the others; pods that are gone are all listed.
+def untried_pods(untried: Mapping[tuple[str, str], int]) -> tuple[Unlisted, ...]:
+    """Return how many replicas fit nowhere, like one of their workload, by workload and message."""
+    return _counted((_End(of, Outcome.UNSCHEDULABLE, message), None, n) for (of, message), n in untried.items() if n)
+
+
+L = TypeVar("L", PlacementReport, "PlanReport")
+
+
+def with_most_placements(report: PlacementReport, most: int | None) -> PlacementReport:
+    """Return a report that lists the first placements, and counts the others; `most`: how many, None for all."""
+    if most is None:
+        return report
+    first = {placement.pod.key for placement in report.placements[:most]}
+    last = {placement.pod.key: placement for placement in report.placements}
+    others = [one for key, one in last.items() if key not in first]
+    ends = [(_End(one.pod.owner_key, one.outcome, one.message), one.node, 1) for one in others]
+    shorter = replace(report, placements=report.placements[:most], unlisted=_with_unlisted(ends, report.unlisted))
+    return _about_all(report, shorter if others else report, most)
+
+
+def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
+    """Return a report that lists some pods with their placements, and counts the others; pods that are gone stay.
 
     Of those that stay pending the first with each reason is among them, as the answer begins with one.
 
-    `most`: the number of pods to list, apart from pods that are gone; None for all. `untried`: workload and message ->
-    number of replicas that fit nowhere, like one of their workload.
+    `most`: the number of pods to list, apart from pods that are gone; None for all.
     """
     from kplan.documents.plan import Action
 
-    further = [(_End(of, Outcome.UNSCHEDULABLE, message), None, n) for (of, message), n in untried.items() if n]
-    if most is None or len(changes) <= most:
-        return tuple(changes), tuple(placements), _counted(further)
+    if most is None:
+        return report
+    changes = report.changes
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
     pending = (index for index in reversed(ends) if changes[index].action is Action.PENDING)
     reasons = {(changes[index].outcome, changes[index].reason): index for index in pending}
@@ -76,11 +98,29 @@ def listed(
         is_pending = change.action is Action.PENDING
         outcome = _OUTCOMES.get(change.outcome, Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED
         unlisted.append((_End(change.owner_key, outcome, change.reason), change.to_node, 1))
-    return (
-        tuple(one if one.attempt is None else replace(one, attempt=position_of[one.attempt]) for one in first),
-        tuple(placements[index] for index in attempts),
-        _counted([*unlisted, *further]),
+    shorter = replace(
+        report,
+        changes=tuple(one if one.attempt is None else replace(one, attempt=position_of[one.attempt]) for one in first),
+        placements=tuple(report.placements[index] for index in attempts),
+        unlisted=_with_unlisted(unlisted, report.unlisted),
     )
+    return _about_all(report, shorter if others else report, most)
+
+
+def _about_all(report: L, shorter: L, most: int) -> L:
+    """Return the shorter form of a report: its sentence and its verdict are those of the whole."""
+    further = sum(
+        one.pods
+        for one in report.unlisted
+        if one.outcome is not None and not _CONDITIONS[one.outcome].isdisjoint(report.verdict.fail_on)
+    )
+    sentence = report.sentence if shorter is report else with_sentence(report).sentence
+    return replace(shorter, sentence=sentence, verdict=abridged(report.verdict, most, further), max_listed=most)
+
+
+def _with_unlisted(ends: _Ends, unlisted: Sequence[Unlisted]) -> tuple[Unlisted, ...]:
+    further = ((_End(one.workload, one.outcome, one.message), None, one.pods) for one in unlisted)
+    return _counted([*ends, *further])
 
 
 def _counted(ends: _Ends) -> tuple[Unlisted, ...]:
@@ -146,7 +186,6 @@ def placement_report(
     fail_on: Sequence[Condition] | None = None,
     nodes_of: NodesOf | None = None,
     more: Mapping[str, int] | None = None,
-    max_listed: int | None = None,
     nodes: NodeChanges | None = None,
     groups: Sequence[GroupPlan] = (),
 ) -> PlacementReport:
@@ -155,16 +194,12 @@ def placement_report(
     - `fail_on`: what makes the verdict a failure; None for the defaults of `place`
     - `nodes_of`: None explains all nodes of all placements
     - `more`: NAMESPACE/NAME -> number of further replicas with the outcome of this pod, which were not tried
-    - `max_listed`: the number of placements in the report; the others are counted; None for all
     - `nodes`: the nodes that an autoscaler adds; None where none is followed
     - `groups`: what becomes of the groups of these pods
     """
     last = {placement.pod.key: placement for placement in placements}
     further = [*_untried(last, more)] if more else []
-    first = {placement.pod.key for placement in placements[:max_listed]}
-    others = [one for key, one in last.items() if key not in first]
-    ends = [(_End(one.pod.owner_key, one.outcome, one.message), one.node, 1) for one in others]
-    unlisted = _counted([*ends, *further])
+    unlisted = _counted(further)
     unknown = "of its replicas were not tried: there is room for more replicas than are tried one by one"
     untried = [group for group in unlisted if group.outcome is None]
     not_looked_at = (InputWarning("NotLookedAt", one.workload, f"{one.pods:,} {unknown}") for one in untried)
@@ -172,16 +207,10 @@ def placement_report(
     chosen = DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on
     new = () if nodes is None else [node.name for node in nodes.added]
     verdict = judge(placements, context.warnings, chosen, new_nodes=new, groups=groups)
-    n_failing = sum(
-        n
-        for end, _, n in further
-        if end.outcome is not None and ("gated" if end.outcome is Outcome.GATED else "unschedulable") in verdict.fail_on
-    )
     return PlacementReport(
-        **judged(context, abridged(verdict, max_listed, n_failing)),
+        **judged(context, verdict),
         summary=summary(placements, groups, further),
-        placements=placement_documents(placements[:max_listed], nodes_of),
-        max_listed=UNSET if max_listed is None else max_listed,
+        placements=placement_documents(placements, nodes_of),
         unlisted=unlisted,
         nodes=UNSET if nodes is None else nodes,
         groups=tuple(groups) or UNSET,
@@ -325,14 +354,16 @@ class Plan(Answer):
         max_listed: int | None = None,
         with_map: bool = False,
     ) -> PlacementReport:
-        """Return the PlacementReport; parameters as for `placement_report`; `with_map`: all nodes before and after."""
+        """Return the PlacementReport.
+
+        Parameters as for `placement_report` and `with_most_placements`; `with_map`: all nodes before and after.
+        """
         report = placement_report(
             self.context,
             self.placements,
             fail_on=fail_on,
             nodes_of=nodes_of,
             more=self.more,
-            max_listed=max_listed,
             nodes=self.nodes,
             groups=self.groups,
         )
@@ -340,12 +371,12 @@ class Plan(Answer):
             report = replace(report, luck=self.luck(report.verdict.fail_on))
         if self.adds:
             report = replace(report, placements=with_new_nodes(report.placements, self.adds))
-        if not with_map:
-            return report
-        from kplan.course.answers.utilisation import cluster_map
+        if with_map:
+            from kplan.course.answers.utilisation import cluster_map
 
-        after = self.session.cluster
-        return replace(report, cluster=cluster_map(before_growth(self.before, after), after))
+            after = self.session.cluster
+            report = replace(report, cluster=cluster_map(before_growth(self.before, after), after))
+        return with_most_placements(report, max_listed)
 
 
 def is_roomy(fewest_nodes: int, infos: Sequence[PodInfo]) -> bool:

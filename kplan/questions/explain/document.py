@@ -18,7 +18,7 @@ from kplan.cluster.runs import run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, workloads_called
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
-from kplan.course.answers.plan import Plan, placement_report, with_new_nodes
+from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import as_waiting, place_in_order
@@ -77,8 +77,7 @@ def whereabouts_report(
         in_whole_groups(base.context) if first is None else first.context,
         [pod.placement for pod in pods],
         fail_on=DEFAULT_FAIL_ON["explain"] if showing.fail_on is None else showing.fail_on,
-        nodes_of={index: pod.shown(showing.explained) for index, pod in enumerate(pods)},
-        max_listed=showing.max_listed,
+        nodes_of={index: pod.shown(showing.explained) for index, pod in enumerate(pods[: showing.max_listed])},
         groups=tuple(groups.values()),
     )
     objects, placements = base.objects, []
@@ -90,7 +89,8 @@ def whereabouts_report(
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
     changes = [plan.nodes for plan in plans if plan.nodes is not None]
     nodes = reduce(_both, changes) if changes else UNSET
-    return replace(report, placements=tuple(placements), nodes=nodes, workloads=tuple(workloads) or UNSET)
+    report = replace(report, placements=tuple(placements), nodes=nodes, workloads=tuple(workloads) or UNSET)
+    return with_most_placements(report, showing.max_listed)
 
 
 def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:

@@ -62,7 +62,7 @@ class Place(AboutPods, frozen=True):
             plan = with_luck_in_order(subject.base, plan, subject.pods, settle_preemption=self.settle_preemption)
         document = plan.report(
             fail_on=showing.fail_on,
-            nodes_of=nodes_to_show(plan.placements[: showing.max_listed], showing),
+            nodes_of=nodes_to_show(plan.placements, showing),
             max_listed=showing.max_listed,
             with_map=showing.with_map,
         )
