@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kplan.api.quantity import count
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.model import POINT_NAMES, PluginRef, Profile, SchedulerConfiguration
-from kplan.documents import files as d
 from kplan.documents.base import now
+from kplan.documents.files import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.report.blocks import NO_BREAK, Block, Heading, Table, line
@@ -25,15 +25,13 @@ from kplan.visible import shown, visible, without_account
 _LEGEND: Final = "* differs from the default   + added   - left out   ~ moved"
 
 
-def config_report(config: SchedulerConfiguration) -> d.SchedulerConfigReport:
+def config_report(config: SchedulerConfiguration) -> SchedulerConfigReport:
     """Return the document of `kplan config show`: a loadable configuration, its differences and warnings."""
-    return d.SchedulerConfigReport(
+    return SchedulerConfigReport(
         source=config.source,
         kubernetes_version=config.release.version,
         feature_gates={
-            name: d.GateState(
-                on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked
-            )
+            name: GateState(on=config.release.is_on(name), default=gate.is_on, stage=gate.stage, locked=gate.is_locked)
             for name, gate in sorted(config.release.gates.items())
         },
         configuration=to_document(config),
@@ -44,11 +42,11 @@ def config_report(config: SchedulerConfiguration) -> d.SchedulerConfigReport:
 
 def config_check(
     source: str, config: SchedulerConfiguration | None, problems: Sequence[Problem]
-) -> d.SchedulerConfigCheck:
+) -> SchedulerConfigCheck:
     """Return the document of `kplan config check`; `config` is None for one that kube-scheduler refuses."""
-    known = (d.ConfigProblem(path=one.json_path, line=one.line, message=one.message, hint=one.hint) for one in problems)
+    known = (ConfigProblem(path=one.json_path, line=one.line, message=one.message, hint=one.hint) for one in problems)
     warnings = config.warnings if config is not None else ()
-    return d.SchedulerConfigCheck(source=source, valid=config is not None, problems=tuple(known), warnings=warnings)
+    return SchedulerConfigCheck(source=source, valid=config is not None, problems=tuple(known), warnings=warnings)
 
 
 def render_config_check(

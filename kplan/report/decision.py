@@ -9,8 +9,16 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing
-from kplan.changes import remedy as r
-from kplan.changes.remedy import of_members, remedy_words, untried
+from kplan.changes.remedy import (
+    CorrectName,
+    CorrectSelector,
+    Helped,
+    Remedy,
+    Uncordon,
+    of_members,
+    remedy_words,
+    untried,
+)
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth
@@ -78,7 +86,7 @@ def _short_reasons(placement: PodPlacement) -> str:
         left -= group.nodes
     of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
     first = placement.remedies[0] if placement.remedies else None
-    meant = f" (did you mean {first.change.to}?)" if isinstance(first, r.CorrectName | r.CorrectSelector) else ""
+    meant = f" (did you mean {first.change.to}?)" if isinstance(first, CorrectName | CorrectSelector) else ""
     return f"{of}{', '.join(texts)}{meant}"
 
 
@@ -447,7 +455,7 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_rea
         yield from remedy_blocks(placement.remedies or (), most=most)
 
 
-def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> Iterator[Block]:
+def remedy_blocks(remedies: Sequence[Remedy], *, most: int | None = None) -> Iterator[Block]:
     """Yield what would help: all remedies, or the first ones."""
     shown = remedies[:most]
     left_out = len(remedies) - len(shown)
@@ -459,10 +467,10 @@ def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> I
         yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)
 
 
-def remedy_text(remedy: r.Remedy) -> str:
+def remedy_text(remedy: Remedy) -> str:
     """Return a remedy and its effect as a sentence without a full stop."""
     helps = _helps(remedy.helps)
-    if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
+    if isinstance(remedy, Uncordon):  # a command, which nothing may follow that is not part of it
         return f"{'for ' + helps + ': ' if helps else ''}{of_members(remedy)}{remedy_words(remedy)}"
     change = f"{of_members(remedy)}{remedy_words(remedy)}"
     if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
@@ -471,7 +479,7 @@ def remedy_text(remedy: r.Remedy) -> str:
     return f"{change}{then}{f' ({helps})' if helps else ''}{untried(remedy)}"
 
 
-def _helps(helps: r.Helped | UnsetType) -> str:
+def _helps(helps: Helped | UnsetType) -> str:
     if not helps:
         return ""
     if helps.pods < helps.of:

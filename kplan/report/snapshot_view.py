@@ -12,9 +12,9 @@ from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
 from kplan.config.releases import nearest
 from kplan.course.simulation.durations import EACH, Duration, learn
-from kplan.documents import files as d
 from kplan.documents.base import now
 from kplan.documents.change import LearnedDurations, PodDuration
+from kplan.documents.files import InspectedSnapshot, ResourceTotal, SnapshotCheck, SnapshotOverview
 from kplan.facts import InputWarning
 from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH, Repository
@@ -33,9 +33,9 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _MOST_LINES = 12
 
 
-def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> d.SnapshotOverview:
+def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> SnapshotOverview:
     """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
-    return d.SnapshotOverview(
+    return SnapshotOverview(
         snapshot=_inspected(snapshot),
         counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
         skipped=dict(snapshot.skipped),
@@ -61,17 +61,17 @@ def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
     return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
 
 
-def snapshot_check(snapshot: Snapshot) -> d.SnapshotCheck:
+def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
     findings = check_snapshot(snapshot)
     problems, notes = (
         tuple(InputWarning(one.code, one.object, one.message) for one in findings if one.is_note is is_note)
         for is_note in (False, True)
     )
-    return d.SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
+    return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
 
 
-def _inspected(snapshot: Snapshot) -> d.InspectedSnapshot:
-    return d.InspectedSnapshot(
+def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
+    return InspectedSnapshot(
         source=snapshot.source,
         taken_at=snapshot.taken_at,
         server_version=snapshot.server_version,
@@ -83,7 +83,7 @@ def _inspected(snapshot: Snapshot) -> d.InspectedSnapshot:
     )
 
 
-def _resources(snapshot: Snapshot) -> tuple[d.ResourceTotal, ...]:
+def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
     """Return what all nodes offer and what the pods on them request, in cores, bytes or pieces."""
     offered: Counter[str] = Counter()
     requested: Counter[str] = Counter()
@@ -96,7 +96,7 @@ def _resources(snapshot: Snapshot) -> tuple[d.ResourceTotal, ...]:
             requested.update(pod_requests(pod, use_status=True))
             requested["pods"] += _NANOS
     return tuple(
-        d.ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
+        ResourceTotal(name=name, allocatable=_units(offered[name]), requested=_units(requested[name]))
         for name in resource_order(offered.keys() | requested.keys())
         if offered[name] or requested[name]
     )
@@ -107,11 +107,11 @@ def _units(nanos: int) -> float | int:
     return nanos // _NANOS if nanos % _NANOS == 0 else round(nanos / _NANOS, 3)
 
 
-def render_overview(report: d.SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
+def render_overview(report: SnapshotOverview, width: int = DEFAULT_WIDTH) -> str:
     return render_plain(_overview(report), width)
 
 
-def _overview(report: d.SnapshotOverview) -> Iterator[Block]:
+def _overview(report: SnapshotOverview) -> Iterator[Block]:
     facts = report.snapshot
     yield Heading((f"Snapshot {facts.source}",), 0)
     version = facts.server_version
@@ -154,7 +154,7 @@ def _overview(report: d.SnapshotOverview) -> Iterator[Block]:
     yield from _section("Warnings", [warning for warning in report.warnings if warning.code != "MissingKind"])
 
 
-def render_snapshot_check(report: d.SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
+def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
     """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
     facts = report.snapshot
     verdict = "ok" if report.valid else _count(len(report.findings), "problem")
@@ -170,7 +170,7 @@ def _length(duration: PodDuration | UnsetType) -> str:
     return f"{seconds_text(duration.seconds)} (of {duration.samples})"
 
 
-def _on_paper(facts: d.InspectedSnapshot) -> Iterator[Block]:
+def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
     return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
 
 
@@ -212,7 +212,7 @@ def _amount(name: str, amount: float) -> str:
     return f"{amount:,.3f}".rstrip("0").rstrip(".")
 
 
-def snapshot_cases(document: d.SnapshotCheck, where: Repository) -> CaseReport:
+def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
     """Return a case for each finding; those that are only worth knowing do not count."""
     report = shown(document)
     source = report.snapshot.source

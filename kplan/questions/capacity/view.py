@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing, readable
-from kplan.documents import capacity as d
+from kplan.documents.capacity import CapacityReport, HeadroomReport, ShrinkReport, TemplateFit, Why, WorkloadHeadroom
 from kplan.documents.placement import PodPlacement
 from kplan.framework.results import Outcome
 from kplan.report import new_nodes
@@ -24,7 +24,7 @@ _MOST_SINGLE_NODES = 10
 _MOST_VICTIMS = 20
 
 
-def _body(document: d.CapacityReport, options: ReportOptions) -> Iterator[Block]:
+def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from _offers(document)
     templates = document.templates
     if len(templates) == 1:
@@ -50,12 +50,12 @@ def _amounts(amounts: Mapping[str, str]) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in amounts.items())
 
 
-def _missing(document: d.CapacityReport) -> int:
+def _missing(document: CapacityReport) -> int:
     wanted = document.summary.wanted
     return 0 if wanted is None else max(wanted - document.summary.fits, 0)
 
 
-def _sentence(document: d.CapacityReport) -> str:
+def _sentence(document: CapacityReport) -> str:
     summary = document.summary
     fits, wanted = summary.fits, summary.wanted
     names = listing([template.name for template in document.templates])
@@ -73,7 +73,7 @@ def _sentence(document: d.CapacityReport) -> str:
     return f"{names}: {fits}{more} {f'{noun} fits' if fits == 1 and not more else f'{plural} fit'}{on}"
 
 
-def _what_requests(template: d.TemplateFit) -> str:
+def _what_requests(template: TemplateFit) -> str:
     """Return what a replica, or a group, is, as the beginning of a sentence about its requests."""
     group = template.group
     if not group:
@@ -83,7 +83,7 @@ def _what_requests(template: d.TemplateFit) -> str:
     return f"Each group has {count(group.pods, 'pod')}{needed}{where}; in all they request"
 
 
-def _sets(document: d.CapacityReport) -> Block:
+def _sets(document: CapacityReport) -> Block:
     """Return the sentence about whole sets that fit, and about the replicas of the set that does not."""
     templates, sets = document.templates, document.sets or 0
     ratio = " and ".join(f"{template.share} of {template.name}" for template in templates)
@@ -92,7 +92,7 @@ def _sets(document: d.CapacityReport) -> Block:
     return line(f"{count(sets, 'whole set')} of {ratio}{begun}, taken in turn in this order.")
 
 
-def _where(document: d.CapacityReport, options: ReportOptions) -> Iterator[Block]:
+def _where(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     zones, nodes = document.zones, document.nodes
     if not nodes:
         return
@@ -117,7 +117,7 @@ def _where(document: d.CapacityReport, options: ReportOptions) -> Iterator[Block
     yield Table((*columns, "NODES", "WHICH"), together, ">" * (len(columns) + 1) + "<")
 
 
-def _stop(document: d.CapacityReport, options: ReportOptions) -> Iterator[Block]:
+def _stop(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     stop = document.stop
     if stop is None:
         return
@@ -129,7 +129,7 @@ def _stop(document: d.CapacityReport, options: ReportOptions) -> Iterator[Block]
     yield from decision_blocks(stop.placement, document.snapshot.nodes, options)
 
 
-def _to_add(document: d.CapacityReport) -> Iterator[Block]:
+def _to_add(document: CapacityReport) -> Iterator[Block]:
     missing, stop = _missing(document), document.stop
     is_full = missing and stop is not None and stop.placement.outcome is Outcome.UNSCHEDULABLE
     if document.offers or document.new_nodes or not is_full:
@@ -152,7 +152,7 @@ def _to_add(document: d.CapacityReport) -> Iterator[Block]:
         yield line(f"{count(document.shapes_not_tried, 'rarer shape')} of nodes not tried.")
 
 
-def _offers(document: d.CapacityReport) -> Iterator[Block]:
+def _offers(document: CapacityReport) -> Iterator[Block]:
     offers = document.offers
     if not offers:
         return
@@ -176,7 +176,7 @@ def _offers(document: d.CapacityReport) -> Iterator[Block]:
         yield line(f"{listing(useless)} {verb} not help: the missing pods would not run there.")
 
 
-def _cases(document: d.CapacityReport, options: ReportOptions) -> Iterator[Case]:
+def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
     stop, failed = document.stop, document.verdict.failed
     for template in document.templates:
         noun = "whole group" if template.group else "replica"
@@ -194,7 +194,7 @@ def _cases(document: d.CapacityReport, options: ReportOptions) -> Iterator[Case]
 
 
 def _stopped(
-    case: Case, stop: PodPlacement, why: str, document: d.CapacityReport | d.HeadroomReport, options: ReportOptions
+    case: Case, stop: PodPlacement, why: str, document: CapacityReport | HeadroomReport, options: ReportOptions
 ) -> Case:
     """Return a case with what stops the next replica, also behind its message."""
     blocks = decision_blocks(stop, document.snapshot.nodes, options)
@@ -202,7 +202,7 @@ def _stopped(
     return replace(located(case, stop), message=f"{case.message}{why}".rstrip(), detail=detail, more="")
 
 
-def _metrics(document: d.CapacityReport) -> Iterator[Metric]:
+def _metrics(document: CapacityReport) -> Iterator[Metric]:
     for template in document.templates:
         yield Metric("capacity_replicas", "Replicas that fit.", template.fits, {"workload": template.name})
     for name, zone in document.zones.items():
@@ -212,7 +212,7 @@ def _metrics(document: d.CapacityReport) -> Iterator[Metric]:
         yield Metric("capacity_wanted_replicas", "Replicas that are wanted.", document.summary.wanted)
 
 
-VIEW = View[d.CapacityReport](
+VIEW = View[CapacityReport](
     _sentence,
     _body,
     _cases,
@@ -229,7 +229,7 @@ _OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity"
 _MOST_ROWS = 50
 
 
-def _headroom_body(document: d.HeadroomReport, options: ReportOptions) -> Iterator[Block]:
+def _headroom_body(document: HeadroomReport, options: ReportOptions) -> Iterator[Block]:
     workloads = document.workloads
     shown = workloads if options.shows_all else workloads[: max(_MOST_ROWS, len(_short(document)))]
     header = ("WORKLOAD", "RUNNING", "MORE", "ON NODES", *(("EACH REQUESTS",) if options.is_wide else ()))
@@ -245,12 +245,12 @@ def _headroom_body(document: d.HeadroomReport, options: ReportOptions) -> Iterat
     yield line(Span(words, "dim"))
 
 
-def _short(document: d.HeadroomReport) -> list[d.WorkloadHeadroom]:
+def _short(document: HeadroomReport) -> list[WorkloadHeadroom]:
     wanted = document.wanted
     return [] if wanted is None else [workload for workload in document.workloads if workload.fits < wanted]
 
 
-def _headroom_sentence(document: d.HeadroomReport) -> str:
+def _headroom_sentence(document: HeadroomReport) -> str:
     workloads = document.workloads
     if document.wanted is not None:
         n_short, more = len(_short(document)), f"{count(document.wanted, 'more replica')} of each workload"
@@ -262,7 +262,7 @@ def _headroom_sentence(document: d.HeadroomReport) -> str:
     return f"{listing(full)} {'has' if len(full) == 1 else 'have'} no room for one more replica: {len(full)} of {of}"
 
 
-def _headroom_row(workload: d.WorkloadHeadroom, document: d.HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
+def _headroom_row(workload: WorkloadHeadroom, document: HeadroomReport, *, is_wide: bool) -> tuple[Cell, ...]:
     is_short = not workload.fits if document.wanted is None else workload.fits < document.wanted
     pool = f"pool {workload.pool}: " if isinstance(workload.pool, str) else ""
     return (
@@ -286,7 +286,7 @@ def _stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
     return ", ".join(f"{reason.nodes} {reason.reason}" for reason in reasons)
 
 
-def _headroom_cases(document: d.HeadroomReport, options: ReportOptions) -> Iterator[Case]:
+def _headroom_cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
     for workload in document.workloads:
         counted, stop = document.verdict.counted_of(workload.workload), workload.stop
         message = f"{'at least ' if stop is None else ''}{count(workload.fits, 'more replica')}"
@@ -297,14 +297,14 @@ def _headroom_cases(document: d.HeadroomReport, options: ReportOptions) -> Itera
         yield case if stop is None else _stopped(case, stop, f"; the next: {_stop_words(stop)}", document, options)
 
 
-def _headroom_metrics(document: d.HeadroomReport) -> Iterator[Metric]:
+def _headroom_metrics(document: HeadroomReport) -> Iterator[Metric]:
     for workload in document.workloads:
         labels = {"workload": workload.workload}
         yield Metric("headroom_running_replicas", "Replicas that run.", workload.running, labels)
         yield Metric("headroom_replicas", "Replicas that fit besides.", workload.fits, labels)
 
 
-HEADROOM_VIEW = View[d.HeadroomReport](
+HEADROOM_VIEW = View[HeadroomReport](
     _headroom_sentence,
     _headroom_body,
     _headroom_cases,
@@ -316,7 +316,7 @@ HEADROOM_VIEW = View[d.HeadroomReport](
 
 _MOST_FREED = 20
 
-_STAYS: Mapping[d.Why, str] = {
+_STAYS: Mapping[Why, str] = {
     "no-place": "a pod fits on no other node",
     "budget": "a disruption budget does not allow it",
     "not-evictable": "kubectl drain would not evict a pod",
@@ -327,7 +327,7 @@ _STAYS: Mapping[d.Why, str] = {
 }
 
 
-def _shrink_body(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Block]:
+def _shrink_body(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     freed = document.freed
     if freed:
         resources = [name for name in document.frees if name != "pods"]
@@ -366,7 +366,7 @@ def _shrink_body(document: d.ShrinkReport, options: ReportOptions) -> Iterator[B
     yield line(Span(words, "dim"))
 
 
-def _shrink_sentence(document: d.ShrinkReport) -> str:
+def _shrink_sentence(document: ShrinkReport) -> str:
     nodes, waiting = count(document.snapshot.nodes, "node"), len(document.waiting)
     waits = f"{count(waiting, 'pod waits', 'pods wait')} for a place" if waiting else ""
     if not document.freed:
@@ -376,7 +376,7 @@ def _shrink_sentence(document: d.ShrinkReport) -> str:
     return f"{names} can go, drained one after another: {len(document.freed)} of {nodes}{also}"
 
 
-def _staying(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Block]:
+def _staying(document: ShrinkReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the other nodes stay: counted by reason; with --all-nodes or -o wide a row for each node."""
     if not (stays := document.stays):
         return
@@ -394,7 +394,7 @@ def _staying(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Block
             yield line(f"{count(len(mine), 'node')}: {words}{example} ({names})", is_item=True)
 
 
-def _shrink_cases(document: d.ShrinkReport, options: ReportOptions) -> Iterator[Case]:
+def _shrink_cases(document: ShrinkReport, options: ReportOptions) -> Iterator[Case]:
     for node in document.freed:
         yield Case(node.name, "passed", "CanGo", f"can go: {count(node.moved, 'pod')} placed elsewhere")
     for stays in document.stays:
@@ -403,7 +403,7 @@ def _shrink_cases(document: d.ShrinkReport, options: ReportOptions) -> Iterator[
         yield Case(stays.name, "skipped", "Stays", f"stays: {words}", detail, workload=words, kind="node")
 
 
-SHRINK_VIEW = View[d.ShrinkReport](
+SHRINK_VIEW = View[ShrinkReport](
     _shrink_sentence,
     _shrink_body,
     _shrink_cases,

@@ -15,10 +15,10 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
-from kplan.changes import remedy as r
 from kplan.changes import values as c
 from kplan.changes.limits import LoosenBudget, Pool, RaiseQuota
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
+from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
@@ -111,7 +111,7 @@ class Playing:
         self.n_tried = 0
         #: what `explain` names after some actions, for other workloads than some
         self.offered: dict[tuple[Changes, frozenset[str]], tuple[Changes, ...]] = {}
-        self.beside: dict[r.Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
+        self.beside: dict[Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: tuple[Changes, Played] | None = None

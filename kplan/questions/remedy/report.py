@@ -22,8 +22,8 @@ from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
-from kplan.documents import remedies as d
 from kplan.documents.base import Condition, Counted
+from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
@@ -52,7 +52,7 @@ _SHARE_OF_ALTERNATIVE = 4
 _NO_ACTIONS = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
 
 
-def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> d.RemedyReport:
+def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> RemedyReport:
     """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
     progress = showing.progress
     present = () if pods else workloads_at_present(base)
@@ -92,7 +92,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     Candidates(playing, (), goal, by_hand=by_hand).offered()  # notes in `beside` what helps and is no action
-    return d.RemedyReport(
+    return RemedyReport(
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(pod for pod in named if pod in base.objects.pod_by_key or pod in left)),
         workloads=UNSET if pods else workloads,
@@ -108,7 +108,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
 
 
 def _counted(
-    fail_on: Sequence[Condition], left: Iterable[str], short: Iterable[str], described: d.RemedySet
+    fail_on: Sequence[Condition], left: Iterable[str], short: Iterable[str], described: RemedySet
 ) -> Iterator[Counted]:
     """Yield what counts of pods that stay pending, of workloads that lack pods all the same, and of new nodes."""
     if not {"unschedulable", "pending"}.isdisjoint(fail_on):
@@ -181,7 +181,7 @@ def _asleep(simulation: Simulation) -> set[str]:
     return {pod.key for row, pod in simulation.pods.items() if not pod.node and sleeps(row)}
 
 
-def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> d.RemedySet:
+def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> RemedySet:
     """Return a set as a document; it is carried out step by step to tell what each action achieves."""
     acts = by_rank(solution.acts)
     before = playing.play(())
@@ -204,7 +204,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         actions.append(with_effects(described, before, after))
         before = after
     after_all = playing.price(acts, before)
-    return d.RemedySet(
+    return RemedySet(
         kinds=tuple(dict.fromkeys(kind for act in (*playing.quotas, *acts) for kind in kinds_of(act))) or tuple(kinds),
         actions=tuple(actions),
         runs=max(solution.runs, 0),

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from msgspec import UNSET
 
 from kplan.api.quantity import capitalized, clause, count, grouped, listing
-from kplan.changes import remedy as r
 from kplan.changes.limits import RaiseQuota
-from kplan.changes.remedy import remedy_words
+from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
-from kplan.documents import remedies as d
 from kplan.documents.nodes import AddedNode
+from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
@@ -23,10 +22,10 @@ from kplan.report.view import Case, View, state_of
 
 _MOST_NAMED = 5
 _MOST_HELD_UP = 10
-_BY_OTHERS = (r.Await, r.RepairNode, r.RemoveGates)  #: what somebody else does, or that is done outside of the cluster
+_BY_OTHERS = (Await, RepairNode, RemoveGates)  #: what somebody else does, or that is done outside of the cluster
 
 
-def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
+def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
     by_itself = document.nodes
     if by_itself and by_itself.added:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
@@ -52,7 +51,7 @@ def _body(document: d.RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield followed_line(by_itself.autoscaler)
 
 
-def _held_up(document: d.RemedyReport) -> Iterator[Block]:
+def _held_up(document: RemedyReport) -> Iterator[Block]:
     """Yield the workloads that are not held up by nodes, with the command that has one go on; actions raise quotas."""
     raised = any(isinstance(action, RaiseQuota) for action in document.remedy.actions)
     workloads = document.workloads or ()
@@ -68,7 +67,7 @@ def _held_up(document: d.RemedyReport) -> Iterator[Block]:
         yield line(f"and {count(len(workloads) - _MOST_HELD_UP, 'more workload')}", is_item=True)
 
 
-def _left(document: d.RemedyReport) -> Iterator[Block]:
+def _left(document: RemedyReport) -> Iterator[Block]:
     """Yield the pods that stay pending, and why: those of one reason together, unless the first sentence tells it."""
     left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
     reasons, helpful = document.because or {}, document.would_help or {}
@@ -83,7 +82,7 @@ def _left(document: d.RemedyReport) -> Iterator[Block]:
             yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
 
 
-def _sentence(document: d.RemedyReport) -> str:
+def _sentence(document: RemedyReport) -> str:
     if short := [health for health in document.workloads or () if health.is_short]:
         more = f"; and {count(len(short) - 1, 'more workload')}" if len(short) > 1 else ""
         pending = f". {_pods_sentence(document)}" if document.pods else ""
@@ -93,7 +92,7 @@ def _sentence(document: d.RemedyReport) -> str:
     return _pods_sentence(document)
 
 
-def _pods_sentence(document: d.RemedyReport) -> str:
+def _pods_sentence(document: RemedyReport) -> str:
     """Return what to do first, and what then runs; where nothing is done which pod stays pending, and why."""
     remedy = document.remedy
     if not document.pods:
@@ -122,25 +121,25 @@ def _pods_sentence(document: d.RemedyReport) -> str:
     return f"{who}{why}; {ending}" + (f"; {count(others, 'other pod')} too" if others else "")
 
 
-def _first_left(document: d.RemedyReport) -> str:
+def _first_left(document: RemedyReport) -> str:
     """Return the pod of which the first sentence says why it stays pending, where there are no actions."""
     reasons = document.because or {}
     return next((pod for pod in (*document.remedy.left, *document.pods) if pod in reasons), document.pods[0])
 
 
-def _comes_first(document: d.RemedyReport) -> r.Remedy | None:
+def _comes_first(document: RemedyReport) -> Remedy | None:
     """Return what is to be repaired or waited for before nodes are added or anything that people wrote is changed."""
     is_late = {type(action) for action in document.remedy.actions} & {AddNodes, Patch, Scale}
-    return next((one for one in document.beside or () if is_late and isinstance(one, r.RepairNode | r.Await)), None)
+    return next((one for one in document.beside or () if is_late and isinstance(one, RepairNode | Await)), None)
 
 
-def _for_some(remedy: r.Remedy) -> str:
+def _for_some(remedy: Remedy) -> str:
     """Return for how many pods of a workload a remedy is, where that is not for all."""
     helped = remedy.helps
     return f" (for {helped.pods} of {helped.of} pods)" if helped and helped.pods < helped.of else ""
 
 
-def _ends(remedy: d.RemedySet) -> str:
+def _ends(remedy: RemedySet) -> str:
     """Return what runs after all actions, how many of the pods that is, and what is not wanted any more."""
     achieved = list(dict.fromkeys(name for action in remedy.actions for name in action.achieves or ()))
     dropped = [pod for action in remedy.actions if isinstance(action, Scale) for pod in action.drops or ()]
@@ -156,17 +155,17 @@ def _not_wanted(pods: Sequence[str], most: int) -> str:
     return f"{listing(pods, most=most)} {'is' if len(pods) == 1 else 'are'} not wanted any more"
 
 
-def _all_run(remedy: d.RemedySet) -> str:
+def _all_run(remedy: RemedySet) -> str:
     return f"{remedy.runs} of {count(remedy.of, 'pod')} {_runs(remedy.runs)}"
 
 
-def _summary(remedy: d.RemedySet) -> str:
+def _summary(remedy: RemedySet) -> str:
     texts = [action.words for action in remedy.actions]
     more = f"; and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
     return "; ".join(texts[:_MOST_NAMED]) + more
 
 
-def _actions(remedy: d.RemedySet, document: d.RemedyReport) -> Iterator[Block]:
+def _actions(remedy: RemedySet, document: RemedyReport) -> Iterator[Block]:
     is_single = len(remedy.actions) == 1
     for number, action in enumerate(remedy.actions, 1):
         others = _others(action)
@@ -220,7 +219,7 @@ def _runs(number: int) -> str:
     return "runs" if number == 1 else "run"
 
 
-def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
+def _cases(document: RemedyReport, options: ReportOptions) -> Iterator[Case]:
     if document.remedy.nodes:
         yield from added_cases(document.remedy.nodes.added, document.verdict)
     left = {*document.remedy.left, *(event.object for event in document.verdict.counted)}
@@ -233,7 +232,7 @@ def _cases(document: d.RemedyReport, options: ReportOptions) -> Iterator[Case]:
             yield Case(pod, state_of(document.verdict, pod), "Unschedulable", message)
 
 
-VIEW = View[d.RemedyReport](
+VIEW = View[RemedyReport](
     _sentence,
     _body,
     _cases,
