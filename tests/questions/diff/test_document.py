@@ -21,7 +21,7 @@ from kplan.questions.check import Budgets, Check, Checks, Surge
 from kplan.questions.diff.answers import ComparedAnswer
 from kplan.questions.diff.document import COMPARED, _both, diff_report
 from kplan.questions.diff.facts import _of_capacity
-from kplan.questions.place.view import clusters_report
+from kplan.questions.place.clusters import clusters_report
 from kplan.questions.preempt import Preempt
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
