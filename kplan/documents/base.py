@@ -141,6 +141,10 @@ class Verdict(Document, frozen=True, kw_only=True):
     def counted_of(self, name: str) -> list[Counted]:
         return [event for event in self.counted if event.object == name]
 
+    def rule_of(self, name: str, otherwise: str) -> str:
+        """Return the rule of what counts of an object; `otherwise` where nothing does."""
+        return next((event.rule for event in self.counted if event.object == name), otherwise)
+
 
 def to_json(document: object) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -86,3 +86,8 @@ class NodesReport(Report, frozen=True, kw_only=True):
     cluster: ClusterMap | UnsetType = UNSET
     #: the whole decision in the autoscaler's own terms; absent unless it was wanted
     detail: dict[str, Any] | UnsetType = UNSET
+
+    @property
+    def new_nodes(self) -> list[AddedNode]:
+        """All nodes that come, also those that replace others."""
+        return [*self.adds, *(node for removed in self.removes for node in removed.replacements)]

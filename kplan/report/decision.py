@@ -310,7 +310,7 @@ def _rejected(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> 
         return closest is not None and closest.code == "UnschedulableAndUnresolvable"
 
     ordered = sorted(summary, key=is_hopeless)
-    if not (options.in_full or options.is_wide) and options.top == DEFAULT_TOP:
+    if not options.tells_all and options.top == DEFAULT_TOP:
         yield from _reasons_that_matter(placement, ordered)
         return
     best, is_marked = _closest_of_all(placement), False

@@ -12,6 +12,7 @@ from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Verdict
 from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
+from kplan.report.options import ReportOptions
 from kplan.report.view import Case, state_of
 from kplan.report.words import left_out, name_ranges
 from kplan.rules.nodes import short_group_name, short_group_names
@@ -100,13 +101,13 @@ _NONE = "-"
 _HOURS = 730  #: of a month, as clouds count
 
 
-def growth_blocks(changes: NodeChanges, *, is_whole: bool) -> Iterator[Block]:
+def growth_blocks(changes: NodeChanges, options: ReportOptions) -> Iterator[Block]:
     """Yield what an autoscaler adds in the course of an answer."""
     if not (changes.added or changes.unhelped or changes.existing):
         return
-    most = None if is_whole else _MOST_NAMES
-    yield from added_blocks(changes.added, changes.autoscaler, is_whole=is_whole)
-    yield from unhelped_blocks(changes.unhelped, is_whole=is_whole)
+    most = None if options.tells_all else _MOST_NAMES
+    yield from added_blocks(changes.added, changes.autoscaler, is_whole=options.tells_all)
+    yield from unhelped_blocks(changes.unhelped, is_whole=options.tells_all)
     yield followed_line(changes.autoscaler)
     for node, pods in changes.existing.items():
         names = name_ranges(pods, most)

@@ -119,6 +119,11 @@ class ReportOptions(msgspec.Struct, frozen=True):
         return self.explain or self.is_page
 
     @property
+    def tells_all(self) -> bool:
+        """Whether the report says what only those read who ask for more than the answer."""
+        return self.in_full or self.is_wide
+
+    @property
     def shows_all(self) -> bool:
         """Whether tables have all of their rows."""
         return self.top is None or self.is_wide

@@ -285,10 +285,10 @@ def group_blocks(groups: Sequence[GroupPlan], options: ReportOptions) -> Iterato
 def group_cases(groups: Sequence[GroupPlan], verdict: Verdict) -> Iterator[Case]:
     for group in groups:
         name, message = object_name("PodGroup", group.namespace, group.name), group_text(group)
-        is_whole, counted = group.state == "Scheduled", verdict.counted_of(name)
+        is_whole = group.state == "Scheduled"
         state = state_of(verdict, name, is_well=is_whole)
         detail = "\n".join(text for text in (message, group.message, group.because) if text)
-        rule = counted[0].rule if counted else "Placed" if is_whole else "Pending"
+        rule = verdict.rule_of(name, "Placed" if is_whole else "Pending")
         would_help = decision.remedy_text(group.remedies[0]) if group.remedies else ""
         yield Case(name, state, rule, message, detail, kind="object", would_help=would_help)
 

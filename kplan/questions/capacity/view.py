@@ -40,7 +40,7 @@ def _body(document: CapacityReport, options: ReportOptions) -> Iterator[Block]:
     yield from _stop(document, options)
     yield from _to_add(document)
     if document.new_nodes:
-        yield from new_nodes.growth_blocks(document.new_nodes, is_whole=options.in_full or options.is_wide)
+        yield from new_nodes.growth_blocks(document.new_nodes, options)
 
 
 _NOTHING = "nothing but a pod slot"
@@ -288,12 +288,12 @@ def _stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
 
 def _headroom_cases(document: HeadroomReport, options: ReportOptions) -> Iterator[Case]:
     for workload in document.workloads:
-        counted, stop = document.verdict.counted_of(workload.workload), workload.stop
+        name, stop = workload.workload, workload.stop
         message = f"{'at least ' if stop is None else ''}{count(workload.fits, 'more replica')}"
         is_full = not workload.fits and document.wanted is None
-        rule = counted[0].rule if counted else "NoRoom" if is_full else "Headroom"
-        state = state_of(document.verdict, workload.workload, is_well=not is_full)
-        case = Case(workload.workload, state, rule, message, message, kind="workload")
+        rule = document.verdict.rule_of(name, "NoRoom" if is_full else "Headroom")
+        state = state_of(document.verdict, name, is_well=not is_full)
+        case = Case(name, state, rule, message, message, kind="workload")
         yield case if stop is None else _stopped(case, stop, f"; the next: {_stop_words(stop)}", document, options)
 
 

@@ -119,8 +119,7 @@ def _of_nodes(report: NodesReport) -> Named:
     for name, stay in report.stays.items():
         words = stay_reason(stay).words  # without numbers, such as how much of the node is used
         yield (name, NODE), words if stay.reason == DRIFTED else f"stays: {words}"
-    new = [*report.adds, *(node for removed in report.removes for node in removed.replacements)]
-    yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, new)).items())
+    yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, report.new_nodes)).items())
     for pod in report.unhelped:
         yield (pod, "unhelped"), True
     yield ("all nodes", PRICE), report.price.after

@@ -366,7 +366,7 @@ def _sides(document: DiffReport) -> Iterator[Block]:
 def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
     if document.workloads:
         yield from workload_blocks(document, options)
-    if document.pods and (options.in_full or options.is_wide or not document.workloads):
+    if document.pods and (options.tells_all or not document.workloads):
         if document.workloads:
             yield Heading(("Each pod",))
         pods = _shown(document.pods, options)

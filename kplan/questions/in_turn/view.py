@@ -122,11 +122,10 @@ def _row(drain: DrainOutcome, emptied: str) -> tuple[Cell, ...]:
 
 def _cases(document: DrainsReport, options: ReportOptions) -> Iterator[Case]:
     for drain in document.drains:
-        counted = document.verdict.counted_of(drain.name)
         has_trouble = bool(drain.pending or drain.blocked)
-        is_notable = has_trouble or bool(counted)
+        is_notable = has_trouble or bool(document.verdict.counted_of(drain.name))
         message = (drain.trouble or _OTHERWISE) if is_notable else f"{count(drain.placed, 'pod')} placed elsewhere"
-        rule = counted[0].rule if counted else "Drained"
+        rule = document.verdict.rule_of(drain.name, "Drained")
         state = state_of(document.verdict, drain.name, is_well=not has_trouble)
         more = f"kplan drain {' '.join(map(shlex.quote, drain.nodes))}" if len(drain.nodes) <= _MOST_NAMED else ""
         yield Case(drain.name, state, rule, message, message, more=more if is_notable else "")

@@ -120,8 +120,7 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
 
 
 def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
-    new = [*document.adds, *(node for removal in document.removes for node in removal.replacements)]
-    yield from new_nodes.added_cases(new, document.verdict)
+    yield from new_nodes.added_cases(document.new_nodes, document.verdict)
     for removal in document.removes:
         for name in removal.nodes:
             message = f"removed: {removal.reason}, {_when(removal)}"

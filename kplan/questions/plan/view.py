@@ -170,13 +170,12 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     if effects.is_change(document):
         yield from effects.workloads_blocks(document, options)
     yield from effects.changes_blocks(document, options)
-    tells_all = options.in_full or options.is_wide
-    if not tells_all and document.changes:
+    if not options.tells_all and document.changes:
         yield from fullness_blocks(document.utilisation, document.largest_fit)
     if effects.is_change(document):
         yield from effects.obstacles_blocks(document, options)
     if document.nodes:
-        yield from growth_blocks(document.nodes, is_whole=tells_all)
+        yield from growth_blocks(document.nodes, options)
     yield from right_sizing_blocks(document.right_sizing)
     yield from _new(document, options)
     yield from _pending(document, options)
@@ -185,7 +184,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield from _present_blocks(document, options)
     if options.explain or (options.is_wide and document.timeline):
         yield from step_blocks(document.steps)
-    if tells_all:
+    if options.tells_all:
         yield from utilisation_blocks(document.utilisation, options)
         yield from largest_fit_blocks(document.largest_fit, options)
 

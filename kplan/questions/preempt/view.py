@@ -119,7 +119,7 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
             where = f" (from {victim.from_node}, for {victim.by}) "
             yield line(Span(victim.victim, "strong"), where, *_fate(victim, is_brief=is_brief), is_item=True)
     if document.nodes:
-        yield from growth_blocks(document.nodes, is_whole=options.in_full or options.is_wide)
+        yield from growth_blocks(document.nodes, options)
 
 
 def _preempting(document: PreemptionReport) -> set[str]:
@@ -342,7 +342,7 @@ def _cases(document: PreemptionReport, options: ReportOptions) -> Iterator[Case]
         counted = document.verdict.counted_of(case.name)
         yield replace(
             case,
-            rule=counted[0].rule if counted else "Preemption",
+            rule=document.verdict.rule_of(case.name, "Preemption"),
             message="; ".join([*(event.text for event in counted), _evicts(eviction, most=3)]),
             detail=detail_of(_pod_blocks(document, placement, options, is_brief=False, in_answer=False), options),
             more=case.more if placement.pod.origin else f"kplan preempt {shlex.quote(case.name)}",
