@@ -6,11 +6,10 @@ node.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from kplan.admission import Admitter
 from kplan.api.core import Pod
@@ -25,9 +24,9 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.task import Task
 from kplan.course.watching import begin
-from kplan.diagnosis.intended import nearest
+from kplan.diagnosis.intended import missing_name
 from kplan.documents.base import Counted, Report, Verdict
-from kplan.facts import InputWarning, MissingName, QuotaRaise, RefusedPods
+from kplan.facts import InputWarning, QuotaRaise, RefusedPods
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
 from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
@@ -112,7 +111,7 @@ def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
             continue
         because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
         if not because.by:
-            because = structs.replace(because, lacks=_lacking(base.objects, pod, because.message))
+            because = structs.replace(because, lacks=missing_name(base.objects, pod, because.message) or UNSET)
         facts[key] = because
         if because.uses:
             by_quota.append((pod, missing[key]))
@@ -145,26 +144,6 @@ def _specs(snapshot: Snapshot) -> dict[str, PodSpec]:
         for obj in getattr(snapshot, POD_MAKERS[kind].attribute)
         if obj.spec.template is not None
     }
-
-
-_NO_ACCOUNT = r'serviceaccount "([a-z0-9][a-z0-9.-]{0,252})" not found'
-"""How the API server says that a pod names no service account that exists."""
-
-
-def _lacking(snapshot: Snapshot, pod: Pod, message: str) -> MissingName | UnsetType:
-    """Return an object that pods name and that the cluster does not have; absent where it has all."""
-    accounts = [held for held in snapshot.service_accounts if held.metadata.namespace == pod.metadata.namespace]
-    account = re.search(_NO_ACCOUNT, message)
-    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass", "ServiceAccount"], str | None, Sequence[Any]], ...] = (
-        ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),
-        ("RuntimeClass", pod.spec.runtime_class_name, snapshot.runtime_classes),
-        ("ServiceAccount", account and account[1], accounts),
-    )
-    for kind, name, objects in named:
-        names = [held.metadata.name for held in objects]
-        if name and name not in names and not name.startswith("system-"):
-            return MissingName(kind, name, nearest(name, names))
-    return UNSET
 
 
 def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:

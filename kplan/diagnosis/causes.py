@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from kplan.engine.details import Detail
-from kplan.facts import QuotaUse
+from kplan.facts import MissingName, QuotaUse
 from kplan.health.nodes import UnusableResource
 
 
@@ -15,8 +15,7 @@ class Refused(msgspec.Struct, frozen=True):
     """The API server refuses the pod."""
 
     message: str
-    missing_class: str = ""  #: the priority class of the pod when it does not exist; empty otherwise
-    nearest: str = ""  #: the class with the most similar name; empty for none
+    lacks: MissingName | None = None  #: what the pod names and does not exist; None for another reason
     by: str = ""  #: what refuses it, such as LimitRange web/defaults; empty where that has no name
     uses: tuple[QuotaUse, ...] = ()  #: where a quota does
 

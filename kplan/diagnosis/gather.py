@@ -93,14 +93,12 @@ def meant_scheduler(session: Session, pod: Pod) -> str:
 
 
 def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
-    message, spec, snapshot = session.refused[pod], info.pod.spec, session.listers.snapshot
+    message, snapshot = session.refused[pod], session.listers.snapshot
     namespaces = [namespace.metadata.name for namespace in snapshot.namespaces]
     if namespaces and info.namespace not in namespaces:
         return c.MissingNamespace(info.namespace, intended.nearest(info.namespace, namespaces))
-    classes = [priority_class.metadata.name for priority_class in snapshot.priority_classes]
-    missing = spec.priority_class_name if spec.priority_class_name not in classes else ""
-    if missing and f" {missing} " in f"{message} ":
-        return c.Refused(message, missing, intended.nearest(missing, classes))
+    if (lacks := intended.missing_name(snapshot, info.pod, message)) is not None:
+        return c.Refused(message, lacks)
     try:
         limits.check(info.pod, snapshot.limit_ranges)
         limits.QuotaLedger(snapshot).charge(info.pod)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -15,8 +16,10 @@ from kplan.api.names import LONGEST, nearest_texts, similarity
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch, is_hard
 from kplan.engine.node_table import NodeTable
+from kplan.facts import MissingName
 from kplan.framework.session import Session
 from kplan.rules.pod_info import AffinityTerm, PodInfo
+from kplan.snapshot.model import Snapshot
 
 _MOST = 5
 _FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"})
@@ -26,6 +29,27 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; nothing where several come equally close."""
     near = near_names(name, known)
     return "" if not near or (len(near) > 1 and _rank(name, near[0]) == _rank(name, near[1])) else near[0]
+
+
+_NO_ACCOUNT = r'serviceaccount "([a-z0-9][a-z0-9.-]{0,252})" not found'
+"""How the API server says that a pod names no service account that exists."""
+
+
+def missing_name(snapshot: Snapshot, pod: Pod, message: str) -> MissingName | None:
+    """Return the object that a refused pod names and that does not exist; `message` is the API server's."""
+    accounts = [held for held in snapshot.service_accounts if held.metadata.namespace == pod.metadata.namespace]
+    account = re.search(_NO_ACCOUNT, message)
+    named: tuple[tuple[Literal["PriorityClass", "RuntimeClass", "ServiceAccount"], str | None, Sequence[Any]], ...] = (
+        ("PriorityClass", pod.spec.priority_class_name, snapshot.priority_classes),
+        ("RuntimeClass", pod.spec.runtime_class_name, snapshot.runtime_classes),
+        ("ServiceAccount", account and account[1], accounts),
+    )
+    for kind, name, objects in named:
+        names = [held.metadata.name for held in objects]
+        is_missing = name and name not in names and not name.startswith("system-")
+        if name and is_missing and re.search(rf'[ "]{re.escape(name)}[ "]', f"{message} "):
+            return MissingName(kind, name, nearest(name, names))
+    return None
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:

@@ -40,8 +40,9 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
     cause: c.Whole, surplus: Mapping[str, c.Surplus]
 ) -> str:
     match cause:
-        case c.Refused(missing_class=name) if name:
-            return f"The API server refuses the pod: there is no PriorityClass {name}{_suggestion(cause.nearest)}"
+        case c.Refused(lacks=lacks) if lacks is not None:
+            missing = f"there is no {lacks.kind} {lacks.name}{_suggestion(lacks.nearest)}"
+            return f"The API server refuses the pod: {missing}"
         case c.Refused(uses=uses) if uses:
             amounts = []
             for use in uses:

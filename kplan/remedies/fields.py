@@ -41,8 +41,8 @@ def field_of(causes: c.Causes, remedies: Sequence[r.Remedy], pod: Pod, listers: 
 
 def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one case a cause, in one place
     match cause:
-        case c.Refused(missing_class=name) if name:
-            return ("spec", "priorityClassName")
+        case c.Refused(lacks=lacks) if lacks is not None:
+            return ("spec", f"{lacks.kind[0].lower()}{lacks.kind[1:]}Name")
         case c.MissingNamespace():
             return ("metadata", "namespace")
         case c.Gated():

@@ -79,8 +79,8 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
             case c.TooLarge(nearest=name) if name:
                 renamed = variants.with_resource_named(case.pod, cause.resource, name)
                 yield from _renamed(case, renamed, what=r.RESOURCE, old=cause.resource, to=name)
-            case c.Refused(missing_class=name) if name:
-                yield from missing_object("PriorityClass", name, cause.nearest)
+            case c.Refused(lacks=lacks) if lacks is not None:
+                yield from missing_object(lacks.kind, lacks.name, lacks.nearest)
             case c.MissingNamespace(name=name):
                 yield from missing_object("namespace", name, cause.nearest)
             case _:
