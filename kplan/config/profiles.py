@@ -336,7 +336,7 @@ def decode_args(name: str, value: object, place: Place) -> PluginArgs:
     args = model.decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)
     if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
         for field, timeout, gates in (
-            ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),
+            ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),  # upstream's spelling of the gate
             ("bindingTimeout", args.binding_timeout, "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"),
         ):
             if timeout is None and value.get(field) is not None:

@@ -4,7 +4,8 @@ import pytest
 
 from kplan.errors import ManifestError
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.manifests import load_manifests, pod_templates
+from kplan.workloads.foreign import pod_templates
+from kplan.workloads.manifests import load_manifests
 from tests.objects import head
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.workloads.manifests import is_foreign, unknown_kind
+from kplan.workloads.foreign import is_foreign, unknown_kind
 
 
 @pytest.mark.parametrize(
