@@ -43,7 +43,7 @@ _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "D
 def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
     """Return what workloads of the cluster are at present, in the order of their kinds.
 
-    `only`: KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one controls.
+    `only`: KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one of the cluster controls.
     """
     if only is not None and not only:
         return ()
@@ -54,16 +54,22 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         ]
         for daemons in snapshot.daemon_sets
     }
+    owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(snapshot).items()}
     pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
     misses = {"misses-pods", "misses-nodes"}
     lacking = {key: health.missing for key, health in everything.items() if not misses.isdisjoint(health.states)}
-    refused = _refused(base, lacking)
+    refused = _refused(base, lacking, owners)
     if refused:
         everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
-    controlled = {object_name(kind, *name) for kind, *name in controllers_of_workloads(snapshot)}
-    chosen = everything.keys() - controlled if only is None else only
-    return tuple(health for key, health in everything.items() if key in chosen)
+
+    def is_listed(health: WorkloadHealth) -> bool:
+        above = owners.get(health.workload)
+        # An operator may mean to keep what it made without pods, such as the replica set of a former revision.
+        is_wrong = above is None or health.is_short or "pods-not-ready" in health.states
+        return is_wrong and above not in everything
+
+    return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
 
 
 def workloads_of_task(base: Base, task: Task) -> tuple[WorkloadHealth, ...] | None:
@@ -87,12 +93,11 @@ def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth], *, of_al
     return present if present.nodes or present.workloads or present.pods else None
 
 
-def _refused(base: Base, missing: Mapping[str, int]) -> dict[str, RefusedPods]:
+def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) -> dict[str, RefusedPods]:
     """Return the workloads of which the API server refuses a pod now, and those that control them, with the reason.
 
-    `missing`: how many pods workloads lack.
+    `missing`: how many pods workloads lack; `owners`: what controls workloads.
     """
-    owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(base.objects).items()}
     lacking = [key for key in missing if key.partition("/")[0] in _WITH_PODS]
     if not lacking:
         return {}

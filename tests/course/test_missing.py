@@ -56,10 +56,14 @@ def test_the_plan_and_the_explanation_of_a_waiting_run_tell_it() -> None:
     assert "RunsPileUp" in [warning["code"] for warning in planner.plan_queue().to_dict()["warnings"]]
 
 
-def test_a_controller_without_a_template_lacks_pods_and_is_told() -> None:
-    controller = head("ReplicationController", name="rc", namespace="default", uid="r") | {"spec": {"replicas": 2}}
-    document = planner_of(node("a"), controller).plan_queue().to_dict()
+@pytest.mark.parametrize("above", [[], [{"apiVersion": "x/v1", "kind": "Operator", "name": "o", "controller": True}]])
+def test_a_controller_without_a_template_lacks_pods_and_is_told_whoever_made_it(above: list[Any]) -> None:
+    meta = {"namespace": "default", "ownerReferences": above}
+    controller = head("ReplicationController", name="rc", **meta) | {"spec": {"replicas": 2}}
+    former = [head("ReplicationController", name="old", **meta) | {"spec": {"replicas": 0}}] if above else []
+    document = planner_of(node("a"), controller, former).plan_queue().to_dict()
     assert document["sentence"].startswith("default/rc: 2 of 2 replicas are missing")
+    assert [health["workload"] for health in document["atPresent"]["workloads"]] == ["ReplicationController/default/rc"]
 
 
 def rollout(state: dict[str, Any], *, has_given_up: bool = True) -> kplan.Planner:

@@ -9,6 +9,7 @@ import kplan
 from kplan.changes.values import DrainOptions
 from kplan.course.odds.report import Odds
 from kplan.course.odds.tally import Rest
+from kplan.course.report import change_report
 from kplan.documents.change import StepEvent
 from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan
@@ -111,7 +112,7 @@ def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: di
 
         odds = kplan.Planner(snapshot).odds(Drain(nodes=tuple(nodes), how=how_of(**options)), runs=1, seed=seed)
 
-        report = plain_report(kplan.Planner(snapshot, seed=seed), plain)
+        report = change_report(plain)
         ends = {
             change.pod: {change.to_node or ("gone" if change.action == "-" else "pending"): 1}
             for change in report.changes
@@ -127,12 +128,6 @@ def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: di
         counted = {event.object for event in odds.report().verdict.counted}
         known_as = {change.recreated_as: change.pod for change in report.changes}
         assert counted == {known_as.get(event.object, event.object) for event in report.verdict.counted}
-
-
-def plain_report(planner: kplan.Planner, change: Any) -> Any:
-    from kplan.course.report import change_report
-
-    return change_report(change)
 
 
 def test_one_run_is_the_plain_rollout_with_that_seed() -> None:
