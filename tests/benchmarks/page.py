@@ -18,13 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import bench_capacity
-import bench_check
+import bench_commands
 import bench_distinct
 import bench_karpenter
-import bench_manifests
 import bench_preemption
 import bench_scheduler_perf
-import bench_timeline
 import bench_what_if
 import clusters
 import scheduler_perf
@@ -40,7 +38,7 @@ KUBE_SCHEDULER = dict(zip(clusters.KINDS, ("159 to 167", "63 to 83", "84", "61 t
 KUBE_SCHEDULER_DRY_RUN = {next(iter(bench_preemption.KINDS)): "57 to 135"}
 """Milliseconds of its dry run over all candidates, on the same machine."""
 
-SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 50_000), (15_000, 150_000))
+SIZES = ((500, 5_000), (1_500, 15_000), (5_000, 20_000), (15_000, 60_000), (50_000, 200_000))
 DRAINED = 30
 REPEATS = 2
 
@@ -268,17 +266,9 @@ def capacity(directory: Path) -> str:
 
 
 def waiting(directory: Path) -> str:
-    """Ask what takes longest, as whole processes where it is a command."""
-    what = f"{bench_manifests.N_MANIFESTS} manifests, {len(bench_manifests.REPORTS)} reports"
-    around = f"{bench_manifests.N_NODES:,} nodes, {bench_manifests.N_PODS:,} pods"
-    asked = bench_manifests.measure(directory).items()
-    rows = [(f"kplan {command}: {what}, {around}", seconds) for command, seconds in asked]
-    n_nodes, n_pods = bench_check.N_NODES, bench_check.N_PODS
-    standard = sum(seconds for _, _, seconds in bench_check.measured(n_nodes, n_pods))
-    rows.append((f"the standard checks: {n_nodes:,} nodes, {n_pods:,} pods, one process", standard))
-    starts, _, day = bench_timeline.measured()
-    rows.append((f"24 hours of {bench_timeline.N_NODES:,} nodes, {starts:,} starts of cron jobs", day))
-    return table(("", "CPU s"), [(what, f"{seconds:.1f}") for what, seconds in rows])
+    """Ask what takes longest, as whole processes."""
+    rows = [(what, f"{cpu:.2f}", f"{clock:.2f}") for what, cpu, clock in bench_commands.measured(directory)]
+    return table(("", "CPU s", "on the clock, s"), rows)
 
 
 def karpenter() -> str:
