@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 
 from msgspec import UNSET
@@ -98,16 +98,7 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     waiting = [pod for pod in pendings if pod is not None]
     own = [pod for pod in waiting if not replacements.is_old(pod.key)]
     pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
-    pod = because = workload = ""
-    if change.obstacles:
-        obstacle = change.obstacles[0]
-        pod, because, workload = obstacle.pod, obstacle.why, obstacle.workload
-    elif pending is not None:
-        pod, because, workload = pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
-    elif change.not_replaced:
-        pod, because = change.not_replaced[0], NOT_REPLACED
-    elif stuck := next((one for one in change.workloads if one.key in blamed and one.because), None):
-        pod, because, workload = stuck.pod, stuck.because.removesuffix("."), stuck.key
+    pod, because, workload = _trouble(change, pending, blamed)
     by_budget = [obstacle for obstacle in change.obstacles if obstacle.is_by_budget]
     return DrainOutcome(
         name=name,
@@ -128,6 +119,20 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
         emptied=UNSET if timeline is None or question.how == "lost" else _emptied(timeline, question.nodes),
         restored=UNSET if timeline is None else _restored(timeline),
     )
+
+
+def _trouble(change: CarriedOut, pending: ObservedPod | None, blamed: Container[str]) -> tuple[str, str, str]:
+    """Return the first pod that is in the way, why, and its workload; empty texts for none."""
+    if change.obstacles:
+        obstacle = change.obstacles[0]
+        return obstacle.pod, obstacle.why, obstacle.workload
+    if pending is not None:
+        return pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
+    if change.not_replaced:
+        return change.not_replaced[0], NOT_REPLACED, ""
+    if stuck := next((one for one in change.workloads if one.key in blamed and one.because), None):
+        return stuck.pod, stuck.because.removesuffix("."), stuck.key
+    return "", "", ""
 
 
 def _why_nowhere(change: CarriedOut, pod: ObservedPod) -> str:
