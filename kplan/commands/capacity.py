@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import structs
 
@@ -19,6 +19,9 @@ from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
+
+if TYPE_CHECKING:
+    from kplan.cluster.base import Base
 
 
 class OtherQuestions(Flags, panel=OPTIONS):
@@ -133,14 +136,9 @@ def capacity(
     sweeping.check()
     showing = showing_for(flags)
     subject = load_subject(None, flags)
-    from kplan.capacity.measure import without_nodes_and_pods
-
-    base = subject.base
     if not flags.cluster.names_autoscaler:
-        base.autoscaler = None
-    excluded = [name for listed in exclude_nodes or () for name in listed.split(",") if name]
-    if excluded:
-        base = base.for_cluster(without_nodes_and_pods(base.snapshot, excluded))
+        subject.base.autoscaler = None
+    base = _without_nodes(subject.base, exclude_nodes or ())
     loaded = None
     if has_manifests:
         # Replicas come on top of running ones, so they are numbered as if none of the same name ran.
@@ -161,3 +159,10 @@ def capacity(
         question = structs.replace(question, workloads=tuple(workloads), namespace=namespace)
     subject = structs.replace(subject, base=base, manifests=loaded)
     reply(question, subject, showing, flags, other.meanwhile(sweeping))
+
+
+def _without_nodes(base: Base, lists: Iterable[str]) -> Base:
+    from kplan.capacity.measure import without_nodes_and_pods
+
+    excluded = [name for names in lists for name in names.split(",") if name]
+    return base.for_cluster(without_nodes_and_pods(base.snapshot, excluded)) if excluded else base
