@@ -321,20 +321,7 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
     """Return how many pods end in which way; with names, which nodes or which only workload that is about."""
     if document.command == "drain":
         nodes = f"{listing(document.named_nodes, most=_MOST_NODES)}: " if has_names and document.named_nodes else ""
-        if not document.changes and not document.obstacles:
-            return nodes + (_staying(document) or "no pod has to move")
-        own = [change for change in document.changes if change.caused_by == "change"]
-        pending = {
-            cause: {
-                workload_of(one) for one in document.changes if one.action is Action.PENDING and one.caused_by == cause
-            }
-            for cause in ("change", "waiting")
-        }
-        # A workload whose pods are pending because others waited before would be held up without the drain, too.
-        owners = {workload_of(change) for change in own} - (pending["waiting"] - pending["change"])
-        held_up = [workload for workload in document.workloads if workload.state is WorkloadState.STUCK]
-        stuck = sum(workload_title(workload) in owners for workload in held_up)
-        return nodes + (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
+        return f"{nodes}{_drain_sentence(document)}"
     subjects = [workload for workload in document.workloads if workload.is_subject]
     names = {workload_title(workload) for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
@@ -353,6 +340,19 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     sentence += f"; other pods: {_by_action(others)}" if others else ""
     return sentence + lacking + beside_text(document)
+
+
+def _drain_sentence(document: PlanReport) -> str:
+    if not document.changes and not document.obstacles:
+        return _staying(document) or "no pod has to move"
+    own = [change for change in document.changes if change.caused_by == "change"]
+    pending = grouped((one.caused_by, workload_of(one)) for one in document.changes if one.action is Action.PENDING)
+    # A workload whose pods are pending because others waited before would be held up without the drain, too.
+    before = {*pending.get("waiting", ())} - {*pending.get("change", ())}
+    owners = {workload_of(change) for change in own} - before
+    held_up = (workload for workload in document.workloads if workload.state is WorkloadState.STUCK)
+    stuck = sum(workload_title(workload) in owners for workload in held_up)
+    return (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
 
 
 def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:

@@ -284,35 +284,46 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     for members in groups.values():
         first = members[0]
         if effects.is_daemon(first) and any(member.attempt is not None for member in members):
-            owner = effects.workload_of(first)
-            own = [change for change in document.changes if effects.workload_of(change) == owner]
-            unlisted = [one for one in document.unlisted if one.workload == first.owner_key]
-            placed = sum(change.to_node is not None for change in own) + (first.siblings or 0)
-            placed += sum(sum(one.nodes.values()) for one in unlisted)
-            wanted = placed + len(members) + sum(one.pods - sum(one.nodes.values()) for one in unlisted)
-            yield Heading((f"{owner}: ", Span(f"{placed} of {count(wanted, 'node')}", "bad")))
-            decisions = [decision for member in members if (decision := document.decision(member))]
-            yield from overview.daemon_blocks(decisions, options)
-            continue
-        placement = document.decision(first)
-        undecided = placement.undecided or "" if placement is not None else ""
-        ending = ENDINGS["waits" if first.held_back_by else undecided or first.outcome]
-        yield Heading((f"{effects.names_of(members)}: ", Span(ending.of(len(members)), "bad")))
-        if placement is not None and first.attempt in in_full:
-            yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
-            ends = ((document.decision(member), member) for member in members)
-            whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
-            others = [
-                f"{effects.names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)
-            ]
-            shown = others if options.in_full else others[:_MOST_TOLD]
-            yield from (line(text, is_item=True) for text in shown)
-            if len(shown) < len(others):
-                yield line(f"and {len(others) - len(shown)} more", is_item=True)
-        elif placement is not None:
-            yield Preformatted("kube-scheduler writes", placement.message)
+            yield from _pending_daemons(document, members, options)
         else:
-            yield line(f"{first.reason.removesuffix('.')}.")
+            yield from _pending_alike(document, members, options, in_full=first.attempt in in_full)
+
+
+def _pending_daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
+    """Yield on how many nodes the pods of a DaemonSet run, and why those that are pending do not."""
+    owner = effects.workload_of(members[0])
+    own = [change for change in document.changes if effects.workload_of(change) == owner]
+    unlisted = [one for one in document.unlisted if one.workload == members[0].owner_key]
+    placed = sum(change.to_node is not None for change in own) + (members[0].siblings or 0)
+    placed += sum(sum(one.nodes.values()) for one in unlisted)
+    wanted = placed + len(members) + sum(one.pods - sum(one.nodes.values()) for one in unlisted)
+    yield Heading((f"{owner}: ", Span(f"{placed} of {count(wanted, 'node')}", "bad")))
+    decisions = [decision for member in members if (decision := document.decision(member))]
+    yield from overview.daemon_blocks(decisions, options)
+
+
+def _pending_alike(
+    document: PlanReport, members: Sequence[PodChange], options: ReportOptions, *, in_full: bool
+) -> Iterator[Block]:
+    """Yield the decision about the first of pods with one reason, and what differs for the others."""
+    first, placement = members[0], document.decision(members[0])
+    undecided = placement.undecided or "" if placement is not None else ""
+    ending = ENDINGS["waits" if first.held_back_by else undecided or first.outcome]
+    yield Heading((f"{effects.names_of(members)}: ", Span(ending.of(len(members)), "bad")))
+    if placement is None:
+        yield line(f"{first.reason.removesuffix('.')}.")
+        return
+    if not in_full:
+        yield Preformatted("kube-scheduler writes", placement.message)
+        return
+    yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
+    ends = ((document.decision(member), member) for member in members)
+    whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
+    others = [f"{effects.names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)]
+    shown = others if options.in_full else others[:_MOST_TOLD]
+    yield from (line(text, is_item=True) for text in shown)
+    if len(shown) < len(others):
+        yield line(f"and {len(others) - len(shown)} more", is_item=True)
 
 
 def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
