@@ -32,7 +32,7 @@ from kplan.documents.nodes import ClusterMap, NodeLoad
 from kplan.documents.placement import ClustersReport, Origin, PodPlacement
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
-from kplan.questions.diff.answers import ComparedAnswer, Ends, ends_of
+from kplan.questions.diff.answers import ComparedAnswer, Ends, Tally, ends_of
 from kplan.questions.diff.facts import fact_differences
 from kplan.rules.resources import quantity_text
 
@@ -243,31 +243,44 @@ def _workloads(
     )
     own_pods = grouped((pod.workload, pod) for pod in pods)
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
-        tally, former = now.tallies.get(workload), then.tallies.get(workload)
-        before, after = (None if one is None else one.side for one in (former, tally))
         own = own_pods.get(workload, [])
-        refused = "" if tally is None or (former is not None and tally.refused == former.refused) else tally.refused
-        difference = Difference.REFUSED if refused else _difference_of_workload(before, after)
-        numbers = [None if side is None else (side.pending, side.pods) for side in (before, after)]
-        if difference is None or not (own or refused or numbers[0] != numbers[1]):
+        row = _workload(workload, then.tallies.get(workload), now.tallies.get(workload), own)
+        if row is None:
             continue
-        is_worse = after is not None and after.pending > (0 if before is None else before.pending)
-        if not (is_worse or refused) and None in (before, after) and workload in now.passing | then.passing:
+        is_worse = row.now_pending > 0 or row.difference is Difference.REFUSED
+        if not is_worse and None in (row.before, row.after) and workload in now.passing | then.passing:
             continue
-        worse = tally if is_worse else None
         victims = (victim for pod in own if pod.after is not None for victim in pod.after.victims)
-        yield WorkloadDifference(
-            workload=workload,
-            difference=difference,
-            before=before,
-            after=after,
-            why=next((pod.why for pod in own if pod.why), ()),
-            message=refused or ("" if worse is None else worse.message),
-            decision=None if worse is None else worse.decision,
+        yield replace(
+            row,
             evicts=tuple(dict.fromkeys(victim for victim in victims if victim in added)),
             evicted_for=dict(Counter(evicted_for.get(workload, ()))),
-            origin=origins.get(workload) or (None if tally is None else tally.origin) or UNSET,
+            origin=origins.get(workload) or row.origin,
         )
+
+
+def _workload(
+    workload: str, former: Tally | None, tally: Tally | None, pods: Sequence[PodDifference]
+) -> WorkloadDifference | None:
+    """Return what differs about a workload in itself; None where nothing does."""
+    before, after = (None if one is None else one.side for one in (former, tally))
+    refused = "" if tally is None or (former is not None and tally.refused == former.refused) else tally.refused
+    difference = Difference.REFUSED if refused else _difference_of_workload(before, after)
+    numbers = [None if side is None else (side.pending, side.pods) for side in (before, after)]
+    if difference is None or not (pods or refused or numbers[0] != numbers[1]):
+        return None
+    row = WorkloadDifference(
+        workload=workload,
+        difference=difference,
+        before=before,
+        after=after,
+        why=next((pod.why for pod in pods if pod.why), ()),
+        message=refused,
+        origin=UNSET if tally is None else tally.origin or UNSET,
+    )
+    if tally is None or row.now_pending <= 0:
+        return row
+    return replace(row, message=refused or tally.message, decision=tally.decision)
 
 
 def _rank(row: WorkloadDifference) -> tuple[bool | str, ...]:
