@@ -20,9 +20,9 @@ from kplan.admission.gates import NEWEST, is_on
 from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import enforced
 from kplan.admission.stored import Stage, WholeTemplate
-from kplan.admission.validation.errors import quoted
 from kplan.api.affinity import NO_EXECUTE, Toleration
 from kplan.api.core import PersistentVolumeClaim, Pod, parsed
+from kplan.api.field_errors import quoted
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
 from kplan.api.meta import ResourceList
 from kplan.api.names import object_name

@@ -23,8 +23,8 @@ import msgspec
 from kplan.admission.decoding import ApiKind, Fault, decode_object, fields_of
 from kplan.admission.gates import NEWEST, drop_disabled
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import OMITTED, Errors, FieldError, aggregate, forbidden, invalid
 from kplan.api import core
+from kplan.api.field_errors import OMITTED, Errors, FieldError, aggregate, forbidden, invalid
 from kplan.api.labels import CONTROLLER_UID, job_labels
 from kplan.api.quantity import nanos_of, parse
 from kplan.api.resource import MODE_EXACT_COUNT, ResourceClaim, ResourceClaimTemplate, ResourceSlice

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kplan.admission.validation.errors import aggregate
 from kplan.api import core
 from kplan.api.affinity import PodAffinityTerm
+from kplan.api.field_errors import aggregate
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kplan.admission.gates import NEWEST
 from kplan.admission.validation.checks import Object, reached
-from kplan.admission.validation.errors import quoted as go_quoted
 from kplan.admission.validation.pods import APP_ARMOR, SECCOMP, SECCOMP_POD
+from kplan.api.field_errors import quoted as go_quoted
 
 _CAPABILITIES = frozenset(
     {"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE"}

@@ -20,12 +20,12 @@ from kplan.admission.judge import complete, default_pod, generated_uid, invalid_
 from kplan.admission.limits import qos_class
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import Object, reached
-from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
 from kplan.api.affinity import REQUIRED, required_node_affinity
 from kplan.api.core import Pod, PodSpec
 from kplan.api.decode import convert
+from kplan.api.field_errors import FieldError
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
 from kplan.api.quantity import parse

@@ -3,12 +3,12 @@
 Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint, component-helpers scheduling/corev1.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
+from kplan.api.field_errors import aggregate, invalid, not_supported
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, parse_int64, selector_of
 from kplan.api.meta import Int32, Int64, KubeStruct, LabelSelector
 
@@ -279,9 +279,8 @@ def compile_preferred_terms(terms: Sequence[PreferredSchedulingTerm], path: str 
         for index, term in enumerate(terms)
         if term.weight and not _is_empty(term.preference)
     )
-    errors = list(dict.fromkeys(error for weighted in compiled for error in weighted.term.errors))
-    if errors:
-        raise InvalidSelector(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+    if errors := [error for weighted in compiled for error in weighted.term.errors]:
+        raise InvalidSelector(aggregate(errors))
     return compiled
 
 
@@ -293,7 +292,7 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
     for index, expression in enumerate(term.match_expressions):
         place = f"{prefix}matchExpressions[{index}]"
         if expression.operator not in LABEL_OPERATORS:
-            errors.append(_not_supported(place, expression.operator, LABEL_OPERATORS))
+            errors.append(str(not_supported(f"{place}.operator", expression.operator, LABEL_OPERATORS)))
             continue
         try:
             labels.append(new_requirement(expression.key, expression.operator, expression.values, place))
@@ -303,10 +302,10 @@ def compile_term(term: NodeSelectorTerm, path: str = "") -> CompiledTerm:
     for index, expression in enumerate(term.match_fields):
         place = f"{prefix}matchFields[{index}]"
         if expression.operator not in FIELD_OPERATORS:
-            errors.append(_not_supported(place, expression.operator, FIELD_OPERATORS))
+            errors.append(str(not_supported(f"{place}.operator", expression.operator, FIELD_OPERATORS)))
         elif len(expression.values) != 1:
-            values = json.dumps(list(expression.values), separators=(",", ":")) if expression.values else "null"
-            errors.append(f"{place}.values: Invalid value: {values}: must have one element")
+            values = list(expression.values) or None
+            errors.append(str(invalid(f"{place}.values", values, "must have one element")))
         else:
             fields.append(FieldRequirement(expression.key, expression.values[0], expression.operator == "NotIn"))
     return CompiledTerm(
@@ -322,8 +321,3 @@ FIELD_OPERATORS = ("In", "NotIn")
 
 def _is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
-
-
-def _not_supported(place: str, operator: str, supported: Sequence[str]) -> str:
-    listed = ", ".join(json.dumps(name) for name in supported)
-    return f"{place}.operator: Unsupported value: {json.dumps(operator)}: supported values: {listed}"

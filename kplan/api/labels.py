@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from kplan.api.field_errors import FieldError, aggregate, invalid, not_supported, quoted
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.quantity import INT64
@@ -178,37 +178,38 @@ def selector_of(requirements: Iterable[Requirement]) -> Selector:
 
 def new_requirement(key: str, operator: str, values: Sequence[str], path: str = "") -> Requirement:
     """Check and build one requirement, with `path` before the fields of a message; raises InvalidSelector."""
-    prefix = f"{path}." if path else ""
-    problems = (f"{prefix}{field}: {message}" for field, message in requirement_problems(key, operator, values))
-    if distinct := list(dict.fromkeys(problems)):
-        raise InvalidSelector(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+    if errors := requirement_errors(key, operator, values, path):
+        raise InvalidSelector(aggregate(errors))
     return Requirement(key, operator, tuple(sorted(set(values))))  # type: ignore[arg-type]  # it is known by now
 
 
-def requirement_problems(key: str, operator: str, values: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are wrong in a requirement, such as ``values[0][KEY]``, and the messages about them."""
-    if key_problems := label_key_problems(key):
-        yield "key", f"Invalid value: {quoted(key)}: {'; '.join(key_problems)}"
+def requirement_errors(key: str, operator: str, values: Sequence[str], path: str = "") -> list[FieldError]:
+    """Return what is wrong with a requirement at a path (upstream NewRequirement)."""
+    prefix, errors = f"{path}." if path else "", list[FieldError]()
+    if problems := label_key_problems(key):
+        errors.append(invalid(f"{prefix}key", key, "; ".join(problems)))
+    least, most, words = _ON_VALUES.get(operator, _ANY)
     if operator not in _ON_VALUES:
-        supported = '"!", "=", "==", "exists", "gt", "in", "lt", "notin", "!="'
-        yield "operator", f"Unsupported value: {quoted(operator)}: supported values: {supported}"
-    elif not (_ON_VALUES[operator][0] <= len(values) <= _ON_VALUES[operator][1]):
-        shown = json.dumps(list(values), separators=(",", ":")) if values else "null"
-        yield "values", f"Invalid value: {shown}: {_ON_VALUES[operator][2]}"
+        errors.append(not_supported(f"{prefix}operator", operator, _SELECTION_OPERATORS))
+    elif not least <= len(values) <= most:
+        errors.append(invalid(f"{prefix}values", list(values) or None, words))
     for index, value in enumerate(values if operator in {"Gt", "Lt"} else ()):
         if parse_int64(value) is None:
             words = "for 'Gt', 'Lt' operators, the value must be an integer"
-            yield f"values[{index}]", f"Invalid value: {quoted(value)}: {words}"
+            errors.append(invalid(f"{prefix}values[{index}]", value, words))
     for index, value in enumerate(values):
-        if value_problems := label_value_problems(value):
-            yield f"values[{index}][{key}]", f"Invalid value: {quoted(value)}: {'; '.join(value_problems)}"
+        if problems := label_value_problems(value):
+            errors.append(invalid(f"{prefix}values[{index}][{key}]", value, "; ".join(problems)))
+    return errors
 
 
 _SOME = (1, math.inf, "for 'in', 'notin' operators, values set can't be empty")
 _NONE = (0, 0, "values set must be empty for exists and does not exist")
 _ONE = (1, 1, "for 'Gt', 'Lt' operators, exactly one value is required")
+_ANY = (0, math.inf, "")
 #: Operator -> how many values it takes, at least and at most, and what a message says of another number.
 _ON_VALUES = {"In": _SOME, "NotIn": _SOME, "Exists": _NONE, "DoesNotExist": _NONE, "Gt": _ONE, "Lt": _ONE}
+_SELECTION_OPERATORS = ("!", "=", "==", "exists", "gt", "in", "lt", "notin", "!=")  #: as messages name them
 
 
 def parse_int64(text: str) -> int | None:
@@ -221,11 +222,6 @@ def parse_int64(text: str) -> int | None:
         return None
     number = -int(significant) if text[0] == "-" else int(significant)
     return number if number in INT64 else None
-
-
-def quoted(text: str) -> str:
-    """Return a text as Kubernetes' messages quote it."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 _KEY = r"[^\s=!,()]+"

@@ -9,8 +9,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.validation.errors import FieldError, invalid
 from kplan.api.core import HEADLESS, Service, ServiceSpec
+from kplan.api.field_errors import FieldError, invalid
 from kplan.api.names import object_name
 from kplan.snapshot.model import Snapshot
 

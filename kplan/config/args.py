@@ -18,7 +18,8 @@ from kplan.api.affinity import (
     NodeSelectorTerm,
     TopologySpreadConstraint,
 )
-from kplan.api.labels import requirement_problems
+from kplan.api.field_errors import GoStruct
+from kplan.api.labels import requirement_errors
 from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
@@ -241,7 +242,8 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
             _function_shape(self.shape or (), place["shape"])
         elif self.shape is not None:
             detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-            place["shape"].invalid(msgspec.to_builtins(self.shape), detail, "remove it, or turn that gate on")
+            shape = [GoStruct(msgspec.to_builtins(point)) for point in self.shape]
+            place["shape"].invalid(shape, detail, "remove it, or turn that gate on")
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
@@ -354,7 +356,8 @@ def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> No
         place["operator"].unsupported(requirement.operator, LABEL_OPERATORS, hint)
         return
     key, operator, values = requirement.key, requirement.operator, requirement.values
-    for field, message in requirement_problems(key, operator, values):
+    for error in requirement_errors(key, operator, values, place.path):
+        field = error.field.removeprefix(f"{place.path}.").removesuffix(f"[{key}]")
         if field == "key":
             hint = "write the key of a node label, such as topology.kubernetes.io/zone"
         elif field == "values":
@@ -363,7 +366,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> No
             hint = 'write a whole number in quotes, such as "5"'
         else:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
-        place.at(f"{place.path}.{field.removesuffix(f'[{key}]')}").add(message, hint)
+        place.at(f"{place.path}.{field}").add(error.body, hint)
 
 
 _COUNT_HINTS: Final = {

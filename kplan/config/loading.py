@@ -21,11 +21,12 @@ from typing import Any
 import msgspec
 
 from kplan.api.decode import DecodeError
+from kplan.api.field_errors import shown
 from kplan.api.names import label_key_problems
 from kplan.api.time import format_duration
 from kplan.config import model
 from kplan.config.args import NodeResourcesFitArgs, PluginArgs, args_type, default_args, filled
-from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta, go_value
+from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
 from kplan.errors import ConfigError, Problem, UsageError
@@ -225,7 +226,7 @@ def read_file(path: str, release: Release | None = None) -> Problems:
     problems = Problems(first.file, value, others=len(documents) - 1, lines=first.lines, release=release)
     for repeated in first.duplicates():
         at = Place(problems, repeated.path.removeprefix("$").removeprefix("."))
-        at.add(f"duplicate field {go_value(at.path)}", "keep one of the two")
+        at.add(f"duplicate field {shown(at.path)}", "keep one of the two")
     return problems
 
 

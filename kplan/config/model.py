@@ -18,11 +18,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kplan.api.decode import convert_what_is_right
+from kplan.api.field_errors import shown
 from kplan.api.meta import Int32, Int64, KubeStruct
 from kplan.api.names import nearest_texts
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
-from kplan.config.problems import Place, go_value
+from kplan.config.problems import Place
 from kplan.config.releases import Release, reference, releases
 from kplan.errors import Problem
 from kplan.facts import InputWarning
@@ -308,7 +309,7 @@ def decode(value: object, cls: type[S], place: Place) -> S:
         else:
             hint = f"remove it; fields here are {', '.join(known)}"
         hint = _ELSEWHERE.get((struct.__name__, name), hint)
-        return Problem(f"unknown field {go_value(where(at))}", json_path=at, hint=hint)
+        return Problem(f"unknown field {shown(where(at))}", json_path=at, hint=hint)
 
     decoded, wrong = convert_what_is_right(value, cls, refuse)
     for problem in wrong:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from kplan.api import field_errors
+from kplan.api.field_errors import shown
 from kplan.config.releases import Release, reference
 from kplan.errors import ConfigError, Problem
 from kplan.facts import InputWarning
 from kplan.reading.positions import Lines
 
 T = TypeVar("T")
-
-
-def go_value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 class Problems:
@@ -82,7 +79,7 @@ class Place:
 
     def invalid(self, value: object, detail: str, hint: str) -> None:
         """Record a value that the field does not allow."""
-        self.add(f"Invalid value: {go_value(value)}: {detail}", hint)
+        self.add(field_errors.invalid(self.path, value, detail).body, hint)
 
     def check_range(self, value: int, most: int, hint: str = "") -> None:
         if not 0 <= value <= most:
@@ -94,17 +91,16 @@ class Place:
             self.invalid(percentage, "not in valid range [0-100]", hint)
 
     def required(self, detail: str, hint: str) -> None:
-        self.add(f"Required value: {detail}" if detail else "Required value", hint)
+        self.add(field_errors.required(self.path, detail).body, hint)
 
     def forbidden(self, detail: str, hint: str) -> None:
-        self.add(f"Forbidden: {detail}", hint)
+        self.add(field_errors.forbidden(self.path, detail).body, hint)
 
     def duplicate(self, value: object, hint: str) -> None:
-        self.add(f"Duplicate value: {go_value(value)}", hint)
+        self.add(field_errors.duplicate(self.path, value).body, hint)
 
-    def unsupported(self, value: object, supported: Iterable[str], hint: str) -> None:
-        words = ", ".join(map(go_value, supported))
-        self.add(f"Unsupported value: {go_value(value)}: supported values: {words}", hint)
+    def unsupported(self, value: object, supported: Sequence[str], hint: str) -> None:
+        self.add(field_errors.not_supported(self.path, value, supported).body, hint)
 
 
 def below(path: str, step: str | int) -> str:
@@ -161,7 +157,7 @@ def check_type_meta(value: object, place: Place) -> bool:
         if kind is None:
             at.add("Object 'Kind' is missing", f"add: kind: {KIND}")
         elif kind != KIND:
-            at.add(f"expected {KIND}, got {go_value(kind)}", f"write: kind: {KIND}")
+            at.add(f"expected {KIND}, got {shown(kind)}", f"write: kind: {KIND}")
         return _version(value.get("apiVersion"), place["apiVersion"]) and kind in (None, KIND)
     return False
 
@@ -176,7 +172,7 @@ def _version(version: object, place: Place) -> bool:
     hint = f"write: apiVersion: {API_VERSION}"
     if name in _NEAR:
         hint += f"; {name} is gone since Kubernetes {_NEAR[name]}"
-    place.add(f"no kind {go_value(KIND)} is registered for version {go_value(version)}", hint)
+    place.add(f"no kind {shown(KIND)} is registered for version {shown(version)}", hint)
     return name in _NEAR or name == str(version)
 
 
@@ -190,8 +186,8 @@ def _config_map(value: dict[str, object], place: Place) -> None:
     name, namespace = _identity(value)
     keys = _configuration_keys(value)
     for key in keys:
-        at = place.at(f"data[{go_value(key)}]")
-        message = f"this is a ConfigMap; the configuration is the text under its key {go_value(key)}"
+        at = place.at(f"data[{shown(key)}]")
+        message = f"this is a ConfigMap; the configuration is the text under its key {shown(key)}"
         at.add(message, f"take it out: {_take_out(namespace, name, key)} > scheduler.yaml")
     if not keys:
         place["kind"].add(f"this is a ConfigMap, and no key of its data holds a {KIND}", _BEGIN)

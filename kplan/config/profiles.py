@@ -8,9 +8,10 @@ from typing import Final
 
 import msgspec
 
+from kplan.api.field_errors import GoStruct, shown
 from kplan.config import model
 from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args
-from kplan.config.problems import API_GROUP, API_VERSION, Place, Problems, go_value
+from kplan.config.problems import API_GROUP, API_VERSION, Place, Problems
 from kplan.config.releases import Release
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
@@ -201,7 +202,7 @@ def _common_queue_sort(drafts: list[_Draft]) -> None:
 
 def _plain(point_set: PointSet) -> dict[str, object]:
     enabled = [{"name": entry.name, "weight": entry.weight} for entry in point_set.enabled]
-    return {"enabled": enabled, "disabled": [{"name": name} for name in point_set.disabled]}
+    return GoStruct(enabled=enabled, disabled=[{"name": name} for name in point_set.disabled])
 
 
 def _finish(draft: _Draft) -> model.Profile:
@@ -246,7 +247,7 @@ def _args(draft: _Draft) -> dict[str, object]:
         elif config.name in release.implements and config.args is not None:
             draft.warn("IgnoredConfiguration", f"{place.path}: {config.name} takes no arguments; these are unused")
         elif config.name not in {*enabled, *release.implements, *release.removed_plugins}:
-            what = f"no plugin {go_value(config.name)} is enabled; its arguments are unused"
+            what = f"no plugin {shown(config.name)} is enabled; its arguments are unused"
             draft.warn("IgnoredConfiguration", f"{place.path}: {what}{_suggestion(config.name, release)}")
     for name in enabled:
         if name not in args and args_type(name, release):
@@ -261,7 +262,7 @@ def _suggestion(name: str, release: Release) -> str:
 
 def _check_single_points(draft: _Draft, expanded: Mapping[str, tuple[model.PluginRef, ...]]) -> None:
     """Record a profile without a plugin that sorts the queue, or with several, and one without a plugin that binds."""
-    profile = f"profile with scheduler name {go_value(draft.name)}"
+    profile = f"profile with scheduler name {shown(draft.name)}"
     own = draft.sets["queue_sort"].enabled
     count = len(expanded["queue_sort"]) + sum(not draft.has(entry.name) for entry in own)
     # Several in one list have a problem of their own already.
@@ -295,7 +296,7 @@ def _warn_about_plugins(draft: _Draft, score: tuple[model.PluginRef, ...]) -> No
         for plugin in getattr(draft.wire.plugins or model.Plugins(), point).disabled:
             if plugin.name != _EVERYTHING and plugin.name not in release.implements:
                 what = f"which is no in-tree plugin{_suggestion(plugin.name, release)}"
-                draft.warn("IgnoredConfiguration", f"plugins.{name} disables {go_value(plugin.name)}, {what}")
+                draft.warn("IgnoredConfiguration", f"plugins.{name} disables {shown(plugin.name)}, {what}")
 
 
 def _missing(name: str, draft: _Draft) -> str:
@@ -327,10 +328,10 @@ def decode_args(name: str, value: object, place: Place) -> PluginArgs:
     if isinstance(value, dict):
         stated_kind, stated_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
         if stated_version != API_VERSION:
-            message = f"no kind {go_value(stated_kind)} is registered for version {go_value(stated_version)}"
+            message = f"no kind {shown(stated_kind)} is registered for version {shown(stated_version)}"
             place["apiVersion"].add(message, f"write: apiVersion: {API_VERSION}, or leave it out")
         elif stated_kind != kind:
-            got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else go_value(stated_kind)
+            got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else shown(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
             place["kind"].add(message, f"write: kind: {kind}, or leave it out")
     args = model.decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)

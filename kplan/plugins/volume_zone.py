@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
-from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement, quoted
+from kplan.api.field_errors import quoted
+from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement
 from kplan.engine.arrays import BoolArray
 from kplan.engine.details import Detail, OtherVolumeZone
 from kplan.engine.matching import match_requirement

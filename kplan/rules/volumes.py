@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, VolumeNodeAffinity
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE, quoted
+from kplan.api.field_errors import quoted
+from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.storage import Volume, VolumeSources
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kplan.admission.decoding import Fault
-from kplan.admission.validation.errors import FieldError
 from kplan.api.core import Pod
+from kplan.api.field_errors import FieldError
 from kplan.api.names import object_name
 from kplan.api.quantity import MAX_INT64, parse
 from kplan.errors import Problem

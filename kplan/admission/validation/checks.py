@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from kplan.admission.validation.errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from kplan.api import names as api_names
+from kplan.api.field_errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 
 Object = dict[str, Any]
 Check = Callable[[Any, str], Errors]

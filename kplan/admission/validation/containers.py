@@ -14,8 +14,8 @@ import msgspec
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, invalid, not_found, not_supported, required
 from kplan.admission.validation.pod_fields import container_name_errors, resource_errors, security_errors
+from kplan.api.field_errors import Errors, duplicate, forbidden, invalid, not_found, not_supported, required
 from kplan.api.names import as_prefix
 from kplan.api.quantity import parse
 

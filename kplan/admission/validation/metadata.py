@@ -10,9 +10,9 @@ from typing import Any
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import Errors, GoStruct, forbidden, invalid, required
 from kplan.api import names as api_names
 from kplan.api.decode import convert
+from kplan.api.field_errors import Errors, GoStruct, forbidden, invalid, required
 from kplan.api.kinds import split_api_version
 from kplan.api.labels import InvalidSelector, selector_from
 from kplan.api.meta import LabelSelector

@@ -14,7 +14,10 @@ from typing import Any
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import (
+from kplan.admission.validation.metadata import operator_errors, selector_errors
+from kplan.api.affinity import EFFECTS, REQUIRED
+from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
+from kplan.api.field_errors import (
     Errors,
     duplicate,
     forbidden,
@@ -24,9 +27,6 @@ from kplan.admission.validation.errors import (
     not_supported,
     required,
 )
-from kplan.admission.validation.metadata import operator_errors, selector_errors
-from kplan.api.affinity import EFFECTS, REQUIRED
-from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.rules.resources import is_extended, is_native
 

@@ -18,17 +18,6 @@ import msgspec
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import containers, pod_fields
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import (
-    Errors,
-    duplicate,
-    forbidden,
-    go_struct,
-    invalid,
-    not_found,
-    not_supported,
-    quoted,
-    required,
-)
 from kplan.admission.validation.metadata import (
     annotation_errors,
     label_errors,
@@ -39,6 +28,17 @@ from kplan.admission.validation.metadata import (
     shown_selector,
 )
 from kplan.admission.validation.volumes import claim_spec_errors, volume_errors
+from kplan.api.field_errors import (
+    Errors,
+    duplicate,
+    forbidden,
+    go_struct,
+    invalid,
+    not_found,
+    not_supported,
+    quoted,
+    required,
+)
 from kplan.api.names import dns_subdomain_problems
 
 MIRROR = "kubernetes.io/config.mirror"

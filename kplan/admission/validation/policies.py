@@ -7,9 +7,9 @@ from typing import Any
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import pod_fields
 from kplan.admission.validation.checks import Check, Object
-from kplan.admission.validation.errors import Errors, duplicate, forbidden, go_struct, invalid, not_supported, required
 from kplan.admission.validation.metadata import label_errors, metadata_check, of_kind, selector_errors, shown_selector
 from kplan.admission.validation.pods import above_all_errors, share_errors
+from kplan.api.field_errors import Errors, duplicate, forbidden, go_struct, invalid, not_supported, required
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES

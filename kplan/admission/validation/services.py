@@ -12,7 +12,9 @@ import copy
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Object
-from kplan.admission.validation.errors import (
+from kplan.admission.validation.metadata import label_errors, metadata_check
+from kplan.api.core import HEADLESS
+from kplan.api.field_errors import (
     Errors,
     FieldError,
     GoStruct,
@@ -22,8 +24,6 @@ from kplan.admission.validation.errors import (
     not_supported,
     required,
 )
-from kplan.admission.validation.metadata import label_errors, metadata_check
-from kplan.api.core import HEADLESS
 
 EXTERNAL_NAME = "ExternalName"
 SINGLE, PREFER_DUAL, REQUIRE_DUAL = "SingleStack", "PreferDualStack", "RequireDualStack"

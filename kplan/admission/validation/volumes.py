@@ -11,8 +11,8 @@ import re
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
 from kplan.admission.validation.containers import field_selector, resource_selector_errors
-from kplan.admission.validation.errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from kplan.admission.validation.metadata import metadata_check, selector_errors, template_metadata
+from kplan.api.field_errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 from kplan.api.quantity import parse
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -16,10 +16,10 @@ import msgspec
 
 from kplan.admission.decoding import kind_named
 from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
-from kplan.admission.validation.errors import FieldError
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.core import Pod
 from kplan.api.decode import convert
+from kplan.api.field_errors import FieldError
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.meta import is_true
 from kplan.api.names import object_name

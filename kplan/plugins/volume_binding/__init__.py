@@ -20,7 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
-from kplan.api.labels import quoted
+from kplan.api.field_errors import quoted
 from kplan.api.quantity import Quantity, value
 from kplan.api.storage import StorageClass
 from kplan.config.args import STORAGE_SCORING_GATE, VolumeBindingArgs

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kplan.admission.validation import checks, errors
+from kplan.admission.validation import checks
 from kplan.admission.validation.checks import Check
+from kplan.api import field_errors
 
 POSITIVE = checks.must(lambda number: number > 0, "must be positive")
 
@@ -55,4 +56,4 @@ def test_enumerations_bounds_and_sizes() -> None:
 
 
 def test_json_is_that_of_go() -> None:
-    assert errors.go_json({"b": "é<&>\u2028", "a": [1]}) == '{"a":[1],"b":"é\\u003c\\u0026\\u003e\\u2028"}'
+    assert field_errors.go_json({"b": "é<&>\u2028", "a": [1]}) == '{"a":[1],"b":"é\\u003c\\u0026\\u003e\\u2028"}'

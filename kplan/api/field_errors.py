@@ -21,14 +21,14 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
 
     A dict has the fields of an inner object in place of a value; an absent one is null.
     """
-    shown = GoStruct()
+    struct = GoStruct()
     for name, zero in fields.items():
         value = obj.get(re.sub(_ACRONYM, lambda match: match[0].lower(), name))
         if isinstance(zero, dict):
-            shown[name] = None if value is None else go_struct(value, **zero)
+            struct[name] = None if value is None else go_struct(value, **zero)
         else:
-            shown[name] = zero if value is None else value
-    return shown
+            struct[name] = zero if value is None else value
+    return struct
 
 
 _ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"  #: the letters at the beginning of a name in Go that are small in JSON
@@ -68,20 +68,20 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    return FieldError(path, "Invalid value", _shown(value), detail)
+    return FieldError(path, "Invalid value", shown(value), detail)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    return FieldError(path, "Duplicate value", _shown(value))
+    return FieldError(path, "Duplicate value", shown(value))
 
 
 def not_found(path: str, value: Any, detail: str = "") -> FieldError:
-    return FieldError(path, "Not found", _shown(value), detail)
+    return FieldError(path, "Not found", shown(value), detail)
 
 
 def not_supported(path: str, value: Any, allowed: Sequence[str]) -> FieldError:
     detail = f"supported values: {', '.join(map(quoted, allowed))}"
-    return FieldError(path, "Unsupported value", _shown(value), detail)
+    return FieldError(path, "Unsupported value", shown(value), detail)
 
 
 def quoted(text: str) -> str:
@@ -105,7 +105,8 @@ def _in_order(value: Any) -> Any:
     return {key: _in_order(value[key]) for key in (value if isinstance(value, GoStruct) else sorted(value))}
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value as a message shows it."""
     if value is OMITTED:
         return ""
     if isinstance(value, str):
