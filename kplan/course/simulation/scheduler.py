@@ -264,6 +264,7 @@ class GroupTurns:
         self._outside: dict[int, None] = {}  # members that have yet to enter the queue
         self._attempts: dict[Key, _Attempts] = {}
         self._n_cycles = 0
+        self._n_nominated = 0  # how many steps tell of nominations of members
 
     def fork(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> GroupTurns:
         """Return the turns of a copy of the simulation, in which nothing has moved yet."""
@@ -297,10 +298,12 @@ class GroupTurns:
 
     def _state(self) -> tuple[object, ...]:
         """Return what changes whenever something happens that may matter to a group."""
-        session = self._motion.session
+        session, infos = self._motion.session, self._turns.infos
         nominator, nodes = session.nominator, session.cluster.nodes
-        nominated = tuple((row, *nominator.pods_for(row)) for row in nominator.rows())
-        return len(self._motion.log.steps), nominated, len(nodes.names), nodes.unschedulable.tobytes()
+        # That another member of a group has the nomination, which is like the one before, is no change.
+        nominated = tuple((row, *(infos[pod].shape for pod in nominator.pods_for(row))) for row in nominator.rows())
+        n_steps = len(self._motion.log.steps) - self._n_nominated
+        return n_steps, nominated, len(nodes.names), nodes.unschedulable.tobytes()
 
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
@@ -409,6 +412,7 @@ class GroupTurns:
                 node = self._motion.cluster.nodes.names[end.nominated]
                 owner = self._motion.owner(pod)
                 self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], owner, node=node)
+                self._n_nominated += 1
             nominator.nominate(pod, end.nominated)
         elif end.drops_nomination and nominator.row_of(pod) is not None:
             nominator.drop(pod)
