@@ -124,24 +124,14 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
     yield Heading((f"Pods: {_pods(report.pods)}",))
     yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
-    rows = []
-    for resource in report.resources:
-        amounts = [_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested)]
-        share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
-        rows.append((resource.name, *amounts, share))
-    if rows:
-        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
+    if report.resources:
+        rows = tuple(map(_resource_row, report.resources))
+        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), rows, "<>>>")
     counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
     if counts:
         yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
     if not isinstance(report.durations, UnsetType):
-        yield Heading(("How long pods took",))
-        if report.durations:
-            known = report.durations.items()
-            lengths = tuple((object_title(name), *map(_length, (of.start, of.run))) for name, of in known)
-            yield Table(("WORKLOAD", "START", "RUN"), lengths, "<>>")
-        else:
-            yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
+        yield from _duration_blocks(report.durations)
     if facts.missing:
         yield Heading(("Missing",))
     for kind in facts.missing:
@@ -157,11 +147,30 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
 def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> str:
     """Return the document of `kplan snapshot check` as text: `ok`, or every finding."""
     facts = report.snapshot
-    verdict = "ok" if report.valid else _count(len(report.findings), "problem")
+    verdict = "ok" if report.valid else count(len(report.findings), "problem")
     blocks = [*_on_paper(facts), *_section("Problems", report.findings), *_section("Worth knowing", report.notes)]
     # The first line stays whole, so that searches find it.
-    head = f"{facts.source}: {verdict} ({_count(facts.nodes, 'node')}, {_count(facts.pods, 'pod')})\n"
+    head = f"{facts.source}: {verdict} ({count(facts.nodes, 'node')}, {count(facts.pods, 'pod')})\n"
     return head + (render_plain(blocks, width) if blocks else "")
+
+
+def _resource_row(resource: ResourceTotal) -> tuple[str, ...]:
+    share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
+    return (
+        resource.name,
+        *(_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested)),
+        share,
+    )
+
+
+def _duration_blocks(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:
+    """Yield how long the pods of each workload took to start and to run."""
+    yield Heading(("How long pods took",))
+    if durations:
+        rows = tuple((object_title(name), _length(of.start), _length(of.run)) for name, of in durations.items())
+        yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
+    else:
+        yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")
 
 
 def _length(duration: PodDuration | UnsetType) -> str:
@@ -172,10 +181,6 @@ def _length(duration: PodDuration | UnsetType) -> str:
 
 def _on_paper(facts: InspectedSnapshot) -> Iterator[Block]:
     return (line(f"What if: {change_text(change)}") for change in facts.changes or ())
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing if number == 1 else thing + 's'}"
 
 
 def _section(title: str, findings: Sequence[InputWarning]) -> Iterator[Block]:
