@@ -287,9 +287,9 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.OwnAntiAffinity():
             noun = "domain" if group.domains == 1 else "domains"
             where = f"; {group.domains} {noun} of {detail.topology_key}" if group.domains else ""
-            return f"{have} pods that its anti-affinity excludes ({_in_way(detail)}{where})"
+            return f"{have} pods that its anti-affinity excludes ({detail.pods_in_domain}{where})"
         case d.ForeignAntiAffinity():
-            return f"{have} pods whose anti-affinity excludes it ({_in_way(detail)})"
+            return f"{have} pods whose anti-affinity excludes it ({detail.pods_in_domain})"
         case d.OtherVolumeZone():
             return f"{are} not in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume():
@@ -371,7 +371,3 @@ def _skew(detail: d.TooMuchSkew) -> str:
         why = f"{detail.domains} domains, the fewest pods are {detail.minimum}"
     there = f"{detail.matching_pods} in {detail.domain}"
     return f"would exceed maxSkew {detail.max_skew} over {detail.topology_key} ({there}; {why})"
-
-
-def _in_way(detail: d.AntiAffinity) -> str:
-    return f"{listing(detail.pods, and_more=detail.and_more)} in {detail.topology_key}={detail.domain}"

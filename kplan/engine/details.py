@@ -1,4 +1,4 @@
-"""Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.decision`.
+"""Why a plugin rejects a node, in numbers and names; the sentence for each stands in `kplan.report.details`.
 
 Quantities are strings in Kubernetes form. A plugin from outside describes its rejections with `OtherFacts`.
 """
@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.quantity import listing
 from kplan.facts import Count, Document
 from kplan.rules.resources import quantity_text
 
@@ -163,6 +164,11 @@ class AntiAffinity(DetailBase, frozen=True, kw_only=True):
     matching_pods: Count
     pods: tuple[str, ...]  #: some of them
     and_more: Count = 0  #: how many others
+
+    @property
+    def pods_in_domain(self) -> str:
+        """The pods and where they are, as sentences name them."""
+        return f"{listing(self.pods, self.and_more)} in {self.topology_key}={self.domain}"
 
 
 class OwnAntiAffinity(AntiAffinity, frozen=True, kw_only=True, tag="anti-affinity"):

@@ -63,9 +63,9 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             elsewhere = f"such pods run in {there}" if there else "no such pod runs anywhere"
             return f"no pod with {_terms(detail.terms)} in {detail.topology_key}={detail.domain}; {elsewhere}"
         case d.OwnAntiAffinity():
-            return f"anti-affinity excludes {_in_the_way(detail)} ({_terms(detail.terms)})"
+            return f"anti-affinity excludes {detail.pods_in_domain} ({_terms(detail.terms)})"
         case d.ForeignAntiAffinity():
-            return f"anti-affinity of {_in_the_way(detail)} excludes pods with {_terms(detail.terms)}"
+            return f"anti-affinity of {detail.pods_in_domain} excludes pods with {_terms(detail.terms)}"
         case d.MountedDisk():
             return f"{detail.type} {detail.disk} is mounted by {listing(detail.pods, detail.and_more or 0)}"
         case d.ClaimInUse():
@@ -132,10 +132,6 @@ def _skew(detail: d.TooMuchSkew) -> str:
         why = f"fewest {detail.minimum}"
     pods = f"{detail.topology_key}={detail.domain} would have {detail.matching_pods + detail.self_match} matching pods"
     return f"{pods}, {why}: skew {detail.skew}, at most {detail.max_skew} allowed"
-
-
-def _in_the_way(detail: d.AntiAffinity) -> str:
-    return f"{listing(detail.pods, detail.and_more)} in {detail.topology_key}={detail.domain}"
 
 
 def _terms(terms: Sequence[d.PodTerm]) -> str:
