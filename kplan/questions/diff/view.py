@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import capitalized, count, in_cores, listing
+from kplan.api.quantity import capitalized, count, grouped, in_cores, listing
 from kplan.documents.base import Counted
 from kplan.documents.diff import (
     OF_PODS,
@@ -30,6 +30,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, failur
 from kplan.report.decision import located, remedy_text
 from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
+from kplan.report.text import natural_width
 from kplan.report.view import Case, View, change_text
 from kplan.report.words import left_out
 
@@ -59,6 +60,8 @@ _EVENTS: Mapping[str, str] = {
 }
 _MOST_ROWS = 50
 _MOST_NODES = 2
+_MOST_BLAMES = 2
+_MOST_LINES = 3  #: so many lines a reason may take in a table
 
 
 def name_of(workload: str) -> str:
@@ -127,26 +130,38 @@ def _rule(difference: Difference) -> str:
 
 
 def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
-    """Yield the table of workloads, the worst first, each with the reason; a comment folds those that only move."""
+    """Yield the workloads, the worst first, each with the reason; a comment folds those that only move."""
     rows = document.workloads
     moved = [row for row in rows if options.is_comment and row.difference is Difference.MOVED]
     if moved and len(moved) < len(rows):
-        yield _workload_table([row for row in rows if row.difference is not Difference.MOVED], options)
+        yield from _workload_rows([row for row in rows if row.difference is not Difference.MOVED], options)
         yield Heading((f"{count(len(moved), 'workload')} only {'moves' if len(moved) == 1 else 'move'}",))
         rows = tuple(moved)
-    yield _workload_table(rows, options)
+    yield from _workload_rows(rows, options)
 
 
-def _workload_table(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Table:
+def _workload_rows(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
+    """Yield a table of workloads, and below it the reasons, where they would fill a narrow column for many lines."""
     shown = _shown(rows, options)
     cells: list[tuple[Cell, ...]] = []
     for row in shown:
         word = Span(difference_word(row), STYLES.get(row.difference, ""))
         word = Span("pending now", "bad") if row.is_pending_now else word
         places = (_workload_place(row, side) for side in (row.before, row.after))
-        cells.append((_workload_link(row, options), word, *places, workload_reason(row)))
-    header = ("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER", "WHY")
-    return Table(header, tuple(cells), "<<<<<", note=left_out(len(rows) - len(shown)))
+        cells.append((_workload_link(row, options), word, *places))
+    note = left_out(len(rows) - len(shown))
+    table = Table(("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER"), tuple(cells), "<<<<", note=note)
+    reasons = [workload_reason(row, in_full=options.explain) for row in shown]
+    width = options.width - natural_width(table)
+    if options.is_comment or options.is_page or max(map(len, reasons), default=0) <= max(width, 0) * _MOST_LINES:
+        whole = tuple((*row, reason) for row, reason in zip(cells, reasons, strict=True))
+        yield replace(table, header=(*table.header, "WHY"), rows=whole, align="<<<<<")
+        return
+    yield table
+    names_of = grouped((reason, name_of(row.workload)) for reason, row in zip(reasons, shown, strict=True))
+    for reason, names in names_of.items():
+        if reason:
+            yield line(Span(listing(names), "strong"), f": {reason}", is_item=True)
 
 
 def _shown(rows: Sequence[T], options: ReportOptions) -> Sequence[T]:
@@ -182,14 +197,18 @@ def difference_word(row: WorkloadDifference) -> str:
     return WORDS[row.difference]
 
 
-def _reasons(row: WorkloadDifference, *, tells_help: bool) -> Iterator[str]:
+def _reasons(row: WorkloadDifference, *, tells_help: bool, in_full: bool = False) -> Iterator[str]:
     """Yield why a workload differs: its own reason, parts of the change, and what it evicts, or is evicted for."""
     diagnosis, remedies = (row.decision.diagnosis, row.decision.remedies) if row.decision is not None else ("", ())
     if reason := diagnosis or row.message or "; ".join(map(cause_text, row.why)):
         has_help = tells_help and diagnosis and remedies
         yield f"{reason} What would help: {remedy_text(remedies[0])}." if has_help and remedies else reason
     if row.because:
-        yield " ".join(f"{blame_text(blame)}." for blame in row.because)
+        blames = row.because if in_full else row.because[:_MOST_BLAMES]
+        others = len(row.because) - len(blames)
+        as_much = "is as much a cause" if others == 1 else "are as much causes, each alone"
+        more = f" {count(others, 'other part')} of the change {as_much}." if others else ""
+        yield " ".join(f"{blame_text(blame)}." for blame in blames) + more
     if row.evicts:
         yield f"Evicts {listing(row.evicts)}."
     if row.evicted_for:
@@ -207,8 +226,8 @@ def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
     return ": ".join(part for part in (text, nodes if is_moved else "") if part)
 
 
-def workload_reason(row: WorkloadDifference) -> str:
-    return " ".join(_reasons(row, tells_help=True))
+def workload_reason(row: WorkloadDifference, *, in_full: bool = False) -> str:
+    return " ".join(_reasons(row, tells_help=True, in_full=in_full))
 
 
 def blame_text(blame: Blame) -> str:
