@@ -128,6 +128,31 @@ def _put(pods: dict[str, list[ObservedPod]], ledger: DaemonLedger, node: str, th
     ledger.note(node, theirs)
 
 
+@pytest.mark.parametrize(
+    ("surge", "there", "deleted"),
+    [
+        # Without surge the oldest stays, and one with a node before one without.
+        (0, "old new", [1]),
+        (0, "~new old", [0]),
+        # With surge the oldest of each revision stay, until the new one is ready, or where the old one is not.
+        (1, "old new!", []),
+        (1, "new! old", []),
+        (1, "new old", [1]),
+        (1, "old! new!", [0]),
+        (1, "older old new!", [1]),
+        (1, "new! old! old", [2, 1]),
+    ],
+)
+def test_of_several_pods_on_a_node_the_controller_keeps_one_or_two(surge: int, there: str, deleted: list[int]) -> None:
+    pods = [
+        pod(row, "n0", word.strip("~!"), "Pending" if "~" in word else "Running", is_ready="!" not in word)
+        for row, word in enumerate(there.split())
+    ]
+    wanted = WantedDaemonSet("new", ROLLING_UPDATE, surge, 1)
+    actions = daemon_set.manage(wanted, "n0", Eligibility(should_run=True, may_stay=True), pods)
+    assert [one.pod.row for one in actions if isinstance(one, Delete)] == deleted
+
+
 def test_which_node_is_updated_next_is_drawn() -> None:
     wanted = WantedDaemonSet("new", ROLLING_UPDATE, 0, 1)
     here = Eligibility(should_run=True, may_stay=True)
