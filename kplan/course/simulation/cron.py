@@ -114,17 +114,18 @@ class CronJobs:
             del cron.active[key]
 
     def _over(self, job: JobState) -> None:
-        """Start the run that was missed meanwhile, as the controller does when it sees that a job is over."""
+        """Start the run that was missed meanwhile, as the controller does when it sees that the last job is over."""
         cron = self._cron_of.pop(job.ref.key, None)
         if cron is None:
             return
         cron.active.pop(job.ref.key, None)
         if job.parent is not None and not (job.refusal or job.pods or job.terminating):
             self._simulation.workloads.forget(job.ref.key)
+        if cron.active or cron.missed is None:
+            return
         missed, cron.missed = cron.missed, None
         deadline = cron.obj.spec.starting_deadline_seconds
-        is_late = missed is not None and deadline is not None and missed + deadline < self._simulation.now
-        if missed is not None and not cron.active and not is_late:
+        if deadline is None or missed + deadline >= self._simulation.now:
             self._start(cron, missed)
 
     def _start(self, cron: _Cron, at: float) -> None:

@@ -12,7 +12,7 @@ from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import StepEvent, WorkloadState
 from kplan.questions.plan import Plan
-from tests.objects import Object, cron_job, head, job, node, planner_of, quota
+from tests.objects import Object, cron_job, head, job, node, owned_by, owned_pod, planner_of, quota
 
 
 def _plan(policy: str, run: float, *others: Object, **spec: str) -> CarriedOut:
@@ -51,6 +51,16 @@ def test_a_job_that_another_controller_of_the_name_made_holds_up_no_run() -> Non
     other = job("other")
     other["metadata"]["ownerReferences"] = [{"kind": "Workflow", "name": "tick", "controller": True}]
     assert _count(_plan("Forbid", 60, other), StepEvent.BOUND) == 6
+
+
+def test_a_run_that_was_missed_starts_when_the_last_of_those_before_is_over() -> None:
+    runs = [job(f"earlier-{i}") for i in range(2)]
+    for run in runs:
+        run["metadata"]["ownerReferences"] = owned_by("CronJob/tick")
+    pods = [owned_pod(run, f"{run['metadata']['name']}-x", "n1") for run in runs]
+    for number in (1, 2):
+        steps = _plan("Forbid", 900, *runs[:number], *pods[:number]).steps
+        assert [step.at for step in steps if step.event is StepEvent.BOUND][:2] == [597.5, 1498.51]
 
 
 def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() -> None:
