@@ -165,13 +165,26 @@ def _health(
             taint.key
             for taint in node.spec.taints
             if (taint.key, taint.effect) in of_pools
-            or (re.fullmatch(_STARTUP_TAINT, taint.key) and taint.key not in _OF_CONDITION_TAINTS)
-            or (taint.key in _OF_CONDITION_TAINTS and is_young)
+            or (is_young if taint.key in _OF_CONDITION_TAINTS else is_startup_taint(taint.key))
         )
     )
     starts = bool(taints) or (not is_ready and is_young)
     # A kubelet that has just come up has no lease yet, or none that it has renewed.
     is_silent = name in silent and not (starts and is_young)
+    changed = None if ready is None or is_ready else ready.last_transition_time
+    return NodeHealth(
+        node=name,
+        states=tuple(_states(node, n_pods, is_ready=is_ready, is_silent=is_silent, starts=starts)),
+        since=node.metadata.creation_timestamp if starts and not is_silent else changed,
+        startup_taints=taints,
+        is_overdue=starts and not is_young and age is not None,
+        finalizers=node.metadata.finalizers if node.metadata.deletion_timestamp else (),
+        unusable=tuple(unusable_resources(node)),
+        pods=n_pods,
+    )
+
+
+def _states(node: Node, n_pods: int, *, is_ready: bool, is_silent: bool, starts: bool) -> list[NodeState]:
     states: list[NodeState] = []
     if node.metadata.deletion_timestamp is not None:
         states.append("being-deleted")
@@ -192,17 +205,7 @@ def _health(
     ]
     if (most := _count(node.status.allocatable.get("pods"))) is not None and n_pods >= most:
         states.append("full")
-    changed = None if ready is None or is_ready else ready.last_transition_time
-    return NodeHealth(
-        node=name,
-        states=tuple(states),
-        since=node.metadata.creation_timestamp if starts and not is_silent else changed,
-        startup_taints=taints,
-        is_overdue=starts and not is_young and age is not None,
-        finalizers=node.metadata.finalizers if node.metadata.deletion_timestamp else (),
-        unusable=tuple(unusable_resources(node)),
-        pods=n_pods,
-    )
+    return states
 
 
 def is_startup_taint(key: str) -> bool:
