@@ -18,6 +18,7 @@ from kplan.engine.matching import PodMatch, is_hard
 from kplan.engine.node_table import NodeTable
 from kplan.facts import MissingName
 from kplan.framework.session import Session
+from kplan.health.nodes import is_startup_taint
 from kplan.rules.pod_info import AffinityTerm, PodInfo
 from kplan.snapshot.model import Snapshot
 
@@ -109,10 +110,20 @@ SYSTEM_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
 )
-"""Taints that state the condition of a node, not which pods it is for; pods should not tolerate them to get in."""
+"""Taints that state the condition of a node, not which pods it is for."""
 
 LEAVING_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
 """Taints of nodes that an autoscaler is about to remove."""
+
+
+def states_condition(key: str) -> bool:
+    """Tell whether a taint says how a node is, not which pods it is for; pods should not tolerate it to get in."""
+    return key.startswith(SYSTEM_TAINTS) or is_startup_taint(key)
+
+
+def key_of_taint(text: str) -> str:
+    return text.partition(":")[0].partition("=")[0]
+
 
 _SIMILAR_VALUE = 0.6
 _SIMILAR_KEY = 0.75

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import clause, grouped, listing, readable
 from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
+from kplan.diagnosis.intended import key_of_taint
 from kplan.engine import details as d
 from kplan.health.nodes import UnusableResource, is_startup_taint
 from kplan.rules.resources import PODS
@@ -213,7 +214,11 @@ def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
 def is_set_by_people(group: c.NodesOut) -> bool:
     """Whether nodes are out because of a taint that says no state of a node."""
     first = group.details[0] if group.details else None
-    return isinstance(first, d.UntoleratedTaint) and not first.unschedulable and _key(first.taint) not in NODE_STATES
+    return (
+        isinstance(first, d.UntoleratedTaint)
+        and not first.unschedulable
+        and key_of_taint(first.taint) not in NODE_STATES
+    )
 
 
 def group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single: bool) -> str:
@@ -345,13 +350,9 @@ def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     return f"{terms} per {detail.topology_key}; {where}{suggested}"
 
 
-def _key(taint: str) -> str:
-    return taint.partition(":")[0].partition("=")[0]
-
-
 def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
-    meaning = NODE_STATES.get(_key(taint))
-    if meaning is None and is_startup_taint(_key(taint)):
+    meaning = NODE_STATES.get(key_of_taint(taint))
+    if meaning is None and is_startup_taint(key_of_taint(taint)):
         return f"{'is' if is_single else 'are'} not set up yet (taint {taint})"
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]

@@ -8,7 +8,7 @@ from kplan.api.affinity import REQUIRED, Affinity
 from kplan.api.core import Container, Pod
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
-from kplan.diagnosis.intended import SYSTEM_TAINTS
+from kplan.diagnosis.intended import key_of_taint, states_condition
 from kplan.engine import details as d
 from kplan.framework.listers import Listers
 from kplan.reading.positions import Step, path_of
@@ -72,7 +72,7 @@ def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.InsufficientResource(resource=resource) if resource != PODS:
             return _request(pod, resource)
         case d.UntoleratedTaint(taint=taint):
-            return () if taint.startswith(SYSTEM_TAINTS) or detail.unschedulable else _TOLERATIONS
+            return () if states_condition(key_of_taint(taint)) or detail.unschedulable else _TOLERATIONS
         case d.UnmatchedNodeSelector(node_selector=label):
             return _label(pod, label.partition("=")[0])
         case d.UnmatchedNodeAffinity():

@@ -17,9 +17,8 @@ from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import intended
 from kplan.diagnosis.gather import resources_of
-from kplan.diagnosis.intended import SYSTEM_TAINTS, is_fact, near_names, nearest, nearest_key, untolerated
+from kplan.diagnosis.intended import is_fact, near_names, nearest, nearest_key, states_condition, untolerated
 from kplan.engine.matching import first_untolerated_hard_taints
-from kplan.health.nodes import is_startup_taint
 from kplan.remedies import variants
 from kplan.remedies.surroundings import relax_and_add
 from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps
@@ -207,7 +206,7 @@ def tolerations(case: Case, misses: NearMisses) -> Offers:
     for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
         taints = untolerated(case.pod, node, compares=compares)
-        if any(taint.key.startswith(SYSTEM_TAINTS) or is_startup_taint(taint.key) for taint in taints):
+        if any(states_condition(taint.key) for taint in taints):
             continue
         corrections = list(_corrected_toleration(case, taints))
         is_corrected |= bool(corrections)

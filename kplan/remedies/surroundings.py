@@ -22,7 +22,7 @@ from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.diagnosis.gather import resources_of, wanted_labels
-from kplan.diagnosis.intended import LEAVING_TAINTS, SYSTEM_TAINTS, is_fact, nearest, untolerated
+from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import ForeignAntiAffinity, OtherVolumeZone, TakenHostPort, TooMuchSkew, UnreachableVolume
@@ -30,7 +30,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
-from kplan.health.nodes import coming_nodes, is_startup_taint, moment
+from kplan.health.nodes import coming_nodes, moment
 from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies import variants
 from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
@@ -169,9 +169,7 @@ def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
     table = case.live.cluster.nodes
     for row, keys, starting in _ill(case, misses):
         is_leaving = table.nodes[row].metadata.deletion_timestamp or keys.intersection(LEAVING_TAINTS)
-        is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(
-            key.startswith(SYSTEM_TAINTS) or is_startup_taint(key) for key in keys
-        )
+        is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(map(states_condition, keys))
         if is_ill and not is_leaving and not keys <= starting:
             remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
             yield case.tried(remedy, Trial(nodes=opened(case.live, [row], keys)))

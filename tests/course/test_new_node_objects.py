@@ -51,7 +51,6 @@ def test_claims_get_the_devices_of_new_nodes(kind: str) -> None:
     group = groups.group("gpus", resourceSlices=groups.SLICES)
     planner = with_karpenter() if kind == "pool" else with_groups(group, groups.users_of_devices())
     names = {added.name for added in planner.nodes().adds}
-
     assert len(names) == 2
     assert planner.place("default/p1").node in names
     for nodes in placed(planner):

@@ -23,7 +23,6 @@ def plan(*objects: dict[str, Any], **gates: bool) -> PlanReport:
 
 def test_no_pod_of_a_gang_that_lacks_room_is_placed_and_the_verdict_counts_the_group_once() -> None:
     report = plan(node("a", cpu="2"), group("gang", 3), *map(member, ("x", "y", "z")), pod("alone", cpu="1"))
-
     (gang,) = report.groups
     assert (gang.state, gang.fit, gang.placed) == ("Waits", 1, 0)
     assert gang.message == "pod group is unschedulable"
@@ -176,7 +175,6 @@ def test_a_group_is_tried_again_once_a_node_is_uncordoned() -> None:
     pods = [member(name, "2") for name in ("x", "y")]
     nodes = (node("a", cpu="2", web="yes"), node("b", cpu="2"), node("small", cpu="1", web="yes"))
     report = planner(*nodes, group("gang", 2), web, owner, *pods).ask(Remedy(only=("moves",)))
-
     assert report.remedy.runs == 2
     assert len(report.remedy.actions) == 1
 

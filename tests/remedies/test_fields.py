@@ -3,6 +3,7 @@
 import pytest
 
 from kplan.remedies.fields import _host_port, _rule
+from tests.objects import node, pod
 from tests.preemption.scenes import planner
 from tests.remedies.everyday import KEY, STORIES
 
@@ -33,6 +34,11 @@ def test_the_field_at_fault_is_named(name: str):
     placed = planner(story.objects).place(KEY)
     assert placed.at_fault == FIELDS[name]
     assert placed.to_dict().get("atFault", {"path": ""})["path"] == FIELDS[name]
+
+
+def test_the_pod_is_not_at_fault_for_a_taint_that_goes_by_itself():
+    coming = node("coming", taints=[{"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"}])
+    assert planner([coming, pod("web")]).place("default/web").at_fault == ""
 
 
 def test_a_rule_that_the_pod_does_not_have_itself_names_no_field():

@@ -30,7 +30,7 @@ from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import DeploymentState, bounds_of
 from kplan.diagnosis.gather import gather
-from kplan.diagnosis.intended import SYSTEM_TAINTS
+from kplan.diagnosis.intended import states_condition
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
 from kplan.health.nodes import coming_nodes
@@ -323,7 +323,7 @@ class Candidates:
             pod = self._simulation.session.cluster.pods.infos[row].pod
             for taints in self._playing.pool_taints:
                 missing = [taint for taint in untolerated(pod.spec.tolerations, taints) if is_hard(taint)]
-                if missing and not any(taint.key.startswith(SYSTEM_TAINTS) for taint in missing):
+                if missing and not any(states_condition(taint.key) for taint in missing):
                     texts = tuple(taint.text for taint in missing)
                     remedy = r.TolerateTaint(change=r.TolerationChange(taints=texts), then=None, checked=True)
                     patch = self._patch_of(row, remedy, tolerating(pod, missing))

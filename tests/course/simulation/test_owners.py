@@ -203,7 +203,6 @@ def test_all_that_fits_is_placed_and_the_rest_is_counted(name: str) -> None:
     base = planner_of(SMALL, standing)
     change = base.roll_out([manifest])
     report = change_report(change)
-
     (found,) = change.workloads
     assert found.state is WorkloadState.STUCK
     assert found.desired == MOST
