@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,17 +47,15 @@ def ask(
     sweeping.check()
     following.check()
     formats = formats_of(output)
-    from kplan.documents.base import Report
     from kplan.questions.nodes.document import following as followed_by
     from kplan.questions.reading import read_questions
 
     showing = replace(showing_for(flags), ask_all=sweeping.ask_all)
     questions = read_questions(questions_file)
-    if len(questions) > 1:
-        alone = [name for name in formats if name not in _FORMATS_OF_SEVERAL]
-        if alone or output.report:
-            what = f"format {alone[0]}" if alone else "--report"
-            raise UsageError(f"{what} is for one question, and the file holds several", hint="ask them one by one")
+    alone = [f"format {name}" for name in formats if name not in _FORMATS_OF_SEVERAL]
+    alone += ["--report"] if output.report else []
+    if alone and len(questions) > 1:
+        raise UsageError(f"{alone[0]} is for one question, and the file holds several", hint="ask them one by one")
     base = load_subject(None, flags).base
     if (settings := following.settings_for(base.objects)) is not None:
         base = followed_by(base, settings)
@@ -69,10 +68,7 @@ def ask(
                 raise error.naming(camel_case) from None  # as the document names them, and not as options
             tell(f"{len(answers):,} of {len(questions):,} questions")
     if len(answers) > 1 and formats[0] in _DATA:
-        items = [answer.to_dict() for answer in answers]
-        write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
-        codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
-        raise typer.Exit(0 if output.exit_zero else max(codes, default=0))
+        raise typer.Exit(_print_list(answers, output))
     code = 0
     for answer in answers:
         try:
@@ -80,6 +76,16 @@ def ask(
         except typer.Exit as ended:
             code = max(code, ended.exit_code)
     raise typer.Exit(code)
+
+
+def _print_list(answers: Sequence[Head], output: OutputFlags) -> int:
+    """Print one document with all answers, and return the worst exit code."""
+    from kplan.documents.base import Report
+
+    items = [answer.to_dict() for answer in answers]
+    write_out(as_data({"apiVersion": "kplan/v1", "kind": "List", "items": items}, output.output))
+    codes = (answer.verdict.exit_code for answer in answers if isinstance(answer, Report))
+    return 0 if output.exit_zero else max(codes, default=0)
 
 
 def _print(answer: Head, output: OutputFlags, verbosity: VerbosityFlags) -> None:
