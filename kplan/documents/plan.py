@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.kinds import ENDING
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
@@ -169,7 +170,9 @@ class PlanReport(Report, frozen=True, kw_only=True):
         """Whether it is about the pods that wait in the cluster, because no manifest adds or changes any."""
         if self.command != "plan" or self.obstacles or any(workload.is_subject for workload in self.workloads):
             return False
-        return all(change.caused_by == "waiting" or change.from_node for change in self.changes)
+        # New pods of those that keep their number take the places of others; runs of jobs are news.
+        others = {workload.key for workload in self.workloads if workload.kind not in ENDING}
+        return all(one.caused_by == "waiting" or one.from_node or one.owner_key in others for one in self.changes)
 
     def decision(self, change: PodChange) -> PodPlacement | None:
         """Return the last decision about a pod; None where it was not tried."""
