@@ -27,6 +27,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import ENDINGS, left_out, name_ranges, object_title
 
+_MOST_PRESENT = 20  #: rows about pods that have a node, and are not well there or would not be put there again
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
 _NUMBERED: Mapping[str, tuple[str, str]] = {
     "Unschedulable": ("fits nowhere", "fit nowhere"),
@@ -219,6 +220,9 @@ def _is_settled(placement: PodPlacement) -> bool:
 def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of what pods are; those that are ready are counted, unless all is told."""
     shown = [one for one in placements if options.in_full or (one.current and not _is_settled(one))]
+    n_left_out = 0 if options.in_full or options.is_wide else len(shown) - _MOST_PRESENT
+    if n_left_out > 0:  # those that do not run come first
+        shown = sorted(shown, key=lambda one: bool(one.health and one.health.state == "ready"))[:_MOST_PRESENT]
     n_ready = sum(map(_is_settled, placements))
     if 0 < n_ready < len(placements) and not options.in_full:
         yield line(f"{count(n_ready, 'other pod is', 'other pods are')} running and ready.")
@@ -240,7 +244,8 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
         rows.append((placement.pod.key, current.node if current else "-", state, *([now] if options.in_full else [])))
     if rows:
         header = ("POD", "NODE", "STATE", *(["WOULD NOW GO TO"] if options.in_full else []))
-        yield Table(header, tuple(rows), "<<<<"[: len(header)])
+        note = left_out(n_left_out, "pod", flag="-o wide")
+        yield Table(header, tuple(rows), "<<<<"[: len(header)], note=note)
 
 
 def _only(document: PlacementReport, members: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
