@@ -239,7 +239,9 @@ def with_nodes(
     if model is None:
         raise no_node([like], snapshot.node_by_name)
     taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
-    fresh = differing(replace(model, spec=replace(model.spec, unschedulable=False, taints=taints)), labels, room)
+    spec = replace(model.spec, unschedulable=False, taints=taints)
+    status = replace(model.status, conditions=(NodeCondition(type="Ready", status="True"),))
+    fresh = differing(replace(model, spec=spec, status=status), labels, room)
     nodes, pods, csi_nodes = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods), "csi_nodes": csi_nodes}
     names = [node.metadata.name for node in nodes]
