@@ -21,7 +21,15 @@ from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
-from kplan.rules.resources import CPU, EPHEMERAL_STORAGE, MEMORY, QUOTA_PREFIX, is_native, stored_totals
+from kplan.rules.resources import (
+    COMPUTE,
+    CPU,
+    MEMORY,
+    QUOTA_COMPUTE,
+    QUOTA_PREFIX,
+    is_native,
+    stored_totals,
+)
 from kplan.snapshot.model import Snapshot
 
 
@@ -171,10 +179,7 @@ Scoped = core.Pod | core.PersistentVolumeClaim | None
 
 _ONE = Quantity(10**9)
 _OF_CLASS = ".storageclass.storage.k8s.io/"
-_COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_POD_RESOURCES = frozenset(
-    {"count/pods", "pods", *_COMPUTE} | {f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE}
-)
+_POD_RESOURCES = QUOTA_COMPUTE | {"count/pods", "pods"}
 #: Core kinds whose number a quota can name without ``count/``.
 _COUNTED = frozenset(
     {"services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
@@ -306,11 +311,11 @@ def usage_of(item: core.Pod | core.PersistentVolumeClaim) -> Usage:
 def _compute_usage(requests: Usage, limits: Usage) -> Usage:
     usage = {"pods": _ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE or name.startswith(core.HUGE_PAGES):
+        if name in COMPUTE or name.startswith(core.HUGE_PAGES):
             usage[name] = usage[QUOTA_PREFIX + name] = amount
         elif _is_extended(name):
             usage[QUOTA_PREFIX + name] = amount
-    for name in _COMPUTE:
+    for name in COMPUTE:
         if name in limits:
             usage[f"limits.{name}"] = limits[name]
     return usage

@@ -23,9 +23,12 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 NATIVE_MARK = "kubernetes.io/"
 QUOTA_PREFIX = "requests."
+QUOTA_COMPUTE = frozenset({*COMPUTE, *(f"{side}.{name}" for side in ("requests", "limits") for name in COMPUTE)})
+"""The names by which quotas limit them."""
 NANO = 10**9
 _INT64_HALF = 2**63
 DEFAULT_REQUESTS: ResourceList = {CPU: "100m", MEMORY: "200Mi"}
@@ -59,7 +62,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_counted(name: str) -> bool:
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+    return name in COMPUTE or is_scalar(name)
 
 
 def resource_order(names: Iterable[str]) -> list[str]:

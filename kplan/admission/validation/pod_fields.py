@@ -28,7 +28,7 @@ from kplan.api.field_errors import (
     required,
 )
 from kplan.api.quantity import InvalidQuantity, parse
-from kplan.rules.resources import is_extended, is_native
+from kplan.rules.resources import COMPUTE, QUOTA_COMPUTE, is_extended, is_native
 
 _MOST_SPEC_KIB = 64  # upstream maxGMSACredentialSpecLengthInKiB
 _MOST_DOMAIN, _MOST_USER = 256, 104
@@ -398,15 +398,12 @@ def gate_errors(gates: list[Object], path: str) -> Errors:
         yield from (*check.KEY(name, at), *is_new(name, at))
 
 
-_CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED = frozenset(
     {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
     | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
 )
-_STANDARD = frozenset(
-    {*_CONTAINER, *_COUNTED, "storage", "requests.storage"}
-    | {f"{side}.{name}" for side in ("requests", "limits") for name in _CONTAINER}
-)
+QUOTA_NAMES = QUOTA_COMPUTE | _COUNTED | {"requests.storage"}  #: what quotas limit, besides resources with a domain
+_STANDARD = QUOTA_NAMES | {"storage"}
 
 
 def resource_errors(resources: Object, path: str, name_errors: Check, claims: Collection[str] = ()) -> Errors:
@@ -498,7 +495,7 @@ standard_name_errors = check.in_turn(
 def container_name_errors(name: str, path: str) -> Errors:
     yield from standard_name_errors(name, path)
     if "/" not in name:
-        if name not in _CONTAINER and not name.startswith(HUGE_PAGES):
+        if name not in COMPUTE and not name.startswith(HUGE_PAGES):
             yield invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")

@@ -12,6 +12,7 @@ from kplan.admission.validation.pods import above_all_errors, share_errors
 from kplan.api.field_errors import Errors, duplicate, forbidden, go_struct, invalid, not_supported, required
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
+from kplan.rules.resources import QUOTA_COMPUTE
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
 _SYSTEM = "system-"
@@ -120,13 +121,7 @@ runtime_class_errors = check.rules(
     ),
 )
 
-_NAMES = ("cpu", "memory", "ephemeral-storage")
-_POD_COMPUTE = frozenset({*_NAMES, *(f"{side}.{name}" for side in ("requests", "limits") for name in _NAMES)})
 _CLAIMS = frozenset({"persistentvolumeclaims", "requests.storage"})
-_QUOTA = frozenset(
-    {*_POD_COMPUTE, *_CLAIMS, "pods", "resourcequotas", "services", "replicationcontrollers", "secrets"}
-    | {"configmaps", "services.nodeports", "services.loadbalancers"}
-)
 _POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 _PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
@@ -145,14 +140,14 @@ def _hard_errors(hard: Object, path: str) -> Errors:
 
 
 def _is_for_quotas(name: str) -> bool:
-    return name in _QUOTA or name.startswith(("hugepages-", "requests.hugepages-"))
+    return name in pod_fields.QUOTA_NAMES or name.startswith(("hugepages-", "requests.hugepages-"))
 
 
 def _unsuited(scope: str, spec: Object, path: str, shown: Any) -> Errors:
     """Return errors for resources that a scope cannot be applied to (IsResourceQuotaScopeValidForResource)."""
     for name in spec.get("hard", {}):
         is_suited = (
-            name == "pods" or (scope != "BestEffort" and name in _POD_COMPUTE)
+            name == "pods" or (scope != "BestEffort" and name in QUOTA_COMPUTE)
             if scope in (*_POD_SCOPES, "BestEffort")
             else scope != "VolumeAttributesClass" or name in _CLAIMS
         )

@@ -17,8 +17,9 @@ from kplan.autoscaling.karpenter.requirements import (
     NODEPOOL,
     Vocabulary,
 )
+from kplan.rules.resources import COMPUTE, PODS
 
-_BUILT_IN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_BUILT_IN = frozenset({*COMPUTE, PODS})
 
 VALID = "True ValidationSucceeded"
 CONFLICT = "False Conflict"

@@ -32,9 +32,7 @@ from kplan.plugins.dynamic_resources.cluster_devices import ClaimState
 from kplan.plugins.dynamic_resources.requests import UNNAMED_CLAIM, claim_names
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
+    COMPUTE,
     NANO,
     Requests,
     nano,
@@ -44,8 +42,6 @@ from kplan.rules.resources import (
 )
 
 GATE: Final = "DRANodeAllocatableResources"  #: the feature gate with which devices stand for resources of the node
-
-_PLAIN: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class DemandProblem(Exception):  # noqa: N818 - a rejection, or upstream's error
@@ -64,7 +60,7 @@ def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[i
     problems: defaultdict[tuple[str, Code], list[int]] = defaultdict(list)  # why the demand cannot be computed
     lacks: defaultdict[str, dict[int, int]] = defaultdict(dict)  # resource -> position -> the whole demand
     unresolvable = np.zeros(len(nodes), np.bool_)
-    free = {name: nodes.allocatable(name) - nodes.requested(name) for name in _PLAIN}
+    free = {name: nodes.allocatable(name) - nodes.requested(name) for name in COMPUTE}
     for position in positions:
         try:
             requests = _demand(pod, state, nodes.row(position))
@@ -74,7 +70,7 @@ def shortage(pod: Pod, state: ClaimState, nodes: NodeView, positions: Iterable[i
         for name, amount in requests.items():
             if name not in free:
                 free[name] = nodes.allocatable(name) - nodes.requested(name)
-            if amount > free[name][position] and (amount > 0 or name not in _PLAIN):
+            if amount > free[name][position] and (amount > 0 or name not in COMPUTE):
                 lacks[name][position] = amount
                 unresolvable[position] |= amount > nodes.allocatable(name)[position]
     failures = [(_at(nodes, where), Reason(text, code)) for (text, code), where in problems.items()]
@@ -118,7 +114,7 @@ def _demand(pod: Pod, state: ClaimState, row: int) -> Requests:
                     "node-allocatable DRA requests"
                 )
     counted = rounded_requests(requests)
-    return {name: amount for name, amount in counted.items() if name in _PLAIN or name.startswith(HUGE_PAGES)}
+    return {name: amount for name, amount in counted.items() if name in COMPUTE or name.startswith(HUGE_PAGES)}
 
 
 def with_statuses(pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...]) -> Pod:
