@@ -57,8 +57,9 @@ _FAILURES: dict[str, Rule] = {
         "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
     ),
     "NeverGone": Rule(
-        "A pod for which a drain waits without end, as its node does not answer.",
-        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off.",
+        "A pod for which a drain waits without end, as its node does not answer, or a finalizer holds it.",
+        "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off; have whoever set"
+        " the finalizer finish its work.",
     ),
     "DrainTimedOut": Rule(
         "A node whose drain kubectl gives up with an error, as its pods are not gone in time.",
