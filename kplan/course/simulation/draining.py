@@ -241,8 +241,8 @@ class Drain:
                     healthy=budget.healthy,
                     desired=budget.desired,
                     allowed=budget.allowed,
-                    unready=tuple(other.key for other in unready),
-                    pending=tuple(other.key for other in unready if not other.node),
+                    unready=tuple(map(self._simulation.life.name_before, unready)),
+                    pending=tuple(self._simulation.life.name_before(other) for other in unready if not other.node),
                 )
                 for budget in self._simulation.disruptions.covering(pod)
                 for unready in [list(itertools.islice(budget.unready(), _MOST_UNREADY))]

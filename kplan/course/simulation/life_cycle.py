@@ -221,6 +221,13 @@ class LifeCycle:
                 del lost[position]
                 return
 
+    def name_before(self, pod: ObservedPod) -> str:
+        """Return NAMESPACE/NAME of the pod in whose place one was made: its own name is made up."""
+        row, place_of = pod.row, {new: gone for gone, new in self.replaced_by.items()} if pod.is_new else {}
+        while row in place_of:
+            row = place_of[row]
+        return self._motion.session.cluster.pods.infos[row].key
+
     def hand_over(self, former: Owner, owner: Owner) -> None:
         """Give the pods of a workload that the snapshot does not hold to the applied workload of the same name.
 
