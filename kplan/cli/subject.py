@@ -40,6 +40,7 @@ def load_subject(
     run_cronjobs: bool = False,
     may_be_idle: bool = False,
     adds_next: bool = True,
+    base: Base | None = None,
 ) -> Subject:
     """Load cluster, configuration and manifests, and return the subject of a question; raises KplanError.
 
@@ -47,17 +48,15 @@ def load_subject(
     `run_cronjobs`: cron jobs among other manifests start a run now.
     `may_be_idle`: manifests without a pod and without a workload are no error.
     `adds_next`: otherwise a workload without a pending pod is refused.
+    `base`: the cluster of the flags, where it is loaded already.
     """
-    cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
+    cluster, verbosity = flags.cluster, flags.verbosity
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     _check(flags, manifests, files, names_pods=bool(names))
-    base = _load_base(
-        flags, stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
-    )
+    base = base or load_base(flags, files)
     from kplan.course.subject import Subject, loaded_subject
 
-    process.finish_loading(base)
     subject = Subject(base)
     if files or manifests.kustomize:
         from kplan.cli.manifests import read_manifests
@@ -76,8 +75,8 @@ def load_subject(
     return replace(subject, base=base, pods=[*subject.pods, *named], names_pods=True)
 
 
-def _load_base(flags: CommonFlags, *, stdin_is_free: bool) -> Base:
-    """Return the cluster of the flags, as changed on paper, and who decides in it."""
+def load_base(flags: CommonFlags, files: Sequence[str] = ()) -> Base:
+    """Return the cluster of the flags, as changed on paper, and who decides in it; `files`: what else will be read."""
     cluster, scheduler, verbosity = flags.cluster, flags.scheduler, flags.verbosity
     from kplan.config.loading import read_configuration
     from kplan.config.releases import chosen_release, nearest, parse_gates, with_gates
@@ -89,7 +88,9 @@ def _load_base(flags: CommonFlags, *, stdin_is_free: bool) -> Base:
     following = cluster if isinstance(cluster, GrowingClusterFlags) else None
     if following is not None:
         following.check()
-    live = cluster.live(stdin_is_free=stdin_is_free)
+    live = cluster.live(
+        stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
+    )
     changes = requested_changes(cluster)
     snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet)
     if config is None:
@@ -118,6 +119,7 @@ def _load_base(flags: CommonFlags, *, stdin_is_free: bool) -> Base:
         base = edited(base, changes)
     if following is not None and base.autoscaler is None:
         base.autoscaler = following.settings_for(base.objects)
+    process.finish_loading(base)
     return base
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kplan.cli.answer import emit, formats_of, located, showing_of
 from kplan.cli.flags import CommonFlags, ManifestFlags, OutputFlags, RunCronJobsOption, SavedOutputFlags, SchedulerFlags
 from kplan.cli.options import OPTIONS, Flags, arguments, flag, with_flags
-from kplan.cli.subject import load_subject
+from kplan.cli.subject import load_base, load_subject
 from kplan.commands.revisions import GIT, manifests_of_both
 from kplan.errors import UsageError
 
@@ -45,6 +46,11 @@ class _AgainstFlags(Flags, panel=OPTIONS):
     @property
     def is_any(self) -> bool:
         return bool(self.against or self.against_config or self.against_version or self.against_manifests)
+
+    @property
+    def is_about_manifests(self) -> bool:
+        """Whether the two answers differ in their manifests alone."""
+        return not (self.against or self.against_config or self.against_version)
 
     @property
     def is_revision(self) -> bool:
@@ -126,19 +132,20 @@ def diff(
     # What a commit changes is not only manifests: values of a chart, a kustomization.yaml, a text.
     manifests = replace(manifests, filename=None, skip_others=manifests.skip_others or other.is_revision)
     kustomizations = manifests.kustomize or []
+    later = replace(flags, scheduler=again)
     with manifests_of_both(names, other.against_manifests, kustomizations) as first:
-        left = [name for name in names if name not in first.deleted.values()]
-        question = load_subject(
-            left, replace(flags, scheduler=again), manifests, run_cronjobs=run_cronjobs, may_be_idle=True
-        )
+        # Where only the manifests differ, both answers are about one cluster, which is read once.
+        read = load_base(later, names) if other.is_about_manifests and not cluster.is_changed else None
+        load = partial(load_subject, run_cronjobs=run_cronjobs, may_be_idle=True, base=read)
+        question = load([name for name in names if name not in first.deleted.values()], later, manifests)
         if other.is_revision:
             # What is passed over there is here as well, under a name that means something.
             earlier = replace(earlier, verbosity=replace(verbosity, quiet=True))
             manifests = replace(manifests, kustomize=list(first.kustomizations))
         if first.manifests or first.kustomizations or not (names or kustomizations):
-            base = load_subject(first.manifests, earlier, manifests, run_cronjobs=run_cronjobs, may_be_idle=True)
+            base = load(first.manifests, earlier, manifests)
         else:
-            base = without_manifests(load_subject((), earlier))  # they do not exist yet
+            base = without_manifests(load((), earlier))  # they do not exist yet
         if first.deleted:
             question = without_deleted(question, base, first.deleted)
         titles = other.titles(cluster.snapshot, scheduler, names)
