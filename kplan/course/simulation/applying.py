@@ -338,10 +338,12 @@ def _describe(
         current = len(pods)
     else:
         # A daemon set wants none on a node that is lost, and the pod there stays.
-        lost = down if isinstance(owner, DaemonSetState) else ()
-        owned = [(theirs, pod) for theirs in owners for pod in theirs.pods.values() if pod.row not in lost]
-        pods = [pod for _, pod in owned]
-        current = sum(theirs.is_current(pod) for theirs, pod in owned)
+        is_daemon = isinstance(owner, DaemonSetState)
+        owned = [
+            (theirs, [pod for pod in theirs.pods.values() if not is_daemon or pod.row not in down]) for theirs in owners
+        ]
+        pods = [pod for _, own in owned for pod in own]
+        current = sum(theirs.n_current(own) for theirs, own in owned)
     if down or owner is None:
         ready = sum(pod.is_ready and pod.row not in down for pod in pods)
     else:

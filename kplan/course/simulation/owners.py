@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Self
@@ -128,6 +128,12 @@ class Owner:
 
     def is_current(self, pod: ObservedPod) -> bool:  # noqa: ARG002 - others look at it
         return True
+
+    def n_current(self, pods: Sequence[ObservedPod]) -> int:
+        """Return how many of its pods are of the template that it wants."""
+        if self.HAS_REVISIONS:
+            return sum(map(self.is_current, pods))
+        return len(pods) if pods and self.is_current(pods[0]) else 0
 
     @property
     def is_cut_short(self) -> bool:
