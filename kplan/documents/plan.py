@@ -63,7 +63,8 @@ class PodChange(Document, frozen=True, kw_only=True):
     @property
     def owner_key(self) -> str:
         """KIND/NAMESPACE/NAME of its owner; ``Pod/NAMESPACE/NAME`` for a pod of its own."""
-        return f"Pod/{self.pod}" if self.owner is None else self.owner.key
+        owner = self.owner
+        return f"Pod/{self.pod}" if owner is None else owner.key
 
 
 class Usage(Document, frozen=True, kw_only=True):

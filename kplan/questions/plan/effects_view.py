@@ -42,7 +42,8 @@ _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attent
 
 
 def workload_of(change: PodChange) -> str:
-    return change.pod if change.owner is None else change.owner.title
+    owner = change.owner
+    return change.pod if owner is None else owner.title
 
 
 def workload_title(workload: WorkloadChange) -> str:
@@ -328,9 +329,9 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
     if has_names and len(subjects) == 1:
         parts = [f"{workload_title(subjects[0])} is {next(iter(words))}"]
-    own = [change for change in document.changes if not names.isdisjoint(_names_of(change))]
-    caused = (change for change in document.changes if change.caused_by == "change")
-    others = Counter(change.action for change in caused if names.isdisjoint(_names_of(change)))
+    of_subjects = grouped((bool(names) and not names.isdisjoint(_names_of(one)), one) for one in document.changes)
+    own = of_subjects.get(True, [])
+    others = Counter(change.action for change in of_subjects.get(False, ()) if change.caused_by == "change")
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
     missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
@@ -412,7 +413,8 @@ def _staying(document: PlanReport) -> str:
 
 
 def _names_of(change: PodChange) -> tuple[str, str]:
-    return workload_of(change), f"Pod {workload_of(change)}"
+    name = workload_of(change)
+    return name, f"Pod {name}"
 
 
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
