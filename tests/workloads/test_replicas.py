@@ -12,6 +12,7 @@ import yaml
 
 import kplan
 from kplan.questions.place import Place
+from kplan.questions.plan import Plan
 from kplan.workloads import expansion
 from kplan.workloads.manifests import load_manifests
 from tests.cli.commands import invoke, printed, refused, written
@@ -95,6 +96,9 @@ def test_counting_gives_what_looking_at_each_would_give(command: str, tmp_path: 
     assert {group["message"] for group in more["unlisted"] if group["workload"] == "Deployment/default/w"} == {
         group["message"] for group in fewer["unlisted"] if group["workload"] == "Deployment/default/w"
     }
+    question = {"place": Place, "plan": Plan}[command](manifests=(str(many),))
+    verdict = kplan.Planner(kplan.load_snapshot(cluster)).ask(question).verdict  # where all that was tried is listed
+    assert len(verdict.because) + verdict.more == more["summary"]["unschedulable"]
 
 
 @pytest.mark.parametrize("command", ["place", "plan"])

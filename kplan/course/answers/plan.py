@@ -65,7 +65,7 @@ L = TypeVar("L", PlacementReport, "PlanReport")
 def with_most_placements(report: PlacementReport, most: int | None) -> PlacementReport:
     """Return a report that lists the first placements, and counts the others; `most`: how many, None for all."""
     if most is None:
-        return report
+        return _about_all(report, report, most)
     first = {placement.pod.key for placement in report.placements[:most]}
     last = {placement.pod.key: placement for placement in report.placements}
     others = [one for key, one in last.items() if key not in first]
@@ -84,12 +84,12 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
     from kplan.documents.plan import Action
 
     if most is None:
-        return report
+        return _about_all(report, report, most)
     changes = report.changes
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
     pending = (index for index in reversed(ends) if changes[index].action is Action.PENDING)
-    reasons = {(changes[index].outcome, changes[index].reason): index for index in pending}
-    others = set(sorted(ends, key=lambda index: index not in reasons.values())[most:])
+    firsts = {*{(changes[index].outcome, changes[index].reason): index for index in pending}.values()}
+    others = set(sorted(ends, key=lambda index: index not in firsts)[most:])
     first = [change for index, change in enumerate(changes) if index not in others]
     attempts = sorted({change.attempt for change in first if change.attempt is not None})
     position_of = {index: position for position, index in enumerate(attempts)}
@@ -107,15 +107,16 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
     return _about_all(report, shorter if others else report, most)
 
 
-def _about_all(report: L, shorter: L, most: int) -> L:
-    """Return the shorter form of a report: its sentence and its verdict are those of the whole."""
+def _about_all(report: L, shorter: L, most: int | None) -> L:
+    """Return the shorter form of a report: sentence and verdict are of the whole, of what was not tried, too."""
     further = sum(
         one.pods
         for one in report.unlisted
         if one.outcome is not None and not _CONDITIONS[one.outcome].isdisjoint(report.verdict.fail_on)
     )
     sentence = report.sentence if shorter is report else with_sentence(report).sentence
-    return replace(shorter, sentence=sentence, verdict=abridged(report.verdict, most, further), max_listed=most)
+    verdict = abridged(report.verdict, most, further)
+    return replace(shorter, sentence=sentence, verdict=verdict, max_listed=UNSET if most is None else most)
 
 
 def _with_unlisted(ends: _Ends, unlisted: Sequence[Unlisted]) -> tuple[Unlisted, ...]:
