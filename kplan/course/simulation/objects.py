@@ -177,7 +177,7 @@ class Workloads:
             replicas=count(obj.spec.replicas),
             template=self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
-            annotated=(parse_int64(annotations.desired_replicas), parse_int64(annotations.max_replicas)),
+            annotated=(_annotated(annotations.desired_replicas), _annotated(annotations.max_replicas)),
             labels=obj.metadata.labels,
             is_controlled=owner is not None,
             selector=compiled(obj.spec.selector),
@@ -383,6 +383,12 @@ def _with_hash_of(obj: ReplicaSet, template: PodTemplateSpec) -> PodTemplateSpec
         return template
     labels = {**template.metadata.labels, TEMPLATE_HASH: digest}
     return replace(template, metadata=replace(template.metadata, labels=labels))
+
+
+def _annotated(text: str) -> int | None:
+    """Return the number in a replica set's annotation of its deployment; None where there is no valid one."""
+    number = parse_int64(text)
+    return None if number is None or number < 0 else number
 
 
 def _template_of(pod: Pod) -> PodTemplateSpec:
