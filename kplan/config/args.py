@@ -357,7 +357,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> No
         return
     key, operator, values = requirement.key, requirement.operator, requirement.values
     for error in requirement_errors(key, operator, values, place.path):
-        field = error.field.removeprefix(f"{place.path}.").removesuffix(f"[{key}]")
+        field, is_nested, _ = error.field.removeprefix(f"{place.path}.").partition("][")  # values[INDEX][KEY]
         if field == "key":
             hint = "write the key of a node label, such as topology.kubernetes.io/zone"
         elif field == "values":
@@ -366,7 +366,7 @@ def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> No
             hint = 'write a whole number in quotes, such as "5"'
         else:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
-        place.at(f"{place.path}.{field}").add(error.body, hint)
+        place.at(f"{place.path}.{field}{']' if is_nested else ''}").add(error.body, hint)
 
 
 _COUNT_HINTS: Final = {
