@@ -74,7 +74,7 @@ def workloads_sentence(document: DiffReport) -> str:
     """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
     refused = [row for row in document.workloads if row.difference is Difference.REFUSED]
     worse = [row for row in document.workloads if row.is_pending_now]
-    others = [row for row in document.workloads if row not in refused and row not in worse]
+    others = [row for row in document.workloads if row.difference is not Difference.REFUSED and row.now_pending <= 0]
     parts = []
     if refused:
         parts.append(f"refused now: {name_of(refused[0].workload)}{_more(refused)}: {refused[0].message}")

@@ -43,7 +43,6 @@ _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
 
 _MOST_NAMES = 2
-_MOST_ROWS = 4  #: so many pods that stay where they are, or fit nowhere, have rows of their own
 _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
