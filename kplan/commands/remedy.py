@@ -36,7 +36,7 @@ def remedy(
     Uncordons nodes, moves running pods, lets the autoscaler add more, adds nodes, scales, and changes what pods ask
     for, beyond what the autoscaler does by itself. Every set of actions is carried out as a whole in a simulation,
     within all disruption budgets. Sets of other kinds of actions are shown beside the least one. Exits with 1 if a pod
-    stays pending (--fail-on).
+    stays pending that kube-scheduler may place: not one of another scheduler, or with scheduling gates (--fail-on).
     """
     from kplan.cluster.workload_pods import pods_named
 
@@ -48,7 +48,10 @@ def remedy(
     if what:
         named = pods_named(list(spelled_out(what)), namespace, subject.base.objects)
         known = subject.base.objects.pod_by_key
-        waiting = [key for key in named if key not in known or not known[key].spec.node_name]
+        leaving = {
+            key for key in named if key in what and key in known and known[key].metadata.deletion_timestamp is not None
+        }
+        waiting = [key for key in named if key in leaving or key not in known or not known[key].spec.node_name]
         if not waiting and named and named[0] not in what:
             hint = f"kplan explain {' '.join(what)} shows how its pods are"
             raise UsageError(f"{' '.join(what)}: no pod is pending", hint=hint)

@@ -16,6 +16,7 @@ from kplan.documents.base import Report
 from kplan.documents.change import Step, Timeline
 from kplan.documents.nodes import AddedNode, AutoscalerRef, ClusterMap, KeptNode, NodeChanges, NodePrices, RemovedNodes
 from kplan.facts import Count, Document
+from kplan.health.pods import PodHealth
 from kplan.health.workloads import WorkloadHealth
 
 
@@ -45,6 +46,8 @@ class RemedyReport(Report, frozen=True, kw_only=True):
 
     kind: Literal["RemedyReport"] = "RemedyReport"
     pods: tuple[str, ...]  #: the pods that are to run
+    #: named pods that are being deleted: nothing is to be done so that they run; absent for none
+    leaving: tuple[PodHealth, ...] | UnsetType = UNSET
     #: of the cluster, those that do not have all pods that they want for another reason than a missing node, and those
     #: that are scaled to zero; absent where pods are named
     workloads: tuple[WorkloadHealth, ...] | UnsetType = UNSET

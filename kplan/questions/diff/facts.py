@@ -131,9 +131,8 @@ def _kind_of(new: AddedNode) -> str:
 
 
 def _of_remedy(report: RemedyReport) -> Named:
-    waiting = {*report.remedy.left, *(event.object for event in report.verdict.counted)}
     for pod in report.pods:
-        yield (pod, "placed"), pod not in waiting
+        yield (pod, "placed"), pod not in report.remedy.left
     yield ("", "disturbance"), report.remedy.disturbance
 
 

@@ -37,5 +37,7 @@ class Remedy(Question, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> RemedyReport:
         from kplan.questions.remedy.report import remedy_report
 
-        subject.base.resolve(self.pods)
-        return remedy_report(subject.base, self.pods, self.kinds(), showing)
+        known = subject.base.objects.pod_by_key
+        leaving = [pod for pod in self.pods if pod in known and known[pod].metadata.deletion_timestamp is not None]
+        subject.base.resolve(pod for pod in self.pods if pod not in leaving)
+        return remedy_report(subject.base, self.pods, leaving, self.kinds(), showing)

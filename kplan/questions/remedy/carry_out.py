@@ -66,13 +66,15 @@ class Goal:
     """Pods that are to run, NAMESPACE/NAME, while no other pod loses its node.
 
     `anyway` is what waits without any action when the scheduler has tried all pods again. Of the pods `asleep`, that no
-    action lets run, nothing is told even where others of their workload are to run.
+    action lets run, only targets are told, even where others of their workload are to run.
     """
 
     def __init__(
         self, start: Waiting, anyway: Waiting, targets: Iterable[str], asleep: Collection[str] = frozenset()
     ) -> None:
-        named, self._asleep = frozenset(targets).difference(asleep), asleep
+        targets = frozenset(targets)
+        named, self._asleep = targets.difference(asleep), asleep
+        self._staying = sorted(targets.intersection(asleep))
         self.start: dict[str, int] = {}  #: workload -> how many of its pods wait
         self.wanted: dict[str, int] = {}  #: workload -> how many of those are to run
         for workload in dict.fromkeys((*start, *anyway)):
@@ -95,9 +97,10 @@ class Goal:
         return number
 
     def left(self, played: Played) -> list[str]:
-        """Return the pods of the workloads in question that wait at the end."""
+        """Return the pods of the workloads in question that wait at the end; first those that an action may help."""
         there = {pod.key for pod in played.simulation.pods.values()}.difference(self._asleep)
-        return sorted(pod for workload in self.wanted for pod in played.waiting.get(workload, ()) if pod in there)
+        left = (pod for workload in self.wanted for pod in played.waiting.get(workload, ()) if pod in there)
+        return [*sorted(left), *self._staying]
 
 
 class Playing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -22,13 +22,13 @@ from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
-from kplan.documents.base import Condition, Counted
+from kplan.documents.base import Condition, Counted, conditions_of
 from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command
-from kplan.health.workloads import WorkloadHealth
+from kplan.health.workloads import WorkloadHealth, pods_health
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
@@ -52,8 +52,14 @@ _SHARE_OF_ALTERNATIVE = 4
 _NO_ACTIONS = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
 
 
-def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showing: Showing) -> RemedyReport:
-    """Return the RemedyReport; `pods` as in the question, and `kinds` of all actions that may be taken."""
+def remedy_report(
+    base: Base, pods: Sequence[str], leaving: Sequence[str], kinds: Sequence[Kind], showing: Showing
+) -> RemedyReport:
+    """Return the RemedyReport.
+
+    `pods`: as in the question. `leaving`: those of them that are being deleted. `kinds`: of all actions that may be
+    taken.
+    """
     progress = showing.progress
     present = () if pods else workloads_at_present(base)
     workloads = tuple(one for one in present if not one.has_what_it_wants or resume_command(one))
@@ -63,7 +69,8 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     simulation = playing.begin()[1]
     start, by_itself = waiting_of(simulation), playing.play(())
     asleep = _asleep(simulation)
-    named = set(pods) or {key for waiting in (start, by_itself.waiting) for keys in waiting.values() for key in keys}
+    waits = (key for waiting in (start, by_itself.waiting) for keys in waiting.values() for key in keys)
+    named = set(pods).difference(leaving) if pods else set(waits)
     goal = Goal(start, by_itself.waiting, named, asleep)
     most, by_hand = budget(playing, goal), "pools" not in kinds
     best = Search(playing, goal, kinds, most, by_hand=by_hand).run()
@@ -75,7 +82,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         if not any(isinstance(act, Scale) and act.workload in refused for act in other.acts)
     ]
     alternatives.sort(key=lambda other: (other.disturbance, other.price or 0.0, other.new_nodes))
-    left = sorted({*described.left, *(asleep & named)})
+    left = described.left
     diagnoses = _diagnoses(playing.play(by_rank(best.acts)).simulation.session, left)
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
@@ -86,8 +93,9 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
-    staying = {*left, *(() if quotas else refused)}
-    counted = _counted(chosen, left, [one.workload for one in workloads if _stays_short(one, staying)], described)
+    staying = {*left, *(() if quotas else refused)}.difference(asleep)
+    rules = {pod: asleep.get(pod, "Unschedulable") for pod in left}
+    counted = _counted(chosen, rules, [one.workload for one in workloads if _stays_short(one, staying)], described)
     growth, context = by_itself.growth, in_whole_groups(base.context)
     missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
@@ -96,6 +104,7 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
         **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
         pods=tuple(sorted(pod for pod in named if pod in base.objects.pod_by_key or pod in left)),
         workloads=UNSET if pods else workloads,
+        leaving=tuple(pods_health(base.objects, [base.objects.pod_by_key[pod] for pod in leaving]).values()) or UNSET,
         remedy=described,
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
@@ -108,11 +117,14 @@ def remedy_report(base: Base, pods: Sequence[str], kinds: Sequence[Kind], showin
 
 
 def _counted(
-    fail_on: Sequence[Condition], left: Iterable[str], short: Iterable[str], described: RemedySet
+    fail_on: Sequence[Condition], left: Mapping[str, str], short: Iterable[str], described: RemedySet
 ) -> Iterator[Counted]:
-    """Yield what counts of pods that stay pending, of workloads that lack pods all the same, and of new nodes."""
+    """Yield what counts of pods that stay pending, of workloads that lack pods all the same, and of new nodes.
+
+    `left`: such pods, each with its rule.
+    """
+    yield from (Counted(pod, rule) for pod, rule in left.items() if not set(conditions_of(rule)).isdisjoint(fail_on))
     if not {"unschedulable", "pending"}.isdisjoint(fail_on):
-        yield from (Counted(pod, "Unschedulable") for pod in left)
         yield from (Counted(workload, "MissingReplicas") for workload in short)
     if "new-nodes" in fail_on and described.nodes:
         yield from (Counted(new.name, "NewNode") for new in described.nodes.added)
@@ -169,16 +181,18 @@ def _node_of(played: Played) -> dict[str, str]:
     return {pod.key: pod.node for pod in played.simulation.pods.values()}
 
 
-def _asleep(simulation: Simulation) -> set[str]:
-    """Return the pods that no action lets run: those with scheduling gates, and those of other schedulers."""
+def _asleep(simulation: Simulation) -> dict[str, str]:
+    """Return the pods that no action lets run, those with scheduling gates or of other schedulers, with their rules."""
     session: Session = simulation.session
 
-    def sleeps(row: int) -> bool:
+    def rule_of(row: int) -> str:
         info = session.cluster.pods.infos[row]
+        if info.pod.spec.scheduling_gates:
+            return "Gated"
         is_of_others = session.framework_for(info) is None and not meant_scheduler(session, info.pod)
-        return bool(info.pod.spec.scheduling_gates) or is_of_others
+        return "Pending" if is_of_others else ""
 
-    return {pod.key for row, pod in simulation.pods.items() if not pod.node and sleeps(row)}
+    return {pod.key: rule for row, pod in simulation.pods.items() if not pod.node and (rule := rule_of(row))}
 
 
 def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence[Kind]) -> RemedySet:

@@ -13,7 +13,7 @@ from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode
 from kplan.documents.remedies import RemedyReport, RemedySet
-from kplan.health.words import resume_command, resume_words, ways_on, workload_name, workload_text
+from kplan.health.words import pod_advice, pod_text, resume_command, resume_words, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
@@ -31,7 +31,8 @@ def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
     yield from _held_up(document)
     yield from _actions(document.remedy, document)
-    if document.verdict.failed:
+    yield from _leaving(document)
+    if document.remedy.left:
         yield from _left(document)
         if changes := document.remedy.nodes:
             yield from unhelped_blocks(changes.unhelped, is_whole=options.shows_all)
@@ -69,10 +70,9 @@ def _held_up(document: RemedyReport) -> Iterator[Block]:
 
 def _left(document: RemedyReport) -> Iterator[Block]:
     """Yield the pods that stay pending, and why: those of one reason together, unless the first sentence tells it."""
-    left = [event.object for event in document.verdict.counted if event.rule == "Unschedulable"]
     reasons, helpful = document.because or {}, document.would_help or {}
-    stated = "" if document.remedy.actions or not document.pods else reasons.get(_first_left(document), "")
-    for reason, pods in grouped((reasons.get(pod, ""), pod) for pod in left).items():
+    stated = reasons.get(_first_left(document), "") if _tells_left(document) else ""
+    for reason, pods in grouped((reasons.get(pod, ""), pod) for pod in document.remedy.left).items():
         in_answer = bool(stated) and reason == stated
         if len(pods) > 1 or not in_answer:
             names = f"Stays pending: {listing(pods, most=_MOST_NAMED)}."
@@ -80,6 +80,20 @@ def _left(document: RemedyReport) -> Iterator[Block]:
         texts = dict.fromkeys(remedy_text(helpful[pod]) for pod in pods if pod in helpful)
         for text in () if in_answer else texts:
             yield line(Span("What would help", "strong"), f": {text}.", is_item=True)
+
+
+def _tells_left(document: RemedyReport) -> bool:
+    """Return whether the first sentence says why a pod stays pending: there is no action, and not all run without."""
+    remedy = document.remedy
+    return bool(document.pods) and not remedy.actions and (not remedy.of or remedy.runs < remedy.of)
+
+
+def _leaving(document: RemedyReport) -> Iterator[Block]:
+    """Yield what holds pods that are being deleted, unless the first sentence tells it, and what helps."""
+    for number, health in enumerate(document.leaving or ()):
+        if document.pods or number:
+            yield line(pod_text(health), is_item=True)
+        yield from map(line, pod_advice(health))
 
 
 def _sentence(document: RemedyReport) -> str:
@@ -96,12 +110,12 @@ def _pods_sentence(document: RemedyReport) -> str:
     """Return what to do first, and what then runs; where nothing is done which pod stays pending, and why."""
     remedy = document.remedy
     if not document.pods:
-        return "No pod is pending"
+        return pod_text(document.leaving[0]) if document.leaving else "No pod is pending"
     if remedy.actions:
         before = _comes_first(document)
         text = f"{remedy_words(before)}{_for_some(before)}; or {_summary(remedy)}" if before else _summary(remedy)
         return f"{capitalized(text)}; then {_ends(remedy)}"
-    if remedy.of and remedy.runs == remedy.of:
+    if not _tells_left(document):
         waits = dict.fromkeys(remedy_text(helpful) for helpful in (document.would_help or {}).values())
         enough = listing([*waits], most=2) or "nothing needs to be done"
         if document.nodes and document.nodes.added:
@@ -222,14 +236,15 @@ def _runs(number: int) -> str:
 def _cases(document: RemedyReport, options: ReportOptions) -> Iterator[Case]:
     if document.remedy.nodes:
         yield from added_cases(document.remedy.nodes.added, document.verdict)
-    left = {*document.remedy.left, *(event.object for event in document.verdict.counted)}
     for pod in document.pods:
-        if pod not in left:
+        if pod not in document.remedy.left:
             yield Case(pod, "passed", "Scheduled", f"runs after {_summary(document.remedy) or 'nothing'}")
         else:
             because = (document.because or {}).get(pod)
             message = "no action was found that lets it run" + (f": {because}" if because else "")
             yield Case(pod, state_of(document.verdict, pod), "Unschedulable", message)
+    for health in document.leaving or ():
+        yield Case(health.pod, "skipped", "Deleting", pod_text(health))
 
 
 VIEW = View[RemedyReport](
@@ -237,5 +252,7 @@ VIEW = View[RemedyReport](
     _body,
     _cases,
     lambda document: (*(step for action in document.remedy.actions for step in action.steps), *document.remedy.undo),
-    style=lambda one: "bad" if one.verdict.failed or one.because or one.remedy.runs < one.remedy.of else "good",
+    style=lambda one: (
+        "bad" if one.verdict.failed or one.remedy.runs < one.remedy.of else "warn" if one.remedy.left else "good"
+    ),
 )

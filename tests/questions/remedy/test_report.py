@@ -99,14 +99,14 @@ def test_a_node_is_added_where_many_pods_may_move_but_no_move_is_enough() -> Non
     assert Search(playing, goal, ("moves", "nodes"), 60, by_hand=True).run().acts == (AddNodes(1, "n0"),)
 
 
-def test_pods_with_gates_are_not_told_among_those_that_are_counted() -> None:
+def test_pods_with_gates_are_told_and_not_counted() -> None:
     gate, web = [{"name": "hold"}], deployment("web", "9", ("", ""))
     web[-1]["spec"]["schedulingGates"] = gate
     planner = planner_of(node("a"), deployment("held", "1", ("",), schedulingGates=gate), web)
     report = planner.ask(Remedy(only=("moves",)))
     text = render(report, "table", ReportOptions())
-    assert planner.ask(Remedy(("default/web-h1-000",), ("moves",))).verdict.because == report.verdict.because[1:2]
-    assert (report.remedy.of, report.remedy.left) == (1, ("default/web-h1-000",))
+    assert planner.ask(Remedy(("default/web-h1-000",), ("moves",))).verdict.because == report.verdict.because
+    assert (report.remedy.of, report.remedy.left[0]) == (1, "default/web-h1-000")
     assert text.startswith("default/web-h1-000 stays pending: no node is large enough")
     assert "Stays pending: default/held-h1-000, default/web-h1-001. The scheduler ignores it" in text
 
