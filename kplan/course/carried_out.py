@@ -197,6 +197,8 @@ class CarriedOut:
         is_stuck = bool(self.blocked) or any(workload.state is d.WorkloadState.STUCK for workload in self.workloads)
         until = look if look < math.inf else None
         timeline = timeline_of(self.simulation, until, is_over=self.is_over, is_stuck=is_stuck)
+        if self.task.clock.runs_for:
+            timeline = structs.replace(timeline, runs_for=min(self.task.clock.runs_for, look))
         return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
 
     @property

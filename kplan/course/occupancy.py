@@ -91,7 +91,7 @@ class Occupancy:
     def added_to(self, timeline: d.Timeline) -> d.Timeline:
         """Return the timeline with the queue and the utilisation until its end."""
         self._look()
-        end = timeline.end if timeline.is_over or timeline.until is None else timeline.until
+        end = timeline.length
         waits = {name: replace(known) for name, known in self._waits.items()}
         for pod, (since, workload) in self._since.items():
             known = waits.setdefault(workload, _Waits())

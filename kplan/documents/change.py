@@ -134,6 +134,7 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     allowed: Count  #: how many may be evicted
     unready: tuple[str, ...] = ()  #: the first covered pods that are not ready, as NAMESPACE/NAME
     pending: tuple[str, ...] = ()  #: those of them that have no node
+    silent: dict[str, str] = {}  #: those of them whose node does not answer, with that node
 
 
 ObstacleReason = Literal["refused", "not-tried", "node-silent", "finalizer"]
@@ -297,6 +298,8 @@ class Timeline(Document, frozen=True, kw_only=True):
 
     end: Seconds  #: when the last thing happens
     until: Seconds | None  #: how long the look ahead is; null for no limit
+    #: how long cron jobs run by their schedule, within the look ahead; absent where that was not asked for
+    runs_for: Seconds | UnsetType = UNSET
     is_over: bool  #: nothing more is to happen; false where the look ahead ends before
     stuck_at: Seconds | None  #: since when nothing gets on though something is wanting; null where nothing is wanting
     workloads: dict[str, WorkloadTimeline]  #: by KIND/NAMESPACE/NAME, those with pods that come, go or end
@@ -309,5 +312,5 @@ class Timeline(Document, frozen=True, kw_only=True):
 
     @property
     def length(self) -> float:
-        """How long the course is that is told of."""
-        return self.end if self.is_over or self.until is None else self.until
+        """How long the course is that is told of: at least for the time that was asked for."""
+        return max(self.end, self.runs_for or 0.0) if self.is_over or self.until is None else self.until

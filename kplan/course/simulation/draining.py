@@ -243,6 +243,11 @@ class Drain:
                     allowed=budget.allowed,
                     unready=tuple(map(self._simulation.life.name_before, unready)),
                     pending=tuple(self._simulation.life.name_before(other) for other in unready if not other.node),
+                    silent={
+                        self._simulation.life.name_before(other): other.node
+                        for other in unready
+                        if other.node in self._simulation.lost_nodes
+                    },
                 )
                 for budget in self._simulation.disruptions.covering(pod)
                 for unready in [list(itertools.islice(budget.unready(), _MOST_UNREADY))]

@@ -506,7 +506,12 @@ def obstacle_text(obstacle: Obstacle) -> str:
         return ""
     budget = obstacle.budgets[0]
     broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
-    ways = [f"mend {pod}, which is not ready" for pod in broken[:1]]
+    ways = [
+        f"repair {budget.silent[pod]}, which is unreachable, as {pod} is there"
+        if pod in budget.silent
+        else f"mend {pod}, which is not ready"
+        for pod in broken[:1]
+    ]
     ways += [remedy_text(remedy) for remedy in obstacle.remedies]
     if not obstacle.ready:
         ways.append(f"{obstacle.pod} is not ready, and may go once the budget is met")
