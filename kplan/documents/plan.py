@@ -66,6 +66,11 @@ class PodChange(Document, frozen=True, kw_only=True):
         owner = self.owner
         return f"Pod/{self.pod}" if owner is None else owner.key
 
+    @property
+    def end(self) -> tuple[str, str, str]:
+        """What pods that stay pending for one reason have in common: the reason is without the name of the pod."""
+        return self.outcome, self.reason.replace(self.recreated_as or self.pod, ""), self.held_back_by or ""
+
 
 class Usage(Document, frozen=True, kw_only=True):
     """How much of a resource is requested, before and after; quantities in Kubernetes form."""

@@ -88,7 +88,7 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
     changes = report.changes
     ends = [index for index, change in enumerate(changes) if change.action is not Action.EVICTED]
     pending = (index for index in reversed(ends) if changes[index].action is Action.PENDING)
-    firsts = {*{(changes[index].outcome, changes[index].reason): index for index in pending}.values()}
+    firsts = {*{changes[index].end: index for index in pending}.values()}
     others = set(sorted(ends, key=lambda index: index not in firsts)[most:])
     first = [change for index, change in enumerate(changes) if index not in others]
     attempts = sorted({change.attempt for change in first if change.attempt is not None})

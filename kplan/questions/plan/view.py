@@ -260,11 +260,11 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
 
     Every pending pod of a DaemonSet is among them, since each is meant for another node.
     """
-    first: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, ...], int] = {}
     daemons: list[int] = []
     for change in changes:
         if change.action is Action.PENDING and change.attempt is not None:
-            first.setdefault((change.outcome, change.reason), change.attempt)
+            first.setdefault(change.end, change.attempt)
             if effects.is_daemon(change):
                 daemons.append(change.attempt)
     return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
@@ -277,7 +277,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     def end(change: PodChange) -> tuple[str, ...]:
         if effects.is_daemon(change):
             return effects.workload_of(change), change.outcome
-        return change.outcome, change.reason.replace(change.recreated_as or change.pod, ""), change.held_back_by or ""
+        return change.end
 
     pending = (change for change in document.changes if change.action is Action.PENDING)
     groups = grouped((end(change), change) for change in pending)
