@@ -149,8 +149,9 @@ def _budgets_sentence(document: BudgetsReport) -> str:
 
 def _budgets_cases(document: BudgetsReport, options: ReportOptions) -> Iterator[Case]:
     for budget in document.budgets:
-        healthy = f"{budget.desired} of {budget.expected} pods must stay healthy"
-        words = f"{healthy}; it allows {budget.allowed} evictions now"
+        of = "" if budget.expected is None else f" of {count(budget.expected, 'pod')}"
+        healthy = f"{budget.desired}{of} must stay healthy"
+        words = f"{healthy}; it allows {count(budget.allowed, 'eviction')} now"
         state: State = "skipped" if _cannot(budget) else "passed"
         yield Case(budget.budget, state, "Budget", words, kind="disruption budget")
 

@@ -39,7 +39,7 @@ def _sentence(document: RunbookReport) -> str:
     if document.stuck and not n_drained:
         first, others = document.stuck[0], len(document.stuck) - 1
         more = f"; nor {'does' if others == 1 else 'do'} {count(others, 'other node')}" if others else ""
-        return f"{first.name} does not drain safely{_reason(first)}{more}"
+        return f"{first.name} does not drain safely{_reason(first).removesuffix('.')}{more}"
     prepared = sum(step.action in ("prepare", "add-nodes") for step in document.steps)
     after = f" after {count(prepared, 'change')}" if prepared else ""
     after += f", in {seconds_text(document.seconds)}" if document.seconds is not UNSET and n_drained else ""
