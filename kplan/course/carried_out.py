@@ -483,7 +483,7 @@ class Replacements:
         lacking = frozenset(self._change.not_replaced)
         for workload in self._change.workloads:
             is_stuck = workload.state is d.WorkloadState.STUCK
-            waiting = [pod for pod in own.get(workload.key, ()) if self.outcome_of(pod) != "Gated"]
+            waiting = [pod for pod in own.get(workload.key, ()) if not self._is_gated_on_purpose(pod)]
             if workload.refused or (is_stuck and not workload.pod and workload.because):
                 counted = [Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused")]
             elif workload.key in own:
@@ -497,6 +497,11 @@ class Replacements:
             else:
                 continue
             yield from (Happened(condition, one) for one in counted for condition in ("unschedulable", "stuck"))
+
+    def _is_gated_on_purpose(self, pod: ObservedPod) -> bool:
+        """Tell whether scheduling gates keep a pod out of the queue, and not that something it needs is missing."""
+        gates = self._simulation.session.cluster.pods.infos[pod.row].pod.spec.scheduling_gates
+        return bool(gates) and self.outcome_of(pod) == "Gated"
 
     def _pending(self) -> Iterator[Happened]:
         for replacement in self.all:

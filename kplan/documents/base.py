@@ -35,7 +35,7 @@ Condition = Literal[
 _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "Unschedulable": ("unschedulable", "pending"),
     "Error": ("unschedulable", "pending"),
-    "Gated": ("gated", "pending"),
+    "Gated": ("gated", "stuck", "pending"),
     "Pending": ("pending",),
     "Stuck": ("stuck", "unschedulable"),
     "NotReplaced": ("stuck", "unschedulable"),

@@ -123,7 +123,8 @@ def _counted(
 
     `left`: such pods, each with its rule.
     """
-    yield from (Counted(pod, rule) for pod, rule in left.items() if not set(conditions_of(rule)).isdisjoint(fail_on))
+    judged = set(fail_on) - {"stuck"}  # which is about what a change brings about
+    yield from (Counted(pod, rule) for pod, rule in left.items() if not judged.isdisjoint(conditions_of(rule)))
     if not {"unschedulable", "pending"}.isdisjoint(fail_on):
         yield from (Counted(workload, "MissingReplicas") for workload in short)
     if "new-nodes" in fail_on and described.nodes:
