@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import COMPARISON_GATE, Affinity, Taint
+from kplan.api.affinity import COMPARISON_GATE, DO_NOT_SCHEDULE, Affinity, Taint
 from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
@@ -242,7 +242,7 @@ def topology_keys(case: Case, misses: NearMisses) -> Offers:
     keys: dict[str, str] = {}
     if _SPREAD in misses.rejecting:
         for constraint in pod.spec.topology_spread_constraints:
-            if constraint.when_unsatisfiable == variants.DO_NOT_SCHEDULE:
+            if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
                 keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
     if _PODS in misses.rejecting:
         keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}

@@ -12,9 +12,6 @@ from kplan.api.core import HUGE_PAGES, Container, Pod
 from kplan.api.pod import ResourceRequirements
 from kplan.changes.remedy import Policy
 
-DO_NOT_SCHEDULE = "DoNotSchedule"
-_ANYWAY = "ScheduleAnyway"
-_HONOR = "Honor"
 _FULL_WEIGHT = 100
 
 
@@ -118,9 +115,9 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
     """Yield each topology key of a hard spread constraint, with the pod for which that constraint is soft."""
     constraints = pod.spec.topology_spread_constraints
     for constraint in constraints:
-        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
+        if constraint.when_unsatisfiable == a.DO_NOT_SCHEDULE:
             relaxed = tuple(
-                replace(other, when_unsatisfiable=_ANYWAY, min_domains=None) if other is constraint else other
+                replace(other, when_unsatisfiable=a.SCHEDULE_ANYWAY, min_domains=None) if other is constraint else other
                 for other in constraints
             )
             yield constraint.topology_key, with_spec(pod, topology_spread_constraints=relaxed)
@@ -204,13 +201,13 @@ def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
     """
     constraints = pod.spec.topology_spread_constraints
     for constraint in constraints:
-        if constraint.when_unsatisfiable != DO_NOT_SCHEDULE:
+        if constraint.when_unsatisfiable != a.DO_NOT_SCHEDULE:
             continue
         ways: list[tuple[Policy, a.TopologySpreadConstraint]] = []
-        if constraint.node_taints_policy != _HONOR:
-            ways.append(("nodeTaintsPolicy", replace(constraint, node_taints_policy=_HONOR)))
-        if constraint.node_affinity_policy not in (None, _HONOR):
-            ways.append(("nodeAffinityPolicy", replace(constraint, node_affinity_policy=_HONOR)))
+        if constraint.node_taints_policy != a.HONOR:
+            ways.append(("nodeTaintsPolicy", replace(constraint, node_taints_policy=a.HONOR)))
+        if constraint.node_affinity_policy not in (None, a.HONOR):
+            ways.append(("nodeAffinityPolicy", replace(constraint, node_affinity_policy=a.HONOR)))
         for policy, changed in ways:
             others = tuple(changed if other is constraint else other for other in constraints)
             yield policy, constraint.topology_key, with_spec(pod, topology_spread_constraints=others)

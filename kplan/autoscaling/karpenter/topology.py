@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kplan.api.affinity import PodAffinityTerm, Taint, Toleration
+from kplan.api.affinity import HONOR, PodAffinityTerm, Taint, Toleration
 from kplan.api.core import Node, Pod
 from kplan.api.labels import EVERYTHING, HOSTNAME, Selector, valid_selector
 from kplan.api.meta import LabelSelector
@@ -25,7 +25,6 @@ from kplan.autoscaling.karpenter.pods import PodFacts, is_terminal, is_terminati
 from kplan.autoscaling.karpenter.requirements import Requirement, Requirements, Vocabulary
 from kplan.snapshot.defaults import with_label_keys
 
-HONOR = "Honor"
 IGNORE = "Ignore"
 UNBOUNDED = 2**31 - 1
 

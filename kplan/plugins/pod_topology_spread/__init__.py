@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import COMPARISON_GATE, TopologySpreadConstraint
+from kplan.api.affinity import COMPARISON_GATE, DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from kplan.api.labels import HOSTNAME, InvalidSelector
 from kplan.config.args import PodTopologySpreadArgs
 from kplan.engine.arrays import (
@@ -356,7 +356,7 @@ class PodTopologySpread:
             return False
         if not isinstance(event, fwk.NodeChanged) and event.info.namespace != pod.namespace:
             return False
-        hard = self._constraints(pod, filtering.DO_NOT_SCHEDULE)
+        hard = self._constraints(pod, DO_NOT_SCHEDULE)
         if isinstance(hard, InvalidSelector):
             return True
         if isinstance(event, fwk.NodeChanged):
@@ -365,7 +365,7 @@ class PodTopologySpread:
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Prepare the counts of the hard constraints; skip when there are none."""
-        if not self._may_have(cycle.pod, filtering.DO_NOT_SCHEDULE):
+        if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
             return fwk.SKIP_SHAPE
         if self._absent is not self._cluster.nodes.absent:
             self._absent = self._cluster.nodes.absent
@@ -388,7 +388,7 @@ class PodTopologySpread:
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | fwk.Status | None:
         """Weigh the soft constraints over the feasible nodes; skip when there are none."""
         pod = cycle.pod
-        if not self._may_have(pod, filtering.SCHEDULE_ANYWAY):
+        if not self._may_have(pod, SCHEDULE_ANYWAY):
             return fwk.PreScoreResult.SKIP_SHAPE
         state = self._score_states.get(pod.shape, lambda: self._score_state(pod))
         if isinstance(state, fwk.Status):
@@ -399,7 +399,7 @@ class PodTopologySpread:
         return None
 
     def _filter_state(self, pod: PodInfo) -> filtering.FilterState | fwk.Status:
-        constraints = self._constraints(pod, filtering.DO_NOT_SCHEDULE)
+        constraints = self._constraints(pod, DO_NOT_SCHEDULE)
         if isinstance(constraints, InvalidSelector):
             return fwk.Status.error(f"get constraints from pod: {self._source(pod, 'hard')}: {constraints}")
         nodes = self._cluster.nodes
@@ -412,7 +412,7 @@ class PodTopologySpread:
         )
 
     def _score_state(self, pod: PodInfo) -> ScoreState | fwk.Status:
-        constraints = self._constraints(pod, filtering.SCHEDULE_ANYWAY)
+        constraints = self._constraints(pod, SCHEDULE_ANYWAY)
         if isinstance(constraints, InvalidSelector):
             return fwk.Status.error(f"calculating preScoreState: {self._source(pod, 'soft')}: {constraints}")
         # The system defaults spread over hosts also where nodes have no zones.

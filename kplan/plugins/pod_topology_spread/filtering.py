@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from kplan.api.affinity import TopologySpreadConstraint
+from kplan.api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from kplan.api.core import Pod
 from kplan.api.labels import (
     EVERYTHING,
@@ -32,11 +32,6 @@ from kplan.engine.verdicts import MAX_NAMES, Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.listers import Listers
 from kplan.rules.pod_info import PodInfo
-
-DO_NOT_SCHEDULE = "DoNotSchedule"
-SCHEDULE_ANYWAY = "ScheduleAnyway"
-HONOR = "Honor"
-
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),

@@ -2,11 +2,11 @@
 
 import pytest
 
-from kplan.api.affinity import Toleration
+from kplan.api.affinity import HONOR, Toleration
 from kplan.api.labels import ZONE
 from kplan.api.meta import LabelSelector
 from kplan.autoscaling.karpenter.requirements import Vocabulary
-from kplan.autoscaling.karpenter.topology import HONOR, IGNORE, NodeFilter, TopologyGroup, Type
+from kplan.autoscaling.karpenter.topology import IGNORE, NodeFilter, TopologyGroup, Type
 
 WEB = LabelSelector(match_labels={"app": "web"})
 SHOP = frozenset({"shop"})
