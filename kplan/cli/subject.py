@@ -54,7 +54,7 @@ def load_subject(
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     _check(flags, manifests, files, names_pods=bool(names))
-    base = base or load_base(flags, files)
+    base = load_base(flags, files) if base is None else base
     from kplan.course.subject import Subject, loaded_subject
 
     subject = Subject(base)

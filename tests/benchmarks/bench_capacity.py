@@ -4,15 +4,12 @@ usage: python tests/benchmarks/bench_capacity.py [--quick]     --quick leaves ou
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import clusters
+from processes import Run, run_kplan
 
 from tests.objects import deployment
 
@@ -20,39 +17,12 @@ TEMPLATE = deployment("new", 1, "app", cpu="200m")
 TEMPLATE["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512Mi"
 
 
-@dataclass(frozen=True)
-class Run:
-    """One process.
-
-    Attributes
-    ----------
-    seconds, cpu_seconds : on the clock, and of the processor
-    megabytes : memory at most
-    """
-
-    seconds: float
-    cpu_seconds: float
-    megabytes: float
-
-
 def run(snapshot: Path, manifest: Path, replicas: int) -> Run:
     """Count replicas in a process of its own, which must find room for all."""
-    start = "from kplan.program.start import run; run()"
-    command = [sys.executable, "-c", start, "capacity", str(manifest), "-s", str(snapshot), "-o", "name"]
-    began = time.perf_counter()
-    # Compiled once, as an installed package is, and not into the checkout.
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(manifest.parent / "compiled")}
-    with subprocess.Popen(
-        [*command, "--replicas", str(replicas)], stdout=subprocess.PIPE, text=True, env={**os.environ, **compiled}
-    ) as process:
-        assert process.stdout is not None
-        answer = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - began
-    assert process.returncode == 0, f"exit code {process.returncode}: {answer}"
+    words = ["capacity", str(manifest), "-s", str(snapshot), "-o", "name", "--replicas", str(replicas)]
+    found, answer = run_kplan(words, manifest.parent)
     assert answer == f"default/new {replicas}\n", answer
-    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return found
 
 
 def write_cluster(directory: Path, n_nodes: int, n_pods: int, *, is_roomy: bool) -> Path:

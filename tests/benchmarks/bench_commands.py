@@ -4,16 +4,14 @@ usage: python tests/benchmarks/bench_commands.py [WORD]     WORD: only of the co
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import clusters
+from processes import run_kplan
 
 from tests.objects import Object, budget, cron_job, deployment, job, running, scaler
 from tests.questions.remedy import test_report as pending
@@ -165,25 +163,16 @@ def measured(directory: Path, word: str = "") -> Iterator[tuple[str, float, floa
     """Yield each command, and its seconds of CPU time, and on the clock."""
     for name, number, millicores in (("manifests", N_MANIFESTS, 20), ("large", 20, 24_000), ("small", 20, 20)):
         write_manifests(directory / name, number, millicores)
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
     for command in COMMANDS:
         if word not in command.what:
             continue
+        words = command.words.split()
         if objects := command.cluster():
             (directory / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        asked = [sys.executable, "-m", "kplan", *command.words.split()]
-        asked += ["--snapshot", "cluster.json"] if objects else []
-        times = []
-        for _ in range(2):  # the first time modules are compiled
-            started, clock = os.times(), time.monotonic()
-            done = subprocess.run(
-                asked, check=False, stdout=subprocess.DEVNULL, cwd=directory, env={**os.environ, **compiled}
-            )
-            ended = os.times()
-            assert done.returncode in (0, 1), command.words
-            cpu = ended.children_user + ended.children_system - started.children_user - started.children_system
-            times.append((cpu, time.monotonic() - clock))
-        yield command.what, *min(times)
+            words += ["--snapshot", "cluster.json"]
+        runs = [run_kplan(words, directory, codes=(0, 1))[0] for _ in range(2)]  # the first time modules are compiled
+        least = min(runs, key=lambda run: run.cpu_seconds)
+        yield command.what, least.cpu_seconds, least.seconds
 
 
 def main() -> None:

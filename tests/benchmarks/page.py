@@ -26,6 +26,7 @@ import bench_scheduler_perf
 import bench_what_if
 import clusters
 import scheduler_perf
+from processes import run_kplan
 
 import kplan
 from tests.objects import planner_of
@@ -130,12 +131,8 @@ def cold_start(directory: Path) -> str:
 
 def _command(snapshot: Path, pod: Path) -> float:
     """Ask where a pod goes in a process of its own; its seconds of CPU time."""
-    command = [sys.executable, "-m", "kplan", "place", str(pod), "--snapshot", str(snapshot), "-o", "name"]
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(snapshot.parent / "compiled")}
-    started = os.times()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **compiled})
-    ended = os.times()
-    return ended.children_user + ended.children_system - started.children_user - started.children_system
+    words = ["place", str(pod), "--snapshot", str(snapshot), "-o", "name"]
+    return run_kplan(words, snapshot.parent)[0].cpu_seconds
 
 
 def _write_cluster(path: Path, n_nodes: int, n_pods: int) -> None:

@@ -58,6 +58,7 @@ def happened(*changes: dict[str, Any], objects: tuple[Any, ...] = ()) -> list[tu
         ({"drain": ["n0"], "options": {"timeout": 9}}, {"change": "drain", "nodes": ["n0"], "timeout": 9}),
         ({"fail": ["n0"]}, {"change": "fail", "nodes": ["n0"]}),
         ({"delete": [["Node", "n0"]]}, {"change": "removeNodes", "nodes": ["n0"]}),
+        ({"delete": [["Pod", "web-h1-000"]]}, {"change": "delete", "objects": ["Pod/default/web-h1-000"]}),
         ({"delete": [["Pod", "web-h1-000"]]}, {"change": "delete", "objects": ["po/default/web-h1-000"]}),
         ({"delete": [["Node", "n0"]]}, {"change": "delete", "objects": ["no/n0"]}),
         ({"taint": {"n0": ["key:NoExecute"]}}, {"change": "taint", "taints": {"n0": ["key:NoExecute"]}}),

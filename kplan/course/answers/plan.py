@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, conditions_without_node, judge, judged
 from kplan.documents.base import Condition, Context, Report, Verdict, with_sentence
 from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
@@ -34,13 +33,6 @@ if TYPE_CHECKING:
 
 
 _OUTCOMES: Mapping[str, Outcome] = {"Gated": Outcome.GATED, "Error": Outcome.ERROR}
-_CONDITIONS: Mapping[Outcome, AbstractSet[Condition]] = {
-    Outcome.SCHEDULED: set(),
-    Outcome.GATED: {"gated", "pending"},
-    Outcome.UNSCHEDULABLE: {"unschedulable", "pending"},
-    Outcome.ERROR: {"unschedulable", "pending"},
-}
-"""Which conditions of ``--fail-on`` count a pod that ends so."""
 
 
 class _End(NamedTuple):
@@ -109,10 +101,11 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
 
 def _about_all(report: L, shorter: L, most: int | None) -> L:
     """Return the shorter form of a report: sentence and verdict are of the whole, of what was not tried, too."""
+    fail_on = set(report.verdict.fail_on)
     further = sum(
         one.pods
         for one in report.unlisted
-        if one.outcome is not None and not _CONDITIONS[one.outcome].isdisjoint(report.verdict.fail_on)
+        if one.outcome is not None and not fail_on.isdisjoint(conditions_without_node(one.outcome))
     )
     sentence = report.sentence if shorter is report else with_sentence(report).sentence
     verdict = abridged(report.verdict, most, further)

@@ -129,9 +129,14 @@ def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> I
         if placement.outcome is Outcome.SCHEDULED or gets_in:
             continue
         counted = Counted(key, placement.outcome.value)
-        condition: Condition = "gated" if placement.outcome is Outcome.GATED else "unschedulable"
-        yield Happened(condition, counted)
-        yield Happened("pending", counted)
+        yield from (Happened(condition, counted) for condition in conditions_without_node(placement.outcome))
+
+
+def conditions_without_node(outcome: Outcome) -> tuple[Condition, ...]:
+    """Return the conditions of ``--fail-on`` that count a pod with this outcome; none for one that has a node."""
+    if outcome is Outcome.SCHEDULED:
+        return ()
+    return "gated" if outcome is Outcome.GATED else "unschedulable", "pending"
 
 
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:

@@ -26,7 +26,7 @@ from kplan.api.time import seconds
 from kplan.autoscaling.seam import KUBECTL, Patience
 from kplan.changes.values import DrainOptions
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.disruption import VIOLATED
+from kplan.course.simulation.disruption import VIOLATED, BudgetState
 from kplan.course.simulation.loop import QUIET, Simulation
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.syncs import EVER
@@ -215,6 +215,19 @@ class Drain:
             elif holders:
                 self.note_blocked([pod], "finalizer", _HELD.format(listing(holders)))
 
+    def _at_rest(self, budget: BudgetState) -> BudgetAtRest:
+        unready = itertools.islice(budget.unready(), _MOST_UNREADY)
+        pods = {self._simulation.life.name_before(pod): pod for pod in unready}
+        return BudgetAtRest(
+            name=budget.key,
+            healthy=budget.healthy,
+            desired=budget.desired,
+            allowed=budget.allowed,
+            unready=tuple(pods),
+            pending=tuple(name for name, pod in pods.items() if not pod.node),
+            silent={name: pod.node for name, pod in pods.items() if pod.node in self._simulation.lost_nodes},
+        )
+
     def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
         """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
         return _in_order(self._simulation.pods.values(), nodes)
@@ -235,23 +248,7 @@ class Drain:
         for pod in pods:
             words = why or self.obstacle(pod)
             reason = hangs or ("not-tried" if self._missing_flags(pod) else "refused")
-            budgets = tuple(
-                BudgetAtRest(
-                    name=budget.key,
-                    healthy=budget.healthy,
-                    desired=budget.desired,
-                    allowed=budget.allowed,
-                    unready=tuple(map(self._simulation.life.name_before, unready)),
-                    pending=tuple(self._simulation.life.name_before(other) for other in unready if not other.node),
-                    silent={
-                        self._simulation.life.name_before(other): other.node
-                        for other in unready
-                        if other.node in self._simulation.lost_nodes
-                    },
-                )
-                for budget in self._simulation.disruptions.covering(pod)
-                for unready in [list(itertools.islice(budget.unready(), _MOST_UNREADY))]
-            )
+            budgets = tuple(map(self._at_rest, self._simulation.disruptions.covering(pod)))
             self.obstacles.append(
                 Obstacle(
                     pod=pod.key,

@@ -25,7 +25,7 @@ from kplan.report.decision import (
 )
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
-from kplan.report.words import ENDINGS, left_out, name_ranges, object_title
+from kplan.report.words import ENDINGS, left_out, name_ranges
 
 _MOST_PRESENT = 20  #: rows about pods that have a node, and are not well there or would not be put there again
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
@@ -145,9 +145,8 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     )
     ends = [(number, words[number > 1]) for number, words in numbers if number]
     if ends:
-        titles = [overview.workload_name(members[0]) for members in failed]
-        titles += [object_title(one.workload) for one in document.unlisted if one.outcome in _NUMBERED]
-        names = listing(list(dict.fromkeys(titles)), most=_MOST_NAMES)
+        titles = dict.fromkeys(overview.workload_name(members[0]) for members in failed)
+        names = listing(list(titles), most=_MOST_NAMES)
         (number, words), *others = ends
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
         reasons = {why_nowhere(member) for member in first}

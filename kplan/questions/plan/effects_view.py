@@ -383,14 +383,11 @@ def beside_text(document: PlanReport) -> str:
 def _ends(
     changes: Sequence[PodChange], stuck: int, document: PlanReport, subjects: AbstractSet[str] = frozenset()
 ) -> list[str]:
-    """Return how many pods end in which way, also those of `subjects` that are only counted, and what is stuck."""
+    """Return how many pods end in which way, also those of `subjects` that were not tried, and what is stuck."""
     counts = Counter(change.action for change in changes)
     n_placed = counts[Action.PLACED] + counts[Action.MOVED]
-    n_wanted = n_placed + counts[Action.PENDING]
-    for unlisted in document.unlisted:
-        if unlisted.workload in subjects:
-            n_placed += sum(unlisted.nodes.values())
-            n_wanted += unlisted.pods
+    untried = sum(unlisted.pods for unlisted in document.unlisted if unlisted.workload in subjects)
+    n_wanted = n_placed + counts[Action.PENDING] + untried
     # Of a workload that only gets smaller no pod needs a place.
     ends = [f"{n_placed} of {count(n_wanted, 'pod')} placed"] if n_wanted else []
     n_hanging = sum(obstacle.never_ends for obstacle in document.obstacles)
