@@ -455,7 +455,13 @@ class Replacements:
         return counted_of(self.happened(), fail_on)
 
     def happened(self) -> Iterator[Happened]:
-        """Yield all events that `--fail-on` can list."""
+        """Yield all events that `--fail-on` can list; a new pod has the name of the one that it replaces."""
+        known_as = {one.added_key: one.pod for one in self.all}
+        for event in self._events():
+            name = known_as.get(event.counted.object, event.counted.object)
+            yield structs.replace(event, counted=structs.replace(event.counted, object=name))
+
+    def _events(self) -> Iterator[Happened]:
         yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
         yield from self.short()
         nominated = {step.pod: step.node for step in self._change.steps if step.event is d.StepEvent.NOMINATED}

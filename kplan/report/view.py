@@ -206,16 +206,13 @@ def warning_texts(document: Report) -> list[str]:
 R = TypeVar("R", bound=Report)
 
 
-def reasons_of(verdict: Verdict, names: Mapping[str, str] = {}) -> str:
-    """Return why a verdict is a failure; `names` are those of objects that are called otherwise in tables.
-
-    Each condition of ``--fail-on`` has the names of its objects: ``unschedulable: shop/web-0, shop/web-1``.
-    """
+def reasons_of(verdict: Verdict) -> str:
+    """Return why a verdict is a failure: conditions of ``--fail-on`` with the names of their objects."""
     objects: dict[str, dict[str, None]] = {}
     for event in verdict.counted:
         runs = f" in {event.runs} of {event.of_runs} runs" if event.runs else ""
         own = objects.setdefault(f"{verdict.condition_of(event)}{runs}", {})
-        own[names.get(event.object, event.object)] = None
+        own[event.object] = None
     return failure_words(verdict.also, {condition: [*own] for condition, own in objects.items()})
 
 

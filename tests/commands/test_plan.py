@@ -39,13 +39,13 @@ def failing(*args: str | Path) -> list[str]:
 
 
 def test_beside_manifests_pods_that_were_pending_before_count_only_when_asked_for(web: Path) -> None:
-    pending = ["ml/llm-eval", "batch/nightly-export", "ml/train-ranking-1"]
+    pending = ["ml/llm-eval", "batch/nightly-export", "ml/train-ranking-cmm2h"]
 
     assert failing(web) == []
     assert sorted(failing(web, "--fail-on", "pending")) == sorted(pending)
     assert sorted(failing(web, "--fail-on", "unschedulable,gated,pending")) == sorted(pending)
     assert failing("--fail-on", "pending") == pending
-    assert failing() == ["ml/llm-eval", "ml/train-ranking-1"]
+    assert failing() == ["ml/llm-eval", "ml/train-ranking-cmm2h"]
     assert failing("ml/llm-eval") == ["ml/llm-eval"]
     many = failing(web, "--replicas", "40")
     assert any(name.startswith("default/web-") for name in many)

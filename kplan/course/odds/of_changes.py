@@ -125,11 +125,9 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
 
 
 def _outlined(replacements: Replacements) -> Iterator[Happened]:
-    """Yield what happened without what differs from run to run: nodes, victims, and made-up names of new pods."""
-    known_as = {one.added_key: one.pod for one in replacements.all}
+    """Yield what happened without what differs from run to run: nodes and victims."""
     for event in replacements.happened():
-        name = known_as.get(event.counted.object, event.counted.object)
-        yield Happened(event.condition, Counted(name, event.counted.rule), event.is_old)
+        yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
 
 
 def _workload(key: str) -> str:

@@ -173,7 +173,7 @@ def _beyond(most: int | None, findings: list[Finding]) -> list[Finding]:
 
 
 def _pending(document: PlanReport, change: PodChange) -> Finding:
-    return Finding(name=change.recreated_as or change.pod, message=_why(document, change))
+    return Finding(name=change.pod, message=_why(document, change))
 
 
 def _why(document: PlanReport, change: PodChange) -> str:

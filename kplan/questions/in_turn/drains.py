@@ -16,7 +16,7 @@ from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing, answers
-from kplan.course.carried_out import CarriedOut, Replacements
+from kplan.course.carried_out import CarriedOut, Replacement, Replacements
 from kplan.course.carry_out import carry_out, drain_to_any
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import NOT_REPLACED
@@ -94,10 +94,9 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     effects = [replacement for replacement in replacements.all if replacements.caused_by(replacement) == "change"]
     actions = Counter(effect.action for effect in effects)
     blamed = {pod.object for pod in counted}
-    pendings = [one.added for one in replacements.all if one.action is Action.PENDING]
-    waiting = [pod for pod in pendings if pod is not None]
-    own = [pod for pod in waiting if not replacements.is_old(pod.key)]
-    pending = next((pod for pod in waiting if pod.key in blamed), next(iter(own), None))
+    waiting = [one for one in replacements.all if one.action is Action.PENDING and one.added is not None]
+    own = [one for one in waiting if not replacements.is_old(one.added_key)]
+    pending = next((one for one in waiting if one.pod in blamed), next(iter(own), None))
     pod, because, workload = _trouble(change, pending, blamed)
     by_budget = [obstacle for obstacle in change.obstacles if obstacle.is_by_budget]
     return DrainOutcome(
@@ -121,13 +120,13 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
     )
 
 
-def _trouble(change: CarriedOut, pending: ObservedPod | None, blamed: Container[str]) -> tuple[str, str, str]:
+def _trouble(change: CarriedOut, pending: Replacement | None, blamed: Container[str]) -> tuple[str, str, str]:
     """Return the first pod that is in the way, why, and its workload; empty texts for none."""
     if change.obstacles:
         obstacle = change.obstacles[0]
         return obstacle.pod, obstacle.why, obstacle.workload
-    if pending is not None:
-        return pending.key, _why_nowhere(change, pending), change.simulation.workload_of(pending)
+    if pending is not None and pending.added is not None:
+        return pending.pod, _why_nowhere(change, pending.added), pending.workload
     if change.not_replaced:
         return change.not_replaced[0], NOT_REPLACED, ""
     if stuck := next((one for one in change.workloads if one.key in blamed and one.because), None):

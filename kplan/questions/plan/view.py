@@ -31,7 +31,7 @@ from kplan.report.new_nodes import added_cases, added_text, growth_blocks, right
 from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
-from kplan.report.view import Case, State, View, reasons_of, state_of
+from kplan.report.view import Case, State, View, state_of
 from kplan.report.words import ENDINGS, left_out
 
 _MOST_RESOURCES = 6
@@ -249,12 +249,6 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
-def _reasons(document: PlanReport) -> str:
-    """Return why the verdict is a failure; pods have their names before the plan, as in tables."""
-    before = {change.recreated_as: change.pod for change in document.changes if change.recreated_as is not None}
-    return reasons_of(document.verdict, before)
-
-
 def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
     """Return the indices of the placements that are shown in full: of pending pods the first with each message.
 
@@ -339,8 +333,6 @@ def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
 def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
     placement = document.decision(change)
     counted = document.verdict.counted_of(change.pod)
-    if change.recreated_as is not None and change.recreated_as != change.pod:
-        counted += document.verdict.counted_of(change.recreated_as)
     is_placed, is_pending = change.action in (Action.PLACED, Action.MOVED), change.action is Action.PENDING
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
@@ -384,7 +376,6 @@ VIEW = View(
     _body,
     _cases,
     _names,
-    reasons=_reasons,
     moments={"before": "Before", "after": "After"},
 )
 

@@ -117,7 +117,7 @@ def test_the_verdict_names_pods_that_were_evicted_as_the_table_does() -> None:
     low = owned("low", cpu="2", node="n", priority=-10)
     report = document(node("n", cpu="2"), low, pod("high", cpu="2"))
     shown = text(report)
-    assert report.verdict.counted[0].object == "default/web-1"
+    assert report.verdict.counted[0].object == "default/low"
     assert shown.splitlines()[-1].endswith("): unschedulable: default/low")
 
 
