@@ -228,6 +228,8 @@ class Applying:
         # Its pods have gone on since the object was read.
         gone_on = ("succeeded", "failed", "completed_indexes", "failed_indexes", "is_over", "is_stopped")
         state.wanted = replace(WantedJob.of(obj), **{field: getattr(before, field) for field in gone_on})
+        if before.is_suspended and not state.wanted.is_suspended:
+            state.started_at = None  # its deadline counts from when it goes on
         if after is not None:
             state.templates = {"": obj.spec.template}
         return state, state.wanted != before

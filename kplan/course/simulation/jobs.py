@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
 from kplan.api.names import WorkloadRef
+from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.api.workloads import Job, PodFailurePolicy
 from kplan.course.simulation.controllers import job
@@ -111,7 +112,7 @@ class JobState(Owner):
             ref,
             {"": template},
             wanted=WantedJob.of(obj),
-            counts_leaving=obj.spec.pod_replacement_policy != "Failed",
+            counts_leaving=obj.spec.pod_replacement_policy != "Failed" and obj.spec.pod_failure_policy is None,
             selector=compiled(obj.spec.selector),
             deadline=obj.spec.active_deadline_seconds,
             started_at=seconds(obj.status.start_time),
@@ -183,17 +184,20 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     wanted, record, index_failures = state.wanted, state.record, state.index_failures
     if state.uncounted or wanted.is_indexed:
         counted, wanted, record, index_failures = _counted(state)
-    ends_at = None
-    if has_deadline and state.deadline is not None and state.started_at is not None:
+    ends_at = math.inf
+    if has_deadline and state.deadline is not None and state.started_at is not None and not wanted.is_suspended:
         ends_at = state.started_at + state.deadline
         wanted = replace(wanted, is_overdue=now >= ends_at)
-    n_awaited = 0 if state.counts_leaving else sum(ended.is_terminating for ended in state.uncounted.values())
-    actions = job.actions(wanted, state.pods.values(), n_awaited, draws)
+    leaving = () if state.counts_leaving else state.terminating.values()
+    awaited = [pod for pod in leaving if pod.phase not in ENDED]
+    actions = job.actions(wanted, state.pods.values(), awaited, draws)
     actions, again_at = _backed_off(state, wanted, actions, record, now)
-    if again_at is not None and not actions and wanted.backoff_limit_per_index is None and state.n_ready:
+    if again_at is not None and not actions and state.n_ready:
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
         # ones: nothing is recorded until the wait is over, or the ready pods have ended.
-        return JobSync([], again_at=again_at, holds_on=True)
+        state.index_failures = index_failures
+        state.wanted = replace(state.wanted, failed_indexes=wanted.failed_indexes)
+        return JobSync([], again_at=min(again_at, ends_at), holds_on=True)
     gone = [action.pod for action in actions if isinstance(action, Delete)]
     n_left = len(state.pods) + len(actions) - 2 * len(gone)
     n_leaving = len(state.terminating) + sum(bool(pod.node) for pod in gone)
@@ -211,8 +215,8 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     reported = (n_left, state.n_ready, n_leaving, wanted.succeeded, wanted.failed, is_done, wanted.is_over)
     has_changed = reported != state.reported
     state.reported = reported
-    if again_at is None and not is_done:
-        again_at = ends_at
+    if ends_at < math.inf and not is_done:
+        again_at = ends_at if again_at is None else min(again_at, ends_at)
     is_settled = again_at is None and not gone and len(actions) < job.MAX_AT_A_TIME
     state.at_rest = (wanted, n_left, state.n_ready, n_leaving) if is_settled else ()
     return JobSync(actions, released, again_at, has_changed)
@@ -226,7 +230,9 @@ def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord
         if ended.is_success or not ended.is_terminating or state.counts_leaving
     }
     index_failures, failed_indexes = _index_failures(state, counted)
-    if delayed := _delayed(state, counted, failed_indexes):
+    delayed = _delayed(state, counted, failed_indexes)
+    n_delayed = sum(counted[row].failure.is_counted for row in delayed)
+    if delayed:
         counted = {row: ended for row, ended in counted.items() if row not in delayed}
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
@@ -237,6 +243,7 @@ def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord
         before,
         succeeded=len(indexes) if before.is_indexed else before.succeeded + len(succeeded),
         failed=before.failed + sum(pod.failure.is_counted for pod in failed),
+        n_delayed=n_delayed,
         completed_indexes=indexes,
         failed_indexes=failed_indexes,
         failed_by_policy=before.failed_by_policy or next(policies, ""),

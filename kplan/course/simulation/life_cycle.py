@@ -15,6 +15,7 @@ from kplan.api.kinds import type_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
+from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
@@ -58,23 +59,29 @@ class Kubelet(Protocol):
         """Forget what was to happen to a pod that is gone."""
 
 
-FIRST_RETRY = 0.005  #: seconds between a sync that failed and the next try; doubled with each failure
-LAST_RETRY = 1000.0  #: seconds between two tries at most
+RETRY_SECONDS, RETRY_SECONDS_OF_JOBS = (0.005, 1000.0), (1.0, 60.0)
+"""Seconds between a sync that failed and the next try: at first, doubled with each failure, and at most."""
 MANY = 20  #: failed syncs after which a controller waits longest for the next
 
 
 class FailedSyncs(msgspec.Struct, frozen=True):
-    """Failed syncs of a controller. Upstream: DefaultControllerRateLimiter of client-go's workqueue."""
+    """Failed syncs of a controller. Upstream: ItemExponentialFailureRateLimiter of client-go's workqueue."""
 
     n: int  #: how many in a row
     last: float  #: when the last was
+    waits: tuple[float, float] = RETRY_SECONDS  #: seconds to the first retry, and at most
 
     def next_retry(self, now: float) -> float:
-        at, delay = self.last, FIRST_RETRY * 2 ** min(self.n - 1, MANY)
+        first, longest = self.waits
+        at, delay = self.last, first * 2 ** min(self.n - 1, MANY)
         while at <= now:
-            at += min(delay, LAST_RETRY)
-            delay = min(delay * 2, LAST_RETRY)
+            at += min(delay, longest)
+            delay = min(delay * 2, longest)
         return at
+
+
+def _retry_seconds(owner: Owner) -> tuple[float, float]:
+    return RETRY_SECONDS_OF_JOBS if isinstance(owner, JobState) else RETRY_SECONDS
 
 
 class OverQuota:
@@ -91,7 +98,8 @@ class OverQuota:
         if not is_refused or not motion.maker.counts_quota(owner.ref.namespace):
             self._failed.pop(key, None)
         else:
-            self._failed[key] = FailedSyncs(self._failed.get(key, FailedSyncs(0, motion.now)).n + 1, motion.now)
+            n = self._failed[key].n if key in self._failed else 0
+            self._failed[key] = FailedSyncs(n + 1, motion.now, _retry_seconds(owner))
 
     def note_short(self, namespace: str) -> None:
         """Note, before a pod leaves a namespace with quotas for the first time, which workloads lack pods already.
@@ -112,7 +120,7 @@ class OverQuota:
             ):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(motion.now)):
-                self._failed[key] = FailedSyncs(MANY, motion.now)
+                self._failed[key] = FailedSyncs(MANY, motion.now, _retry_seconds(owner))
 
     def retry(self, namespace: str) -> None:
         """Have the controllers of a namespace try again, each when its wait is over, as a pod is gone."""

@@ -16,6 +16,7 @@ from kplan.api.core import PodTemplateSpec
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
+from kplan.api.pod import ENDED
 from kplan.api.workloads import ON_DELETE, Deployment, HorizontalPodAutoscaler, StatefulSet
 from kplan.course.simulation.controllers import deployment, replica_set, stateful_set
 from kplan.course.simulation.controllers.daemon_set import DaemonLedger, Eligibility, WantedDaemonSet
@@ -375,6 +376,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     is_complete: bool = True
     is_timed_out: bool = False
+    is_paused: bool = False  #: nothing is expected of it, and the clock starts anew when it is resumed
     since: float = 0.0  #: when it got on last, in whole seconds since 1970
     updated: int = 0  #: pods of the current template
     old: int = 0  #: other pods
@@ -457,7 +459,8 @@ class DeploymentState(msgspec.Struct):
         current, observed = self.current, []
         for name, state in self.sets.items():
             counts = (state.age, state.replicas, *self.reported.get(name, (0, 0)), *state.annotated)
-            observed.append(ObservedReplicaSet(name, state is current, *counts, len(state.terminating)))
+            terminating = sum(pod.phase not in ENDED for pod in state.terminating.values())
+            observed.append(ObservedReplicaSet(name, state is current, *counts, terminating))
         return deployment.actions(self.wanted, observed)
 
     def note_progress(self, now: float) -> float | None:
@@ -471,9 +474,13 @@ class DeploymentState(msgspec.Struct):
         if before.is_complete and old == 0:
             self.progress = replace(counts, is_complete=True)
             return None
+        if self.wanted.paused:
+            is_timed_out = before.is_timed_out
+            self.progress = replace(counts, is_complete=False, is_timed_out=is_timed_out, is_paused=not is_timed_out)
+            return None
         is_complete = updated == available == wanted and old == 0
         has_grown = updated > before.updated or ready > before.ready or available > before.available
-        if is_complete or before.is_complete or old < before.old or has_grown:
+        if is_complete or before.is_complete or before.is_paused or old < before.old or has_grown:
             self.progress = replace(counts, is_complete=is_complete, since=math.floor(now))
         else:
             is_late = self.deadline is not None and before.since + self.deadline < now

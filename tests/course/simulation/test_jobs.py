@@ -6,12 +6,13 @@ Where pods take time, the times are those that follow from the Job controller's 
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.api.names import WorkloadRef
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.controllers.job import WantedJob
-from kplan.course.simulation.jobs import BackoffRecord, Ended, JobState
+from kplan.course.simulation.jobs import BackoffRecord, Ended, JobState, JobSync, sync
 from kplan.documents.change import StepEvent
 from tests import objects
 from tests.objects import Object, node, owned_pod, planner_of
@@ -152,6 +153,22 @@ def test_only_the_index_that_has_failed_waits_and_to_ask_changes_nothing() -> No
     before = state.copy()
     assert [getattr(action, "index", None) for action in state.actions(105.0)] == [1, 2]
     assert state == before
+
+
+def test_nothing_is_recorded_while_a_number_waits_and_another_pod_is_ready() -> None:
+    wanted = WantedJob(parallelism=1, completions=2, is_indexed=True, backoff_limit_per_index=1)
+    state = JobState(WorkloadRef("Job", "default", "j"), wanted=wanted, uncounted={7: Ended(0, 100.0)}, n_ready=1)
+    assert sync(state.copy(), 105.0) == JobSync(again_at=110.0, holds_on=True)
+    state.wanted = replace(wanted, backoff_limit=0)  # the failure counts, although its number has yet to pass it on
+    assert sync(state, 105.0).released == [7]
+
+
+def test_a_deadline_ends_a_job_that_backs_off_but_none_that_was_suspended() -> None:
+    plan = _drained(objects.job("j", 2, activeDeadlineSeconds=15))
+    assert [step.at for step in plan.steps if step.event is StepEvent.DELETED] == [pytest.approx(14.5)]
+    planner, resumed = cluster(job(suspend=True)), job(suspend=False, activeDeadlineSeconds=60)
+    plan = planner.timeline([{"at": 0, "apply": [resumed]}], run={"*": 9})
+    assert [step.event for step in plan.steps].count(StepEvent.SUCCEEDED) == 3
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from kplan.course.carried_out import CarriedOut
 from kplan.course.report import change_report
-from kplan.course.simulation.life_cycle import FailedSyncs
+from kplan.course.simulation.life_cycle import RETRY_SECONDS_OF_JOBS, FailedSyncs
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from tests.objects import Object, deployment, head, node, planner_of, pod, quota, running, stateful_set
 
@@ -161,3 +161,4 @@ def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> No
 )
 def test_each_failure_doubles_the_wait_of_a_controller(n: int, now: float, expected: float) -> None:
     assert FailedSyncs(n, 0.0).next_retry(now) == pytest.approx(expected)
+    assert FailedSyncs(n, 0.0, RETRY_SECONDS_OF_JOBS).next_retry(now) == min(2 ** (n - 1), 60)

@@ -44,9 +44,6 @@ class Eligibility(msgspec.Struct, frozen=True):
     may_stay: bool
 
 
-NOT_HERE = Eligibility(should_run=False, may_stay=False)
-
-
 def manage(wanted: WantedDaemonSet, node: str, eligible: Eligibility, pods: Sequence[ObservedPod]) -> list[Action]:
     """Return the actions after which a node has the one pod that it should have, or none.
 
@@ -91,6 +88,7 @@ class Role(enum.Enum):
     SERVED = enum.auto()  #: delete the old pod, as the new one is ready
     MISPLACED = enum.auto()  #: delete the old pod, as far as more are ready than are wanted
     BROKEN = enum.auto()  #: create a new pod beside the old one, which is not ready
+    LOST = enum.auto()  #: its node is gone and the old pod is not: the controller fails, and a surge comes no further
 
 
 class NodeProgress(msgspec.Struct, frozen=True):
@@ -102,9 +100,12 @@ class NodeProgress(msgspec.Struct, frozen=True):
 
 
 def node_progress(
-    wanted: WantedDaemonSet, eligible: Eligibility, pods: Collection[ObservedPod], *, surges: bool
+    wanted: WantedDaemonSet, eligible: Eligibility | None, pods: Collection[ObservedPod], *, surges: bool
 ) -> NodeProgress:
-    """Return how a rollout stands on a node with these pods. Upstream: findUpdatedPodsOnNode."""
+    """Return how a rollout stands on a node with these pods; it is gone where nothing says what is eligible there.
+
+    Upstream: findUpdatedPodsOnNode.
+    """
     staying = [pod for pod in pods if not pod.is_terminating]
     new = [pod for pod in staying if pod.revision == wanted.revision]
     old = [pod for pod in staying if pod.revision != wanted.revision]
@@ -123,7 +124,7 @@ def _replacing(new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress
     return NodeProgress(Role.CANDIDATE if old.is_available else Role.DUE, old)
 
 
-def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
+def _surging(eligible: Eligibility | None, new: ObservedPod | None, old: ObservedPod | None) -> NodeProgress:
     """Create new pods beside old ones, as many at a time as the surge allows; old ones go when new ones are ready."""
     first = old or new
     is_available = first is not None and first.is_available
@@ -131,6 +132,8 @@ def _surging(eligible: Eligibility, new: ObservedPod | None, old: ObservedPod | 
         role = Role.FINE
     elif new is not None:
         role = Role.SERVED if new.is_available else Role.WAITING
+    elif eligible is None:
+        role = Role.LOST
     elif not eligible.should_run:
         role = Role.MISPLACED if old.is_available else Role.SERVED
     else:
@@ -190,7 +193,7 @@ class DaemonLedger:
         for kind in {type(action) for action in due}:
             insort(self._due_in[kind], self._place(node))
         if pods:
-            now = node_progress(self.wanted, eligible or NOT_HERE, pods, surges=self._surge != 0)
+            now = node_progress(self.wanted, eligible, pods, surges=self._surge != 0)
             self._progress[node] = now
             self._n_available += now.is_available
             insort(self._in_role[now.role], (self._added[node], node))
@@ -233,6 +236,8 @@ class DaemonLedger:
 
     def _roll_surging(self, draws: Random | None) -> list[Action]:
         because, in_role = f"maxSurge {self._surge}", self._in_role
+        if in_role[Role.LOST]:
+            return []
         misplaced = _some(in_role[Role.MISPLACED], self._n_available - self.desired, draws)
         deletions = self._deletions((*_some(in_role[Role.SERVED]), *misplaced), because)
         candidates = _some(in_role[Role.CANDIDATE], self._surge - len(in_role[Role.WAITING]), draws)

@@ -61,6 +61,7 @@ class WantedJob(msgspec.Struct, frozen=True):
     failed_indexes: frozenset[int] = frozenset()  #: indexes that have failed for good
     is_overdue: bool = False  #: it has been active for longer than ``activeDeadlineSeconds``
     failed_by_policy: str = ""  #: which rule of its ``podFailurePolicy`` has ended it; empty for none
+    n_delayed: int = 0  #: failures that are counted once their index has another pod
     success_rules: tuple[SuccessRule, ...] = ()  #: of which one is enough
 
     @staticmethod
@@ -101,7 +102,7 @@ class WantedJob(msgspec.Struct, frozen=True):
         """Why it has failed; empty where it has not, or where that is over."""
         if self.failed_by_policy:
             return self.failed_by_policy
-        if self.failed > self.backoff_limit:
+        if self.failed + self.n_delayed > self.backoff_limit:
             return "Job has reached the specified backoff limit"
         if self.is_overdue:
             return "Job was active longer than specified deadline"
@@ -138,11 +139,14 @@ def _indexes(text: str) -> frozenset[int]:
 
 
 def actions(
-    wanted: WantedJob, pods: Collection[ObservedPod], n_awaited: int = 0, draws: Random | None = None
+    wanted: WantedJob,
+    pods: Collection[ObservedPod],
+    awaited: Collection[ObservedPod] = (),
+    draws: Random | None = None,
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
-    `pods`: the job's active pods. `n_awaited`: terminating pods that are replaced only when they have ended
+    `pods`: the job's active pods. `awaited`: terminating pods that are replaced only when they have ended
     (podReplacementPolicy Failed). `draws`: of the order of pods that are equal for the controller; None for a fixed
     one.
     """
@@ -157,12 +161,12 @@ def actions(
     because, n_surplus = f"{active} wanted at a time", max(len(pods) - active, 0)
     if (n_surplus or wanted.is_indexed) and (leaving := _surplus(wanted, pods, n_surplus, draws)):
         return [Delete(pod, because) for pod in leaving[:MAX_AT_A_TIME]]
-    missing = min(active - len(pods) - n_awaited, MAX_AT_A_TIME)
+    missing = min(active - len(pods) - len(awaited), MAX_AT_A_TIME)
     if missing <= 0:
         return []
     if not wanted.is_indexed:
         return [Create(because)] * missing
-    used = {pod.index for pod in pods} | wanted.completed_indexes | wanted.failed_indexes
+    used = {pod.index for pod in (*pods, *awaited)} | wanted.completed_indexes | wanted.failed_indexes
     free = (index for index in range(wanted.completions or 0) if index not in used)
     return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
 

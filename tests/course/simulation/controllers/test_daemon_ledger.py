@@ -153,6 +153,15 @@ def test_of_several_pods_on_a_node_the_controller_keeps_one_or_two(surge: int, t
     assert [one.pod.row for one in actions if isinstance(one, Delete)] == deleted
 
 
+def test_a_surge_comes_no_further_while_an_old_pod_is_on_a_node_that_is_gone() -> None:
+    old = {name: [pod(row, name, "old", "Running", is_ready=True)] for row, name in enumerate(("n0", "gone"))}
+    here = {"n0": Eligibility(should_run=True, may_stay=True)}
+    ledger = DaemonLedger(WantedDaemonSet("new", ROLLING_UPDATE, 1, 0), here, old)
+    assert ledger.actions() == []
+    ledger.note("gone", ())
+    assert len(ledger.actions()) == 1
+
+
 def test_which_node_is_updated_next_is_drawn() -> None:
     wanted = WantedDaemonSet("new", ROLLING_UPDATE, 0, 1)
     here = Eligibility(should_run=True, may_stay=True)

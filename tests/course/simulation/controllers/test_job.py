@@ -53,6 +53,10 @@ def test_what_is_made_and_what_goes(job: WantedJob, there: list[ObservedPod], ex
     assert said(actions(job, there)) == expected.split()
 
 
+def test_a_number_whose_pod_has_yet_to_fail_gets_no_other() -> None:
+    assert said(actions(FIVE, [pod(index=2)], [pod(index=0)])) == ["+3"]
+
+
 def test_a_job_whose_numbers_failed_says_so() -> None:
     assert OVER.why_failed == "Job has failed indexes"
 
