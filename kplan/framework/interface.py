@@ -198,12 +198,18 @@ class NodeChanged(msgspec.Struct, frozen=True):
     node: Node
 
 
+class NodeDeleted(msgspec.Struct, frozen=True):
+    """A node is gone, while pods of it may stay."""
+
+    node: Node
+
+
 class ClaimFreed(msgspec.Struct, frozen=True):
     """A plugin gave up the devices of a resource claim that no pod uses."""
 
 
-Event = PodAdded | PodDeleted | NodeUncordoned | NodeChanged | ClaimFreed
-"""What happens in a cluster whose nodes stay; upstream knows more, such as a change of labels."""
+Event = PodAdded | PodDeleted | NodeUncordoned | NodeChanged | NodeDeleted | ClaimFreed
+"""What happens in a cluster in which no node joins; upstream knows more, such as a change of labels."""
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from kplan.documents.change import Step, StepEvent
 from kplan.engine.cluster import Cluster
 from kplan.engine.mappings import Overlay
 from kplan.facts import InputWarning
-from kplan.framework.interface import Event
+from kplan.framework.interface import Event, NodeDeleted
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 
@@ -159,7 +159,9 @@ class Motion:
             if name in owner.nodes:
                 owner.nodes = {node: eligible for node, eligible in owner.nodes.items() if node != name}
                 self.enqueue(owner)
-        self.session.remove_node(self.cluster.nodes.row_of[name])
+        row = self.cluster.nodes.row_of[name]
+        self.session.remove_node(row)
+        self.notice(NodeDeleted(self.cluster.nodes.nodes[row]))
 
     @property
     def has_pending_sync(self) -> bool:

@@ -354,12 +354,12 @@ class PodTopologySpread:
         """Wait for pods that a hard constraint counts, and for nodes in its domains to change."""
         if isinstance(event, fwk.NodeUncordoned | fwk.ClaimFreed):
             return False
-        if not isinstance(event, fwk.NodeChanged) and event.info.namespace != pod.namespace:
+        if isinstance(event, fwk.PodAdded | fwk.PodDeleted) and event.info.namespace != pod.namespace:
             return False
         hard = self._constraints(pod, DO_NOT_SCHEDULE)
         if isinstance(hard, InvalidSelector):
             return True
-        if isinstance(event, fwk.NodeChanged):
+        if isinstance(event, fwk.NodeChanged | fwk.NodeDeleted):
             return all(constraint.topology_key in event.node.metadata.labels for constraint in hard)
         return any(constraint.selector.matches(event.info.labels) for constraint in hard)
 

@@ -10,7 +10,8 @@ from kplan.api.core import Node
 from kplan.api.decode import convert
 from kplan.course.simulation.queue import MAX_BACKOFF, MAX_WAIT, GoHeap, RetryQueue, in_turn, is_worth_retrying
 from kplan.documents.plan import QueuePlace
-from kplan.framework.interface import SUCCESS, Event, NodeChanged, NodeUncordoned, PodAdded, PodDeleted, Status
+from kplan.framework import interface as fwk
+from kplan.framework.interface import SUCCESS, NodeChanged, NodeDeleted, NodeUncordoned, PodAdded, PodDeleted, Status
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from tests.framework import fakes
@@ -146,7 +147,7 @@ def bare_node(*taints: dict[str, str]) -> Node:
 
 
 GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"))
-UNCORDONED = NodeUncordoned(bare_node())
+UNCORDONED, LOST = NodeUncordoned(bare_node()), NodeDeleted(bare_node())
 TAINT = {"key": "gpu", "effect": "NoSchedule"}
 CLEARED, TAINTED = NodeChanged(bare_node(TAINT), bare_node()), NodeChanged(bare_node(), bare_node(TAINT))
 WITH_CLAIM, ELSEWHERE = PodDeleted(info(volumes=DISK)), PodDeleted(info("other", volumes=DISK))
@@ -159,15 +160,15 @@ SESSION = planner_of(node("n1")).session
     [
         ("NodeResourcesFit", info(), [GONE], [BOUND, UNCORDONED]),
         ("NodePorts", info(ports=[80]), [PodDeleted(info(ports=[80]))], [GONE, PodDeleted(info(ports=[81])), BOUND]),
-        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND, CLEARED], [OTHER, UNCORDONED]),
-        ("PodTopologySpread", info(**spread("zone", app="web")), [GONE], [CLEARED]),
+        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND, CLEARED, LOST], [OTHER, UNCORDONED]),
+        ("PodTopologySpread", info(**spread("zone", app="web")), [GONE], [CLEARED, LOST]),
         ("PodTopologySpread", info(**spread(HOSTNAME, "ScheduleAnyway", app="web")), [], [GONE]),
         ("InterPodAffinity", info(**NEAR), [BOUND], [GONE, OTHER, UNCORDONED]),
         ("InterPodAffinity", info(**APART), [GONE], [BOUND, UNCORDONED]),
         ("InterPodAffinity", info(), [PodDeleted(info(**APART))], [GONE, BOUND]),
         ("NodeAffinity", info(nodeSelector={"disk": "ssd"}), [], [GONE, BOUND, UNCORDONED]),
         ("NodeUnschedulable", info(), [UNCORDONED], [GONE]),
-        ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED]),
+        ("TaintToleration", info(), [CLEARED], [GONE, BOUND, UNCORDONED, TAINTED, LOST]),
         ("NodeName", info(), [], [GONE, UNCORDONED]),
         ("VolumeBinding", info(volumes=DISK), [PodAdded(info(volumes=DISK))], [WITH_CLAIM, BOUND]),
         ("VolumeRestrictions", info(volumes=DISK), [WITH_CLAIM], [GONE, BOUND, WITH_DISK, ELSEWHERE]),
@@ -178,7 +179,7 @@ SESSION = planner_of(node("n1")).session
     ],
 )
 def test_a_plugin_waits_for_what_may_change_its_mind(
-    plugin: str, waiting: PodInfo, helpful: list[Event], useless: list[Event]
+    plugin: str, waiting: PodInfo, helpful: list[fwk.Event], useless: list[fwk.Event]
 ) -> None:
     rejectors = frozenset({plugin})
     assert [is_worth_retrying(SESSION, waiting, rejectors, event) for event in helpful] == [True] * len(helpful)
