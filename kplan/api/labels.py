@@ -21,6 +21,12 @@ REGION: Final = "topology.kubernetes.io/region"
 CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 """Labels, and keys of taints, of the nodes that run the control plane."""
 
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+BETA_INSTANCE_TYPE: Final = "beta.kubernetes.io/instance-type"
+BETA_ARCH: Final = "beta.kubernetes.io/arch"
+BETA_OS: Final = "beta.kubernetes.io/os"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
@@ -52,7 +58,7 @@ POOL_LABELS: Final = (
     "node-pool",
     "nodepool",
     "pool",
-    "node.kubernetes.io/instance-type",
+    INSTANCE_TYPE,
 )
 """Labels for the name of a node pool; the first one that some node has counts."""
 GATED_CONDITION: Final = "Scheduling is blocked due to non-empty scheduling gates"

@@ -17,6 +17,7 @@ from kplan.api.meta import KubeStruct, QuantityLike
 from kplan.api.names import dns_subdomain_problems, label_key_problems, label_value_problems
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.cluster.workload_pods import did_you_mean
+from kplan.diagnosis.intended import states_condition
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.rules.resources import CPU, MEMORY, PODS
@@ -200,6 +201,4 @@ class _Reader(EntryReader):
                 self.wrong(f"{at}.value", f"{taint.value!r} is not a valid taint value: {problem}", "for example ml")
             if taint.effect not in EFFECTS:
                 self.wrong(f"{at}.effect", f"unknown effect {taint.effect!r}", f"choose from {', '.join(EFFECTS)}")
-        # Taints that describe the present condition of a node are not copied to a new one.
-        lasting = tuple(taint for taint in model if not taint.key.startswith("node.kubernetes.io/"))
-        return lasting if entered is None else entered
+        return tuple(taint for taint in model if not states_condition(taint.key)) if entered is None else entered

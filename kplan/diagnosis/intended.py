@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, Tolerations, tolerates
 from kplan.api.core import Node, Pod
+from kplan.api.labels import ARCH, BETA_ARCH, BETA_OS, OS
 from kplan.api.names import LONGEST, nearest_texts, similarity
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch, is_hard
@@ -23,7 +24,7 @@ from kplan.rules.pod_info import AffinityTerm, PodInfo
 from kplan.snapshot.model import Snapshot
 
 _MOST = 5
-_FACTS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"})
+_FACTS = frozenset({ARCH, OS, BETA_ARCH, BETA_OS})
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -117,7 +118,10 @@ LEAVING_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
 
 
 def states_condition(key: str) -> bool:
-    """Tell whether a taint says how a node is, not which pods it is for; pods should not tolerate it to get in."""
+    """Tell whether a taint says how a node is, not which pods it is for.
+
+    Pods should not tolerate it to get in, and a new node that is like this one does not have it.
+    """
     return key.startswith(SYSTEM_TAINTS) or is_startup_taint(key)
 
 

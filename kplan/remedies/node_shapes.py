@@ -15,11 +15,11 @@ from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
 from kplan.api.storage import CSINode
+from kplan.diagnosis.intended import states_condition
 from kplan.documents import capacity as documents
 from kplan.snapshot.model import Snapshot
 
 _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")
-_PASSING_TAINTS = ("node.kubernetes.io/",)
 
 
 class NodeShape(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
     by_shape = grouped(
         (_shape(node), node)
         for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name)
-        if not (node.spec.unschedulable or any(taint.key.startswith(_PASSING_TAINTS) for taint in node.spec.taints))
+        if not (node.spec.unschedulable or any(states_condition(taint.key) for taint in node.spec.taints))
     )
     shapes = [NodeShape(nodes[0], len(nodes)) for nodes in by_shape.values()]
     return sorted(shapes, key=lambda shape: (-shape.count, shape.like.metadata.name))

@@ -14,6 +14,7 @@ import secrets
 import uuid
 
 from kplan.api.kinds import NODE_LEASES
+from kplan.api.labels import ARCH, BETA_ARCH, BETA_INSTANCE_TYPE, BETA_OS, INSTANCE_TYPE, OS
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
@@ -49,12 +50,12 @@ KEPT_LABELS = frozenset(
         "apps.kubernetes.io/pod-index",
         "batch.kubernetes.io/job-completion-index",
         "pod-template-generation",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-        "node.kubernetes.io/instance-type",
-        "beta.kubernetes.io/instance-type",
+        OS,
+        ARCH,
+        BETA_OS,
+        BETA_ARCH,
+        INSTANCE_TYPE,
+        BETA_INSTANCE_TYPE,
         "node.kubernetes.io/windows-build",
         "karpenter.sh/capacity-type",
     }

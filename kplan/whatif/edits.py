@@ -35,6 +35,7 @@ from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.changes.values import taint_of
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.workload_pods import controllers_of_workloads, no_node
+from kplan.diagnosis.intended import states_condition
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import ChangeWord, ClusterChange, RequestSum
 from kplan.framework.listers import key_of
@@ -52,9 +53,6 @@ from kplan.whatif.references import Reference, find, name_of, parse_reference
 from kplan.workloads.merging import merged
 
 _MOST_NAMED = 20  #: the number of objects of a change that reports name; the others are counted
-
-_FRESH_TAINTS = ("node.kubernetes.io/",)
-"""Prefixes of taints that describe the present condition of a node; a new node does not have them."""
 
 
 class Written(NamedTuple):
@@ -238,7 +236,7 @@ def with_nodes(
     model = snapshot.node_by_name.get(like)
     if model is None:
         raise no_node([like], snapshot.node_by_name)
-    taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(_FRESH_TAINTS))
+    taints = tuple(taint for taint in model.spec.taints if not states_condition(taint.key))
     spec = replace(model.spec, unschedulable=False, taints=taints)
     status = replace(model.status, conditions=(NodeCondition(type="Ready", status="True"),))
     fresh = differing(replace(model, spec=spec, status=status), labels, room)

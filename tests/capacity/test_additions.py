@@ -37,6 +37,7 @@ def read(path: Path, text: str) -> list[PricedShape]:
     model["spec"]["taints"] = [
         {"key": "t", "value": "v", "effect": "NoExecute"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+        {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"},
     ]
     return read_shapes(path, kplan.load_snapshot([model]).node_by_name)
 

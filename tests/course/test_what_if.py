@@ -170,11 +170,13 @@ def test_quotas_count_no_more_what_is_removed_and_what_is_unknown_as_before() ->
 
 
 def test_added_nodes_have_their_daemons_and_nothing_else() -> None:
-    planner = planner_of([node("n1"), pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")])
+    leaving = node("n1")
+    leaving["spec"] = {"taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]}
+    planner = planner_of([leaving, pod("agent-a", "n1", owner=DAEMONS), pod("alone", "n1")])
     other = planner.changed(cordon=["n1"]).changed(add_nodes=["2=n1"])
     added = [added_node for added_node in other.snapshot.nodes if added_node.metadata.name != "n1"]
     assert [added_node.metadata.name for added_node in added] == ["n1-more-1", "n1-more-2"]
-    assert not any(added_node.spec.unschedulable for added_node in added)
+    assert not any(added_node.spec.unschedulable or added_node.spec.taints for added_node in added)
     assert [added_node.metadata.labels["kubernetes.io/hostname"] for added_node in added] == ["n1-more-1", "n1-more-2"]
     assert [daemon.spec.node_name for daemon in other.snapshot.pods] == ["n1", "n1", "n1-more-1", "n1-more-2"]
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
-from kplan.api.labels import BETA_ZONE, ZONE
+from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_ZONE, INSTANCE_TYPE, ZONE
 from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
@@ -34,7 +34,6 @@ from kplan.snapshot.model import Snapshot
 
 IN_COOLDOWN = "ScaleDownInCooldown"
 
-_INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SPOT = (
     ("eks.amazonaws.com/capacityType", "SPOT"),
     ("cloud.google.com/gke-spot", "true"),
@@ -119,7 +118,7 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
         daemons=tuple(bound(pod, name) for pod in daemons),
         objects=tuple(template.objects_of(name)),
         group=group.name,
-        instance_type=next((labels[key] for key in _INSTANCE_TYPES if labels.get(key)), ""),
+        instance_type=labels.get(INSTANCE_TYPE) or labels.get(BETA_INSTANCE_TYPE, ""),
         zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),
         capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
         price=setup.price(node, group),

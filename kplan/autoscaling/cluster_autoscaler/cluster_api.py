@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
+from kplan.api.labels import ARCH, OS
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, grouped, parse
@@ -83,8 +84,8 @@ def _template(scalable: Scalable, name: str, warnings: list[InputWarning]) -> No
         warnings.append(InputWarning("NodeGroup", name, message))
         return None
     labels = {
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
+        ARCH: "amd64",
+        OS: "linux",
         **scalable.spec.template.metadata.labels,
         **dict(text.strip().split("=", 1) for text in held.labels.split(",") if "=" in text),
     }

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from kplan.api.core import Node, Pod
+from kplan.api.labels import INSTANCE_TYPE
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, Skipped
@@ -105,7 +106,7 @@ class Prices:
         self._gpu = float(prices.get("gpu") or 0)
 
     def of_node(self, node: Node) -> float:
-        instance_type = node.metadata.labels.get("node.kubernetes.io/instance-type", "")
+        instance_type = node.metadata.labels.get(INSTANCE_TYPE, "")
         if instance_type in self._types:
             return float(self._types[instance_type])
         return self.of({name: parse(amount).nanos for name, amount in node.status.capacity.items()})

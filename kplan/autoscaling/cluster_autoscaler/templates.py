@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
-from kplan.api.labels import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
+from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_REGION, BETA_ZONE, HOSTNAME, INSTANCE_TYPE, REGION, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped, nanos_of
 from kplan.api.resource import ResourceSlice
@@ -33,8 +33,7 @@ from kplan.workloads.expansion import new_daemon_pod, runs_on
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 
 _STABLE = 60_000_000
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_OLD_NAMES = {_INSTANCE_TYPE: "beta.kubernetes.io/instance-type", REGION: BETA_REGION, ZONE: BETA_ZONE}
+_OLD_NAMES = {INSTANCE_TYPE: BETA_INSTANCE_TYPE, REGION: BETA_REGION, ZONE: BETA_ZONE}
 
 
 class Template(msgspec.Struct, frozen=True):

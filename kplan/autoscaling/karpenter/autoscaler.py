@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.api.labels import ZONE
+from kplan.api.labels import INSTANCE_TYPE, ZONE
 from kplan.api.provisioning import DRIFTED, NEVER, NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.api.time import parse_duration, to_micros
@@ -31,7 +31,7 @@ from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_o
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
-from kplan.autoscaling.karpenter.requirements import INSTANCE_TYPE, NODEPOOL
+from kplan.autoscaling.karpenter.requirements import NODEPOOL
 from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter, with_requirements

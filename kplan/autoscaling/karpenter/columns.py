@@ -12,18 +12,10 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from kplan.api.labels import ZONE
+from kplan.api.labels import INSTANCE_TYPE, ZONE
 from kplan.autoscaling.karpenter.amounts import Amounts, fits, most_of
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
-from kplan.autoscaling.karpenter.requirements import (
-    CAPACITY_TYPE,
-    INSTANCE_TYPE,
-    RESERVED,
-    Requirements,
-    Vocabulary,
-    bits_of,
-    set_of,
-)
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, RESERVED, Requirements, Vocabulary, bits_of, set_of
 from kplan.preemption.go_sort import go_sorted
 
 

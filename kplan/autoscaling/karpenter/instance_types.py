@@ -16,19 +16,12 @@ import msgspec
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import HUGE_PAGES
-from kplan.api.labels import ZONE
+from kplan.api.labels import ARCH, INSTANCE_TYPE, OS, ZONE
 from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.quantity import canonical, nanos_of
 from kplan.api.resource import CounterSet, Device
 from kplan.autoscaling.karpenter.amounts import Amounts, less, total_of
-from kplan.autoscaling.karpenter.requirements import (
-    ARCH,
-    CAPACITY_TYPE,
-    INSTANCE_TYPE,
-    OS,
-    RESERVATION_IDS,
-    WELL_KNOWN,
-)
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, RESERVATION_IDS, WELL_KNOWN
 from kplan.rules.resources import CPU, MEMORY, PODS
 
 _KWOK = "karpenter.kwok.sh"

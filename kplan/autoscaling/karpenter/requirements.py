@@ -15,7 +15,20 @@ from functools import reduce
 from typing import NamedTuple
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.labels import HOSTNAME, REGION, ZONE, parse_int64
+from kplan.api.labels import (
+    ARCH,
+    BETA_ARCH,
+    BETA_INSTANCE_TYPE,
+    BETA_OS,
+    BETA_REGION,
+    BETA_ZONE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    OS,
+    REGION,
+    ZONE,
+    parse_int64,
+)
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.provisioning import GROUP, REQUIREMENT_OPERATORS
 from kplan.api.quantity import MAX_INT64
@@ -24,9 +37,6 @@ NODEPOOL = "karpenter.sh/nodepool"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-ARCH = "kubernetes.io/arch"
-OS = "kubernetes.io/os"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 RESERVATION_IDS = frozenset({"karpenter.kwok.sh/reservation-id", "karpenter.k8s.aws/capacity-reservation-id"})
 """The labels that name a reservation, by provider."""
@@ -42,11 +52,11 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _CAPACITY_TYPES = (ON_DEMAND, RESERVED, SPOT)
 
 NORMALIZED = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    BETA_ZONE: ZONE,
+    BETA_REGION: REGION,
+    BETA_ARCH: ARCH,
+    BETA_OS: OS,
+    BETA_INSTANCE_TYPE: INSTANCE_TYPE,
 }
 """Old label -> the label that requirements take it for."""
 
