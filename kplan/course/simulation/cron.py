@@ -84,7 +84,26 @@ class CronJobs:
                 self._cron_of[state.ref.key] = cron
         simulation.controllers.on_job_over = self._over
         for cron in crons.values():
+            cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None
             self._post(cron)
+
+    def _missed(self, cron: _Cron) -> float | None:
+        """Return the last time before the start that came while a job of the cron job was active; None for none.
+
+        The name of a job tells for which time it was made, in minutes.
+        """
+        numbers = (key.rpartition("-")[2] for key in cron.active)
+        made_for = max(
+            (int(number) * 60 for number in numbers if number.isdecimal() and len(number) == 8), default=None
+        )
+        missed = None
+        while made_for is not None:
+            now = datetime.fromtimestamp(made_for if missed is None else missed, UTC)
+            following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
+            if following is None or following.timestamp() > self._simulation.now:
+                break
+            missed = following.timestamp()
+        return missed
 
     def _post(self, cron: _Cron) -> None:
         now = datetime.fromtimestamp(self._simulation.now, UTC)

@@ -68,31 +68,22 @@ def test_it_says_what_looking_at_every_node_anew_says(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(daemon_set, "BURST_REPLICAS", burst)
-        _compare(wanted, nodes, first, steps)
-
-
-def _compare(
-    wanted: WantedDaemonSet,
-    nodes: dict[str, Eligibility],
-    first: list[tuple[str, str, str, bool]],
-    steps: list[tuple[int, tuple[str, str, str, bool]]],
-) -> None:
-    pods: dict[str, list[ObservedPod]] = {}
-    for row, (node, revision, phase, is_ready) in enumerate(first):
-        pods[node] = [*pods.get(node, ()), pod(row, node, revision, phase, is_ready=is_ready)]
-    ledger = DaemonLedger(wanted, nodes, pods)
-    both(wanted, nodes, pods, ledger)
-
-    for row, (what, (node, revision, phase, is_ready)) in enumerate(steps, start=len(first)):
-        theirs = pods.get(node, [])
-        if what == 0 and theirs:
-            theirs = theirs[1:]
-        elif what == 1 and theirs:
-            theirs = [*theirs[:-1], pod(theirs[-1].row, node, revision, phase, is_ready=is_ready)]
-        else:
-            theirs = [*theirs, pod(row, node, revision, phase, is_ready=is_ready)]
-        _put(pods, ledger, node, theirs)
+        pods: dict[str, list[ObservedPod]] = {}
+        for row, (node, revision, phase, is_ready) in enumerate(first):
+            pods[node] = [*pods.get(node, ()), pod(row, node, revision, phase, is_ready=is_ready)]
+        ledger = DaemonLedger(wanted, nodes, pods)
         both(wanted, nodes, pods, ledger)
+
+        for row, (what, (node, revision, phase, is_ready)) in enumerate(steps, start=len(first)):
+            theirs = pods.get(node, [])
+            if what == 0 and theirs:
+                theirs = theirs[1:]
+            elif what == 1 and theirs:
+                theirs = [*theirs[:-1], pod(theirs[-1].row, node, revision, phase, is_ready=is_ready)]
+            else:
+                theirs = [*theirs, pod(row, node, revision, phase, is_ready=is_ready)]
+            _put(pods, ledger, node, theirs)
+            both(wanted, nodes, pods, ledger)
 
 
 @examples(60)
