@@ -101,13 +101,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     min_replica_count: int = 0
     blocking_system_pod_distruption_timeout: Micros = 60 * _MINUTE
     zero_or_max_node_scaling: bool = False  #: only of a group
+    #: only of a group: machines of it that fail do not take the others with them
+    allow_non_atomic_scale_up_to_max: bool = False
 
 
-_ONLY_OF_GROUPS = "zero-or-max-node-scaling"
+_ONLY_OF_GROUPS = ("zero-or-max-node-scaling", "allow-non-atomic-scale-up-to-max")
 #: Flags that a node group may have of its own.
 OF_GROUPS = frozenset(
     {
-        _ONLY_OF_GROUPS,
+        *_ONLY_OF_GROUPS,
         "scale-down-utilization-threshold",
         "scale-down-gpu-utilization-threshold",
         "scale-down-unneeded-time",
@@ -121,7 +123,7 @@ OF_GROUPS = frozenset(
 #: Flags that do not change what is decided: how the program runs, and how it speaks to others.
 _OF_THE_PROGRAM = frozenset(
     """
-    add-dir-header address allow-non-atomic-scale-up-to-max alsologtostderr aws-use-static-instance-list cloud-config
+    add-dir-header address alsologtostderr aws-use-static-instance-list cloud-config
     cluster-name cluster-snapshot-parallelism clusterapi-cloud-config-authoritative cordon-node-before-terminating
     daemonset-eviction-for-empty-nodes daemonset-eviction-for-occupied-nodes debugging-snapshot-enabled
     dynamic-node-delete-delay-after-taint-enabled emit-per-nodegroup-metrics estimator feature-gates
@@ -151,7 +153,7 @@ def parse_options(given_options: Mapping[str, Any], *, of_group: bool = False) -
         field = flag.replace("-", "_")
         if flag == "scale-down-delay-after-delete" and value in ("", None):
             continue
-        if field not in _READERS or (of_group and flag not in OF_GROUPS) or (flag == _ONLY_OF_GROUPS and not of_group):
+        if field not in _READERS or (of_group and flag not in OF_GROUPS) or (flag in _ONLY_OF_GROUPS and not of_group):
             if flag not in _OF_THE_PROGRAM:
                 passed_over.append(flag)
             continue

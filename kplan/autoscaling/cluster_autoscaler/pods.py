@@ -229,7 +229,8 @@ class Budgets:
         return [budget.allowed for budget in self._budgets if _covers(budget, pod)]
 
     def allow_together(self, pods: Sequence[Pod]) -> bool:
-        return all(budget.allowed >= sum(_covers(budget, pod) for pod in pods) for budget in self._budgets)
+        covered = ((budget, sum(_covers(budget, pod) for pod in pods)) for budget in self._budgets)
+        return all(not count or budget.allowed >= count for budget, count in covered)
 
     def take(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -304,7 +305,9 @@ class Drainability:
             return None
         group, _, _ = owner.api_version.rpartition("/")
         key, words = pod.metadata.key, _OWNER_WORDS.get(owner.kind)
-        if words is None or (owner.kind in ("DaemonSet", "StatefulSet") and group != "apps"):
+        # Of other owners of a pod that is annotated as one of a daemon set nothing is asked.
+        is_unasked = is_daemon(pod) and owner.kind not in ("DaemonSet", "ReplicationController")
+        if words is None or is_unasked or (owner.kind in ("DaemonSet", "StatefulSet") and group != "apps"):
             return None
         obj = self._owners.get((owner.kind, pod.metadata.namespace, owner.name))
         if obj is None:

@@ -198,26 +198,27 @@ class ClusterState:
 
     def delete_failed(self) -> None:
         for group in self._groups:
-            failed = [instance for instance in group.instances if instance.error_code]
-            n_all = len(group.nodes) + len(group.instances)
-            if not failed or (group.is_atomic and len(failed) != n_all and len(failed) != group.target):
-                continue
-            self._decrease(group, len(failed))
-            group.instances = tuple(instance for instance in group.instances if not instance.error_code)
+            self._delete(group, [instance.id for instance in group.instances if instance.error_code])
         if self.decreased:
             self.recalculate()
+
+    def _delete(self, group: NodeGroup, machines: Sequence[str]) -> Sequence[str]:
+        """Delete machines, and return which; of a group that goes as a whole, all or none."""
+        every = [*group.nodes, *(instance.id for instance in group.instances)]
+        if machines and group.is_atomic and len(machines) != len(every):
+            machines = () if group.options.allow_non_atomic_scale_up_to_max else every
+        if machines:
+            gone = frozenset(machines)
+            group.instances = tuple(instance for instance in group.instances if instance.id not in gone)
+            self._decrease(group, len(machines))
+        return machines
 
     def remove_long_unregistered(self) -> None:
         """Delete machines that did not become nodes in time, as far as the least size allows."""
         for group in self._groups:
             old = self.readiness.get(group.name, Readiness()).long_unregistered
-            n_removed = min(len(old), group.target - group.least)
-            if n_removed <= 0 or (group.is_atomic and len(old) != group.target):
-                continue
-            removed = set(old[:n_removed])
-            group.instances = tuple(instance for instance in group.instances if instance.id not in removed)
-            self._decrease(group, n_removed)
-            self.events += [("DeleteUnregistered", f"Removed unregistered node {name}") for name in old[:n_removed]]
+            removed = self._delete(group, old[: max(group.target - group.least, 0)])
+            self.events += [("DeleteUnregistered", f"Removed unregistered node {name}") for name in removed]
 
     def _update_sizes(self, now: int) -> None:
         wrong: dict[str, _WrongSize] = {}

@@ -92,6 +92,42 @@ def test_what_goes_wrong_is_a_warning() -> None:
     assert report.unhelped["default/web"] == {"g": ("a scale-up of it failed a short time ago",)}
 
 
+@pytest.mark.parametrize(
+    ("options", "decreased"), [((), 1), (("zero-or-max",), 3), (("zero-or-max", "allow-non-atomic"), 0)]
+)
+def test_a_machine_that_fails_takes_the_others_of_a_whole_group_with_it(
+    options: tuple[str, ...], decreased: int
+) -> None:
+    flags = {"zero-or-max": "zero-or-max-node-scaling", "allow-non-atomic": "allow-non-atomic-scale-up-to-max"}
+    machines = [{"name": "i-1", "errorClass": "Quota", "errorCode": "LIMIT"}, {"name": "i-2"}]
+    own = group("g", "n1", targetSize=3, instances=machines, options={flags[name]: True for name in options})
+    autoscaler = kplan.ClusterAutoscaler(node_groups=[own])
+    report = planner_of([node("n1")], autoscaler=autoscaler, now=NOW).nodes(full=True, loops=(0,)).to_dict()
+    deltas = report["detail"]["loops"][0]["scaleUp"].get("decrease", [])
+    assert -sum(change["delta"] for change in deltas) == decreased
+
+
+def test_a_budget_makes_it_risky_to_drain_only_nodes_with_its_pods() -> None:
+    pods = [pod(f"two-{number}", "100m", on="n1", owner="two") for number in (1, 2)]
+    budget = head("PodDisruptionBudget", "policy/v1", name="b", namespace="default") | {
+        "spec": {"selector": {"matchLabels": {"app": "two"}}},
+        "status": {"disruptionsAllowed": 1},
+    }
+    for one in pods:
+        one["spec"]["nodeSelector"] = {"at": "x"}
+    nodes = [node("n1", at="x"), node("n2"), node("n3", at="x")]
+    others = [pod("one", "100m", on="n2"), pod("big", "3", on="n3"), replica_set("two"), replica_set("web")]
+    groups = [group("g", "n1", "n2"), group("full", "n3")]
+    report = ask(groups, *nodes, *pods, *others, budget, options={"scale-down-unneeded-time": "0s"})
+    assert [removal.nodes for removal in report.removes] == [("n2",)]
+
+
+def test_the_owner_of_a_pod_annotated_as_a_daemon_need_not_exist() -> None:
+    daemon = pod("agent", "100m", on="n1", annotations={"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})
+    report = ask([group("g", "n1")], node("n1"), daemon, options={"scale-down-unneeded-time": "0s"})
+    assert [removal.nodes for removal in report.removes] == [("n1",)]
+
+
 DRIVER = "gpu.example.com"
 SLICES = [{"driver": DRIVER, "pool": {"name": "node"}, "devices": [{"name": "one"}, {"name": "two"}]}]
 
