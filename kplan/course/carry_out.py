@@ -90,7 +90,7 @@ class Opening:
         if pods is None and task.queue is not None and task.clock is None:
             pods = task.queue.pods_of(base)
         self.pods = pods  #: without a clock, the pods of its queue; None without one
-        self._compared: dict[int, Update] = {}
+        self._compared: dict[int, Update] = {}  # by the identity of what is written, which the values hold
 
     @cached_property
     def autoscalers(self) -> Autoscalers:
@@ -120,7 +120,7 @@ class Opening:
     def applying(self, workloads: Sequence[WrittenWorkload]) -> Opening:
         """Return the same for a task without a clock that applies other workloads, and otherwise says the same."""
         other = Opening(self.base, structs.replace(self.task, steps=applying(workloads).steps), self.pods)
-        other.still = self.still
+        other.still, other._compared = self.still, self._compared
         return other
 
     def begin(self, draws: Random | None = None, *, draws_turns: bool = False) -> Simulation:
@@ -148,7 +148,8 @@ class Opening:
     @cached_property
     def still(self) -> Simulation:
         """The cluster before anything moves, where nothing takes time; it is forked, and never run."""
-        if self.pods is not None:
+        # Without pending pods the two do not differ.
+        if self.pods is not None and (self.pods.rows or self.base.pending().rows):
             session = self.base.fork(self.pods, Listers(self.snapshot))
             session.nominate_from_status(self.pods.rows)
             return start(session, self.snapshot, tries_pending=False)
@@ -160,12 +161,12 @@ class Opening:
         if target not in CHANGED_IN_PLACE:
             return not_started(target.__name__, content["metadata"]["namespace"], content["metadata"]["name"])
         known = self._compared if snapshot is self.snapshot else {}
-        if id(workload) not in known:
+        if id(content) not in known:
             update = update_of(
                 target, content, snapshot, self.autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
             )
-            known[id(workload)] = structs.replace(update, obj=base.as_stored(update.obj))
-        return known[id(workload)]
+            known[id(content)] = structs.replace(update, obj=base.as_stored(update.obj))
+        return known[id(content)]
 
 
 class _Course:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +27,7 @@ _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
 """Warnings about existing objects and autoscalers, which the report of a change covers itself."""
 
 
-class Subject(msgspec.Struct, frozen=True):
+class Subject(msgspec.Struct, frozen=True, dict=True):
     """The pods of a question, and a cluster that holds the other objects of their manifests."""
 
     base: Base
@@ -46,10 +47,26 @@ class Subject(msgspec.Struct, frozen=True):
         others = [obj for obj in loaded.objects if type(obj) not in CHANGED_IN_PLACE]
         admitting, objects = accepted_objects(others, base.snapshot, base.release.number)
         warnings = [one for one in (*loaded.warnings, *admitting.warnings) if one.code not in _REPORTED_AS_CHANGES]
-        workloads = _written(loaded, self.replicas)
         changed = base.for_cluster(base.snapshot, objects, warnings) if objects or warnings else base.plain
         changed.on_progress = base.on_progress or changed.on_progress
-        return changed, with_runs(workloads) if self.run_cron_jobs else workloads
+        return changed, [written for _, written in self.written]
+
+    @cached_property
+    def written(self) -> list[tuple[str, WrittenWorkload]]:
+        """The workloads of the manifests as they are applied, each with KIND/NAMESPACE/NAME of its manifest."""
+        workloads: list[tuple[str, WrittenWorkload]] = []
+        for workload in () if self.manifests is None else self.manifests.workloads:
+            target = workload_type(workload.item.api_version, workload.kind)
+            if target is None:
+                continue
+            content: dict[str, Any] = workload.item.value()
+            names = {"namespace": workload.namespace, "name": workload.name}
+            content["metadata"] = {**content.get("metadata", {}), **names}
+            if self.replicas is not None and workload.kind in PODS_FIELD:
+                content["spec"] = {**content.get("spec", {}), PODS_FIELD[workload.kind]: self.replicas}
+            written = WrittenWorkload(target, content, is_valid=self.replicas is None)
+            workloads += ((workload.key, one) for one in (with_runs([written]) if self.run_cron_jobs else [written]))
+        return workloads
 
     def task(self, task: Task) -> tuple[Base, Task]:
         """Return a task in which the manifests are applied besides, and the cluster that it is for."""
@@ -116,17 +133,3 @@ def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
             if any(obj.metadata.key == f"{workload.namespace}/{workload.name}" for obj in live):
                 return True
     return False
-
-
-def _written(manifests: Manifests, replicas: int | None) -> list[WrittenWorkload]:
-    workloads: list[WrittenWorkload] = []
-    for workload in manifests.workloads:
-        target = workload_type(workload.item.api_version, workload.kind)
-        if target is None:
-            continue
-        content: dict[str, Any] = workload.item.value()
-        content["metadata"] = {**content.get("metadata", {}), "namespace": workload.namespace, "name": workload.name}
-        if replicas is not None and workload.kind in PODS_FIELD:
-            content["spec"] = {**content.get("spec", {}), PODS_FIELD[workload.kind]: replicas}
-        workloads.append(WrittenWorkload(target, content, is_valid=replicas is None))
-    return workloads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -251,8 +251,8 @@ def _is_settled(owner: Workload) -> bool:
     return len(pods) == owner.desired and all(theirs.is_current(pod) for pod, theirs in pods)
 
 
-def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
-    """Return every pod that has not ended, by namespace and name."""
+def pods_at_rest(simulation: Simulation, namespaces: Container[str] | None = None) -> tuple[PodAtRest, ...]:
+    """Return every pod that has not ended, or those in some namespaces, by namespace and name."""
     pods = (
         PodAtRest(
             namespace=pod.namespace,
@@ -263,6 +263,7 @@ def pods_at_rest(simulation: Simulation) -> tuple[PodAtRest, ...]:
             message=simulation.messages.get(row, ""),
         )
         for row, pod in simulation.pods.items()
+        if namespaces is None or pod.namespace in namespaces
     )
     return tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name)))
 

@@ -171,7 +171,7 @@ def _add_plan(ends: Ends, report: PlanReport) -> None:
                 ends.tallies[workload].add(change.to_node, 1, change.reason, pending.get(workload))
     for rest in report.after:
         ends.workload_of.setdefault(f"{rest.namespace}/{rest.name}", rest.workload)
-    ends.tallies = tallies_of(report.after, report.workloads, pending, ends.tallies)
+    ends.tallies = tallies_of(report.after or None, report.workloads, pending, ends.tallies)
     ends.is_about_queue = report.is_about_queue
     own = {change.owner_key for change in report.changes if change.caused_by == "change"}
     old = [change for change in report.changes if change.caused_by == "waiting"]
@@ -189,19 +189,19 @@ def _fate_in_plan(change: PodChange, evicts: tuple[str, ...]) -> Fate:
 
 
 def tallies_of(
-    after: Sequence[PodAtRest],
+    after: Sequence[PodAtRest] | None,
     changes: Sequence[WorkloadChange],
     decisions: Mapping[str, PodPlacement] = {},
     known: Mapping[str, Tally] = {},
 ) -> dict[str, Tally]:
     """Return how the pods of each workload end; `known`: without `after`, `decisions`: about the first pending pod."""
     tallies = defaultdict(Tally, known)
-    for pod in after:
+    for pod in after or ():
         tallies[pod.workload].add(pod.node, 1, pod.message, decisions.get(pod.workload))
     for changed in changes:
         tally = tallies[changed.key]
         tally.waiting = max(tally.waiting, changed.pending)
-        if after and changed.desired:
+        if after is not None and changed.desired:
             tally.desired = changed.desired
         tally.origin = changed.origin or None
         tally.refused = changed.refused

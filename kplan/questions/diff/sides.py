@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.labels import ZONE
+from kplan.api.names import WorkloadRef
 from kplan.capacity.templates import own_workloads
 from kplan.changes.values import Delete
 from kplan.cluster.incoming import IncomingPod
@@ -20,6 +22,7 @@ from kplan.course.carry_out import Opening, carry_out
 from kplan.course.in_order import place_in_order
 from kplan.course.missing import with_missing
 from kplan.course.report import change_report
+from kplan.course.simulation.applying import pods_at_rest
 from kplan.course.subject import Subject, has_updates
 from kplan.course.task import Task, WorkedOff
 from kplan.course.what_if import changed
@@ -27,7 +30,6 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference
 from kplan.facts import InputWarning
-from kplan.questions.base import change_of
 from kplan.questions.diff.answers import ComparedAnswer, tallies_of
 from kplan.questions.diff.document import diff_report
 from kplan.rules.pod_info import PodInfo
@@ -46,17 +48,18 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     changes_some = any(
         subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
     )
-    answers = [_answer(subject, showing, has_updates=changes_some) for subject in subjects]
+    openings = [_opening(subject, has_updates=changes_some) for subject in subjects]
+    answers = [_answer(*side, showing) for side in zip(subjects, openings, strict=True)]
     document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())
     document = with_missing(document, tuple(_left_out(before, after)))
-    if after.manifests is None or not any(row.now_pending > 0 for row in document.workloads):
+    _, opening = openings
+    if opening is None or after.manifests is None or not any(row.now_pending > 0 for row in document.workloads):
         return document
-    opening = Opening(*after.task(_task(after, has_updates=changes_some)))
-    return _with_causes(document, opening, after, after.manifests, before.manifests)
+    return _with_causes(document, opening, after, after.manifests, before)
 
 
 def _with_causes(
-    document: DiffReport, opening: Opening, question: Subject, manifests: Manifests, earlier: Manifests | None
+    document: DiffReport, opening: Opening, question: Subject, manifests: Manifests, earlier: Subject
 ) -> DiffReport:
     """Return the differences with the parts of the change without which a workload would not wait.
 
@@ -66,11 +69,13 @@ def _with_causes(
     waiting = {workload: row for workload, row in rows.items() if row.now_pending > 0}
     nodes = question.base.objects.node_by_name
     parts = {workload.key: workload.sample for workload in manifests.workloads}
+    namespaces = {WorkloadRef.parse(workload).namespace for workload in waiting}
     blamed: dict[str, list[Blame]] = {}
     for part in [part for part in parts if waiting.keys() - {part}][:_MOST_PARTS]:
-        _, workloads = replace(question, manifests=_without_workload(manifests, part, earlier)).applied()
-        change = opening.applying(workloads).carry_out()
-        ends = tallies_of(change.after, change.workloads)
+        left = [written for key, written in question.written if key != part]
+        was = [written for key, written in earlier.written if key == part]
+        change = opening.applying([*left, *was]).carry_out()
+        ends = tallies_of(pods_at_rest(change.simulation, namespaces), change.workloads)
         for workload, row in waiting.items():
             side = ends[workload].side if workload in ends else None
             before = 0 if row.before is None else row.before.pending
@@ -103,17 +108,6 @@ def _blame(
     requests = PodInfo(pod).requests
     took = {name: quantity_text(name, number * requests[name]) for name in resource_order(requests) if requests[name]}
     return Blame(workload=part, pods=number, nodes=tuple(there), zone=zone, took=took if number else {})
-
-
-def _without_workload(manifests: Manifests, key: str, earlier: Manifests | None) -> Manifests:
-    """Return manifests without a workload, KIND/NAMESPACE/NAME, or with it as it was in earlier ones."""
-    gone = {id(workload.item) for workload in manifests.workloads if workload.key == key}
-    was = [workload for workload in (() if earlier is None else earlier.workloads) if workload.key == key]
-    return replace(
-        manifests,
-        workloads=(*(workload for workload in manifests.workloads if workload.key != key), *was),
-        items=(*(item for item in manifests.items if id(item) not in gone), *(workload.item for workload in was)),
-    )
 
 
 def without_manifests(subject: Subject) -> Subject:
@@ -207,19 +201,23 @@ def _requests_of(manifests: Manifests | None) -> dict[str, int] | None:
     return dict(total)
 
 
-def _answer(subject: Subject, showing: Showing, *, has_updates: bool) -> Plan | CarriedOut | Report:
-    """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does.
+def _opening(subject: Subject, *, has_updates: bool) -> Opening | None:
+    """Return what begins the task of a question about manifests; None without any.
 
     Where one of the two questions changes workloads of the cluster, the scheduler has tried all pending pods before.
     """
     if subject.manifests is None:
+        return None
+    named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
+    return Opening(*subject.task(Task(queue=None if has_updates else WorkedOff(named, with_pending=True))))
+
+
+def _answer(subject: Subject, opening: Opening | None, showing: Showing) -> Plan | CarriedOut | Report:
+    """Answer as `kplan plan` does; pods that are named alone are placed, as `kplan place` does."""
+    if opening is None:
         if subject.names_pods:
             return place_in_order(subject.base, subject.pods)
         return carry_out(subject.base, Task(queue=WorkedOff()))
-    task = _task(subject, has_updates=has_updates)
-    return change_of(*subject.task(task), replace(showing, fail_on=()), subject.origins)
-
-
-def _task(subject: Subject, *, has_updates: bool) -> Task:
-    named = tuple(pod for pod in subject.pods if not isinstance(pod, IncomingPod))
-    return Task(queue=None if has_updates else WorkedOff(named, with_pending=True))
+    decisions = Decisions(replace(showing, fail_on=()), subject.origins)
+    change = opening.carry_out(None if showing.nodes is UNSET else decisions)
+    return change_report(change, decisions.showing, decisions)
