@@ -129,7 +129,7 @@ MAX_MODELS = 4096
 
 
 class _Model(NamedTuple):
-    """A pod that has gone through admission, and the template that its name in the cache stands for."""
+    """A pod that has gone through admission, and its template, whose spec its name in the cache stands for."""
 
     info: PodInfo
     refusal: str
@@ -292,18 +292,18 @@ class PodMaker:
             is_newest = "is not in the snapshot, so its pods are created from the newest template"
             unknown = InputWarning("UnknownRevision", owner.ref.key, f"revision {wanted.revision} {is_newest}")
             self.warnings[unknown] = None
-        key: tuple[object, ...] = (owner.ref, wanted.revision, wanted.node, id(template), whole is None)
+        key: tuple[object, ...] = (owner.ref, wanted.revision, wanted.node, id(template.spec), whole is None)
         is_run = isinstance(owner, JobState) and owner.parent is not None
         if is_run and not _depends_on_labels(template.spec):
             key = (owner.workload, id(template.spec), whole is None)
         is_of_set = isinstance(owner, StatefulSetState)
         models = self._models_of_sets if is_of_set else self._models
         model = models.find(key)
-        if model is None:
-            model = admitted = self._admitted_pod(owner, wanted, whole)
+        if model is None or not (is_run or model.template.metadata == template.metadata):
+            model = self._admitted_pod(owner, wanted, whole)
             # Words about a pod of a stateful set, or of a run, have its own name.
-            if not (admitted.refusal and is_of_set) and not (is_run and (admitted.refusal or admitted.warnings)):
-                models.get(key, lambda: admitted)
+            if not (model.refusal and is_of_set) and not (is_run and (model.refusal or model.warnings)):
+                models.put(key, model)
         self.warnings |= dict.fromkeys(model.warnings)
         return model.info, model.refusal
 

@@ -38,7 +38,8 @@ class Templates:
 
     def __init__(self, full: Mapping[str, Mapping[str, Any]]) -> None:
         self.full = dict(full)
-        self._whole: dict[int, tuple[PodSpec, Mapping[str, Any] | WholeTemplate]] = {}
+        #: id of a template's spec -> the spec, the template as it is written, and the whole one once it was asked for
+        self._whole: dict[int, tuple[PodSpec, Mapping[str, Any], WholeTemplate | None]] = {}
 
     @staticmethod
     def of(snapshot: Snapshot) -> Templates:
@@ -65,15 +66,19 @@ class Templates:
             self.note_whole(template, written)
 
     def note_whole(self, template: PodTemplateSpec, written: Mapping[str, Any]) -> None:
-        self._whole[id(template.spec)] = (template.spec, written)
+        known = self._whole.get(id(template.spec))
+        if known is None or known[1] is not written:
+            self._whole[id(template.spec)] = (template.spec, written, None)
 
     def whole(self, template: PodTemplateSpec) -> WholeTemplate | None:
         """Return a whole template; None where the snapshot does not have it."""
-        spec, written = self._whole.get(id(template.spec), (template.spec, None))
-        if written is None or isinstance(written, WholeTemplate):
-            return written
-        whole = WholeTemplate(decode_object(dict(written), _TEMPLATE).content)
-        self._whole[id(spec)] = (spec, whole)
+        known = self._whole.get(id(template.spec))
+        if known is None:
+            return None
+        spec, written, whole = known
+        if whole is None:
+            whole = WholeTemplate(decode_object(dict(written), _TEMPLATE).content)
+            self._whole[id(spec)] = (spec, written, whole)
         return whole
 
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
