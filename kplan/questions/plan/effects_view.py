@@ -177,6 +177,7 @@ _WORDS: Mapping[Change, str] = {
 _MOST_NODES = 3
 _MOST_REFUSED = 400  #: characters of a refusal in the first words, as a few lines show them
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
+_JOBS_RUN_ON = " Jobs run on; with --timeline they end, and make room."
 _OTHERS: Mapping[Action, str] = {
     Action.PLACED: "placed",
     Action.MOVED: "moved",
@@ -423,7 +424,8 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
     if isinstance(document.timeline, Timeline):
         yield from timeline_blocks(document.steps, document.timeline)
     elif any(step.pod for step in document.steps):
-        yield line(Span(_ASSUMED, "dim"))
+        has_jobs = any(workload.kind == "Job" for workload in document.workloads)
+        yield line(Span(f"{_ASSUMED}{_JOBS_RUN_ON if has_jobs else ''}", "dim"))
 
 
 def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
