@@ -115,7 +115,7 @@ def pending_replicas(session: Session, row: int, number: int) -> Replicas:
 
 def _has_own_claims(pod: Pod, kind: str) -> bool:
     """Return whether a replica may mount something of its own, and is no example; `kind`: of the workload, if known."""
-    volumes = pod.spec.volumes
-    if kind in _SHARING:
-        return bool(pod.spec.resource_claims) or any(volume.ephemeral is not None for volume in volumes)
-    return bool(pod.spec.resource_claims) or any(claim_name(pod, volume) is not None for volume in volumes)
+    shares = kind in _SHARING
+    return bool(pod.spec.resource_claims) or any(
+        (volume.ephemeral if shares else claim_name(pod, volume)) is not None for volume in pod.spec.volumes
+    )

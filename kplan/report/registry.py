@@ -148,12 +148,12 @@ _MOST_PROBLEMS = 50  #: so many problems are reported at most; GitHub shows no m
 
 def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
     """Return a case for each problem, with its file and line."""
-    files = [where.file(visible(problem.path)) for problem in problems]
+    located = [(problem, where.file(visible(problem.path))) for problem in problems]
     return CaseReport(
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
         generated_at=now(),
-        source=next(filter(None, files), "kplan"),
+        source=next((file for _, file in located if file), "kplan"),
         cases=[
             Case(
                 name=visible(problem.json_path or problem.path) or "input",
@@ -166,7 +166,7 @@ def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
                 line=problem.line,
                 hint=visible(problem.hint),
             )
-            for problem, file in zip(problems[:_MOST_PROBLEMS], files, strict=False)
+            for problem, file in located[:_MOST_PROBLEMS]
         ],
         exit_code=2,
     )

@@ -8,7 +8,7 @@ from kplan.course.answers.placement import Placement
 from kplan.report.decision import remedy_text
 from kplan.workloads.manifests import load_manifests
 from tests.objects import affinity, node, pod
-from tests.remedies.everyday import ZONE, claim, taint
+from tests.remedies.everyday import ZONE, claim, storage_class, taint
 from tests.remedies.everyday import volume as volume_object
 
 
@@ -70,9 +70,11 @@ def test_of_replicas_with_claims_of_their_own_one_says_nothing_of_the_others():
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "x"})]
     workload = deployment(4, volumes=[volume])
 
-    own = remedies_of([*nodes, *bound], {**workload, "kind": "StatefulSet"})
-    assert own
-    assert [remedy for remedy in own if "helps" in remedy] == []
+    ephemeral = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim("data", "late")["spec"]}}}
+    for with_own in ({**workload, "kind": "StatefulSet"}, deployment(4, volumes=[ephemeral])):
+        own = remedies_of([*nodes, *bound, storage_class("late", "WaitForFirstConsumer")], with_own)
+        assert own
+        assert [remedy for remedy in own if "helps" in remedy] == []
     assert [remedy for remedy in remedies_of([*nodes, *bound], workload) if "helps" in remedy]
 
 

@@ -258,8 +258,7 @@ class PodsToMove(msgspec.Struct):
     pods: list[Pod] = []
     daemons: list[Pod] = []
     waiting: list[Pod] = []  #: they are left to complete
-    blocked_by: Pod | None = None
-    blocked: Blocked | None = None
+    blocked: tuple[Pod, Blocked] | None = None
 
 
 class Drainability:
@@ -274,7 +273,7 @@ class Drainability:
         for pod in pods:
             verdict = self._verdict(pod)
             if isinstance(verdict, Blocked):
-                result.blocked_by, result.blocked = pod, verdict
+                result.blocked = pod, verdict
                 return result
             if verdict is DrainOutcome.WAIT:
                 result.waiting.append(pod)

@@ -174,9 +174,9 @@ class Planner:
         name = node.metadata.name
         row = scratch.row(name)
         move = rules.pods_to_move(scratch.pods_on(row))
-        if move.blocked is not None and move.blocked_by is not None:
-            blocked, key = move.blocked, move.blocked_by.metadata.key
-            return Stay(node=name, reason=blocked.reason, message=blocked.message, pod=key)
+        if move.blocked is not None:
+            keeper, blocked = move.blocked
+            return Stay(node=name, reason=blocked.reason, message=blocked.message, pod=keeper.metadata.key)
         mark = scratch.mark()
         allowed = destinations.copy()
         allowed[row] = False
