@@ -244,7 +244,7 @@ class _Reader:
         if field.outer[0] == "[":
             if not isinstance(value, list):
                 return self._mismatch(value, field, path, plain, owner)
-            items = [{} if element is None and inner.is_struct and not inner.outer else element for element in value]
+            items = [{} if element is None and inner.is_struct else element for element in value]
             read = [self.value(element, inner, f"{path}[{index}]", plain, owner) for index, element in enumerate(items)]
             return [_zero(inner) if element is None else element for element in read]
         if not isinstance(value, dict):
@@ -298,7 +298,7 @@ class _Reader:
 
 def _zero(field: Field) -> Any:
     if field.outer:
-        return [] if field.outer[0] == "[" else {}
+        return []  # maps hold lists, and lists hold neither
     return {} if field.is_struct else {"s": "", "b": False, "i": 0, "l": 0, "n": 0, "q": "0", "x": 0}.get(field.kind)
 
 

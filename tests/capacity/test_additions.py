@@ -62,58 +62,6 @@ def test_what_is_written_becomes_nodes(tmp_path: Path) -> None:
     assert (larger.node.metadata.labels, larger.node.spec.taints) == ({"pool": "b"}, ())
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "shapes.yaml"
-    with pytest.raises(InputError) as error:
-        read(
-            path,
-            """
-- name: Small_
-  price: -1
-  cpu: many
-  gpus: -2
-- price: 1e400
-  cpu: 1
-  memory: 1Gi
-  nodes: 3
-- like: nowhere
-  price: 0.00000000001
-- like: a
-  labels: {"a b": c}
-  resources: {cpu: 1}
-  cpu: 2
-  taints: [{key: "", effect: Never}]
-- like: a
-  price: 1
-- 7
-""",
-        )
-
-    messages = [str(problem) for problem in error.value.problems]
-    assert all(text.startswith(f"{path} (document 1, line ") for text in messages)
-    for part in (
-        "$[0].name: 'Small_' cannot begin the name of a node",
-        "$[0].price: -1 is not a price",
-        "$[0].cpu: 'many' is not a quantity",
-        "$[0].gpus: -2 is not an amount that a node can have",
-        "$[0].memory: a shape needs memory",
-        "$[1].nodes: unknown field 'nodes'",
-        "$[1].name: a shape needs a name",
-        "$[1].price: ",
-        "$[2].like: the snapshot has no node nowhere",
-        "$[2].price: 1e-11 is not a price",
-        "$[3].price: a shape needs a price",
-        "$[3].labels.a b: a b=c is not a label",
-        "$[3].resources.cpu: cpu appears twice",
-        "$[3].taints[0].key",
-        "$[3].taints[0].effect: unknown effect 'Never'",
-        "$[4].name: a second shape is called a",
-        "$[5]: no shape",
-    ):
-        assert any(part in text for text in messages), (part, messages)
-    assert all(problem.hint for problem in error.value.problems)
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -36,29 +36,6 @@ def test_a_group_has_the_nodes_that_it_names_or_selects() -> None:
     ]
 
 
-def test_all_problems_of_a_file_are_told_with_line_and_path(tmp_path: Path) -> None:
-    file = tmp_path / "groups.yaml"
-    file.write_text(
-        "nodeGroups:\n"
-        "- {name: a, minSize: 5, maxSize: 3, maxsize: 4}\n"
-        "- {name: a, maxSize: -1, template: {like: nobody}}\n"
-        "- 7\n"
-    )
-
-    with pytest.raises(kplan.InputError) as caught:
-        set_up(str(file))
-
-    assert [(problem.line, problem.json_path, problem.message) for problem in caught.value.problems] == [
-        (2, "$.nodeGroups[0].maxsize", "unknown field 'maxsize'"),
-        (2, "$.nodeGroups[0].minSize", "5 is above maxSize 3"),
-        (3, "$.nodeGroups[1].maxSize", "-1 is no size of a group"),
-        (3, "$.nodeGroups[1].minSize", "0 is above maxSize -1"),
-        (3, "$.nodeGroups[1].template.like", "the snapshot has no node nobody"),
-        (3, "$.nodeGroups[1].name", "a second group is called a"),
-        (4, "$.nodeGroups[2]", "no group"),
-    ]
-
-
 def test_sizes_and_nodes_of_a_file_that_are_hardly_meant_are_told(tmp_path: Path) -> None:
     file = tmp_path / "groups.yaml"
     file.write_text("- {name: a, maxSize: 3, nodes: [typo], targetSize: 5}\n")
@@ -66,12 +43,6 @@ def test_sizes_and_nodes_of_a_file_that_are_hardly_meant_are_told(tmp_path: Path
         "$.nodeGroups[0].nodes: typo is no node of the cluster: it counts as one that is not ready",
         "$.nodeGroups[0].targetSize: 5 is above maxSize 3",
     ]
-
-
-def test_a_node_belongs_to_one_group() -> None:
-    groups = [{"name": name, "maxSize": 3, "nodes": ["general-1"]} for name in ("a", "b")]
-    with pytest.raises(kplan.InputError, match="node general-1 is in the group a already"):
-        set_up(groups)
 
 
 @pytest.mark.parametrize(
