@@ -21,15 +21,7 @@ from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
-from kplan.rules.resources import (
-    COMPUTE,
-    CPU,
-    MEMORY,
-    QUOTA_COMPUTE,
-    QUOTA_PREFIX,
-    is_native,
-    stored_totals,
-)
+from kplan.rules.resources import COMPUTE, CPU, MEMORY, QUOTA_COMPUTE, QUOTA_PREFIX, is_native, stored_totals
 from kplan.snapshot.model import Snapshot
 
 

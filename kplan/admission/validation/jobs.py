@@ -261,8 +261,7 @@ def _zone_problems(zone: str) -> Iterator[str]:
 _manual = check.filled("manualSelector", lambda _, path: [not_supported(path, value=True, allowed=("nil", "false"))])
 _name_length = check.must(lambda name: len(name.encode()) <= 52, "must be no more than 52 characters")
 _generated = check.field(
-    "selector",
-    lambda selector, path: [invalid(path, shown_selector(selector), "`selector` will be auto-generated")],
+    "selector", lambda selector, path: [invalid(path, shown_selector(selector), "`selector` will be auto-generated")]
 )
 _job_template = check.field("spec", _job, _generated, _manual, absent={})
 cron_job_errors = check.rules(

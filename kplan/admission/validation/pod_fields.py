@@ -17,16 +17,7 @@ from kplan.admission.validation.checks import Check, Object
 from kplan.admission.validation.metadata import operator_errors, selector_errors
 from kplan.api.affinity import EFFECTS, REQUIRED
 from kplan.api.core import HUGE_PAGES, is_pod_level_resource, plain_totals
-from kplan.api.field_errors import (
-    Errors,
-    duplicate,
-    forbidden,
-    go_struct,
-    invalid,
-    not_found,
-    not_supported,
-    required,
-)
+from kplan.api.field_errors import Errors, duplicate, forbidden, go_struct, invalid, not_found, not_supported, required
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.rules.resources import COMPUTE, QUOTA_COMPUTE, is_extended, is_native
 
@@ -351,9 +342,7 @@ def _toleration_value_errors(toleration: Object, path: str) -> Errors:
 
 
 toleration_errors = check.in_list(
-    _toleration_key_errors,
-    _toleration_value_errors,
-    check.filled("effect", check.one_of(*EFFECTS)),
+    _toleration_key_errors, _toleration_value_errors, check.filled("effect", check.one_of(*EFFECTS))
 )
 
 

@@ -14,16 +14,7 @@ from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Object
 from kplan.admission.validation.metadata import label_errors, metadata_check
 from kplan.api.core import HEADLESS
-from kplan.api.field_errors import (
-    Errors,
-    FieldError,
-    GoStruct,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from kplan.api.field_errors import Errors, FieldError, GoStruct, duplicate, forbidden, invalid, not_supported, required
 
 EXTERNAL_NAME = "ExternalName"
 SINGLE, PREFER_DUAL, REQUIRE_DUAL = "SingleStack", "PreferDualStack", "RequireDualStack"

@@ -13,10 +13,7 @@ from msgspec.structs import asdict, replace
 from kplan.api.meta import ResourceList
 from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceType
-from kplan.autoscaling.karpenter.requirements import (
-    NODEPOOL,
-    Vocabulary,
-)
+from kplan.autoscaling.karpenter.requirements import NODEPOOL, Vocabulary
 from kplan.rules.resources import COMPUTE, PODS
 
 _BUILT_IN = frozenset({*COMPUTE, PODS})

@@ -31,15 +31,7 @@ from kplan.plugins.dynamic_resources.claims import DeviceResult
 from kplan.plugins.dynamic_resources.cluster_devices import ClaimState
 from kplan.plugins.dynamic_resources.requests import UNNAMED_CLAIM, claim_names
 from kplan.rules.pod_info import PodInfo
-from kplan.rules.resources import (
-    COMPUTE,
-    NANO,
-    Requests,
-    nano,
-    pod_requests,
-    resource_order,
-    rounded_requests,
-)
+from kplan.rules.resources import COMPUTE, NANO, Requests, nano, pod_requests, resource_order, rounded_requests
 
 GATE: Final = "DRANodeAllocatableResources"  #: the feature gate with which devices stand for resources of the node
 

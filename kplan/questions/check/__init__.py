@@ -17,16 +17,7 @@ from kplan.documents.checks import CheckOutcome, ChecksReport, ChecksSummary
 from kplan.errors import KplanError, ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.questions.check.judgement import judge
-from kplan.questions.check.promises import (
-    STANDARD,
-    AtMaximum,
-    Budgets,
-    Check,
-    Checkable,
-    Expect,
-    PoolRoom,
-    Surge,
-)
+from kplan.questions.check.promises import STANDARD, AtMaximum, Budgets, Check, Checkable, Expect, PoolRoom, Surge
 from kplan.reading.arguments import FilePath, Option
 
 if TYPE_CHECKING:

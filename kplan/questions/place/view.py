@@ -15,14 +15,7 @@ from kplan.health.words import pod_advice, resume_command, resume_words, state_t
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
-from kplan.report.decision import (
-    OUTCOME_STYLES,
-    decision_blocks,
-    decision_heading,
-    ending_of,
-    is_leaving,
-    why_nowhere,
-)
+from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, ending_of, is_leaving, why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View
 from kplan.report.words import ENDINGS, left_out, name_ranges

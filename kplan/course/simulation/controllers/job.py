@@ -139,10 +139,7 @@ def _indexes(text: str) -> frozenset[int]:
 
 
 def actions(
-    wanted: WantedJob,
-    pods: Collection[ObservedPod],
-    awaited: Collection[ObservedPod] = (),
-    draws: Random | None = None,
+    wanted: WantedJob, pods: Collection[ObservedPod], awaited: Collection[ObservedPod] = (), draws: Random | None = None
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
