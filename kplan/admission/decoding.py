@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kplan.api.kinds import split_api_version
-from kplan.api.quantity import MAX_INT64, InvalidQuantity, parse
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, stored
 
 
 class ApiKind(NamedTuple):
@@ -267,11 +267,10 @@ class _Reader:
     def _quantity(self, value: Any, path: str) -> str | None:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         try:
-            exact = parse(text if isinstance(value, str | int | float) else "")
+            return stored(text if isinstance(value, str | int | float) else "")
         except InvalidQuantity as error:
             self.faults.append(Fault(path, str(error), is_quantity=True))
             return None
-        return str(exact)
 
     def _time(self, value: Any, path: str, plain: str, owner: str) -> str | None:
         if isinstance(value, bool | int | float | list | dict):

@@ -69,7 +69,6 @@ _STATIC: dict[str, Object] = {
     "V1PersistentVolumeClaim": {"spec": {}},
     "V1PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
     "V1PersistentVolumeClaimTemplate": {"spec": {}},
-    "V1PodFailurePolicyOnPodConditionsPattern": {"status": "True"},
     "V1PodSpec": {"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {}}
     | {"terminationGracePeriodSeconds": 30, "schedulerName": "default-scheduler"},
     "V1PodTemplate": {"template": {}},
@@ -161,7 +160,10 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "V1DeploymentStrategy": _rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),
     "V1EphemeralContainer": _pulled("image", "imagePullPolicy"),
     "V1ImageVolumeSource": _pulled("reference", "pullPolicy"),
+    "V1LimitRangeItem": lambda item: _round_up(item, "max", "min", "default", "defaultRequest", "maxLimitRequestRatio"),
+    "V1PodFailurePolicyOnPodConditionsPattern": lambda one: one.update(status=one.get("status") or "True"),
     "V1PodSpec": _pod_spec,
+    "V1ResourceQuotaSpec": lambda spec: _round_up(spec, "hard"),
     "V1ResourceRequirements": lambda resources: _round_up(resources, "limits", "requests"),
     "V1StatefulSetUpdateStrategy": _stateful_strategy,
     "V1Volume": lambda volume: None if volume.keys() - {"name"} else volume.update(emptyDir={}),
@@ -291,15 +293,18 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
     """
     decoded = decode_object(content, kind.struct)
     obj, faults = decoded.content, tuple(decoded.faults)
-    if kind.is_namespaced:
-        metadata: Object = obj.setdefault("metadata", {})
-        if not metadata.get("namespace"):
-            metadata["namespace"] = namespace
+    metadata: Object = obj.setdefault("metadata", {})
+    if not kind.is_namespaced:
+        metadata.pop("namespace", None)
+    elif not metadata.get("namespace"):
+        metadata["namespace"] = namespace
     if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
         return Judged(obj, faults)
     if name == "PersistentVolumeClaim":
         settle_data_source(complete(obj, "V1PersistentVolumeClaim")["spec"])
-    elif name not in _UNDEFAULTED:
+    elif name in _UNDEFAULTED:
+        complete(obj, kind.struct)
+    else:
         obj = default_workload(obj, name)
         # Which group a pod belongs to is dropped once it is known whether the gate is on.
         drop_disabled(template_of(obj, name).get("spec", {}), minor, keeps="GenericWorkload")
@@ -339,7 +344,7 @@ _UNDEFAULTED = {
     "StorageClass": "policies:storage_class_errors",
     "RuntimeClass": "policies:runtime_class_errors",
 }
-"""Kinds whose checks know the defaults that matter to them."""
+"""Kinds whose checks know the defaults that matter to them, besides those of amounts."""
 
 _CHECKS = {
     "Deployment": "pods:deployment_errors",

@@ -28,7 +28,7 @@ from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
-from kplan.api.quantity import parse
+from kplan.api.quantity import stored
 from kplan.facts import Document
 
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -205,7 +205,7 @@ def _impress(obj: Object, pod: Pod) -> None:
 
 
 def _amounts(amounts: dict[str, Any]) -> dict[str, str]:
-    return {name: str(parse(amount)) for name, amount in amounts.items()}
+    return {name: stored(amount) for name, amount in amounts.items()}
 
 
 def _set(obj: Object, key: str, value: Any) -> None:

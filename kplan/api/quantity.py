@@ -107,6 +107,21 @@ def canonical(quantity: QuantityLike) -> str:
     return str(parse(quantity))
 
 
+def stored(quantity: QuantityLike) -> str:
+    """Return the text that an API server keeps of a quantity; raises InvalidQuantity.
+
+    That is the canonical one, or another that upstream's parser takes for it, such as ``1e0``, ``+5`` and ``1.500``.
+    """
+    text = str(quantity).strip()
+    parsed = _parse(text)
+    if not parsed.is_big and (match := _SYNTAX.fullmatch(text)) is not None:
+        digits = (match[2] or "0") + (match[3] or "")
+        is_binary = parsed.format == "BinarySI"
+        if int(digits) % 8 if is_binary else parsed.scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0":
+            return text
+    return canonical(text)
+
+
 @lru_cache(maxsize=1 << 16)
 def _exact(text: str) -> Quantity:
     parsed = _parse(text)

@@ -18,7 +18,7 @@ from kplan.admission.decoding import ApiKind, decode_object, kind_named
 from kplan.admission.gates import NEWEST
 from kplan.admission.judge import Judged, invalid_words, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
-from kplan.admission.validation.pods import FIRST_WITH_RECREATE, pod_errors, recreate_errors
+from kplan.admission.validation.pods import FIRST_WITH_RECREATE, ROLLING_UPDATE, pod_errors, recreate_errors
 from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
@@ -293,7 +293,8 @@ class _Reader(_ReaderBase, kw_only=True):
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
         errors = [*judged.errors]
         if item.kind == "StatefulSet" and self.minor < FIRST_WITH_RECREATE:
-            errors += recreate_errors(judged.content)
+            unknown = [*recreate_errors(judged.content)]
+            errors = [error for error in errors if not unknown or error.field != ROLLING_UPDATE] + unknown
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in errors)
         return judged if judged.is_readable and not errors else None
 

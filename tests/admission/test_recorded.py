@@ -4,7 +4,8 @@ Each line of ``recorded/cases.jsonl.gz`` is a manifest, kube-apiserver v1.36's a
 the pod as it was stored, or why it was refused. Left out of the comparison is what a server draws or looks up: uids,
 times, the suffix of the token volume, a label of a node that the recording does not hold.
 
-Each line of ``recorded/drawn.jsonl.gz`` is a manifest with fields drawn from the API's description, and the answer:
+Each line of ``recorded/drawn.jsonl.gz`` is a manifest with fields drawn from the API's description (the last ones were
+written, and answered by the same code without a server), and the answer:
 ``causes`` where it is invalid, ``message`` where it is refused otherwise, the stored object where it is a pod that is
 taken. The cluster is the same, with service accounts wherever a manifest names one. Left out are manifests that differ
 only in whether a list is empty or absent, which kplan does not tell apart.

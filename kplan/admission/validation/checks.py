@@ -323,6 +323,39 @@ def ip_errors(value: str, path: str) -> Errors:
         yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
+def endpoint_errors(value: str, path: str) -> Errors:
+    """Return what is wrong with an IP address of something outside (upstream ValidateEndpointIP)."""
+    address = ipaddress.ip_address(value)
+    if address.is_unspecified:
+        yield invalid(path, value, f"may not be unspecified ({value})")
+    if address.is_loopback:
+        yield invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        yield invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if address in _LOCAL_MULTICAST[address.version]:
+        words = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+        yield invalid(path, value, words)
+
+
+def cidr_errors(value: str, path: str) -> Errors:
+    """Return what is wrong with a range of IP addresses (upstream IsValidCIDRForLegacyField, strict)."""
+    sloppy = re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value)
+    _, slash, length = sloppy.partition("/")
+    try:
+        known = ipaddress.ip_interface(sloppy if slash and length.isdecimal() and "%" not in value else "")
+    except ValueError:
+        yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+        return
+    if sloppy != value:
+        yield invalid(path, value, "must not have leading 0s in IP or prefix length")
+    elif isinstance(known.ip, ipaddress.IPv6Address) and known.ip.ipv4_mapped is not None:
+        yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+    elif known.ip != known.network.network_address:
+        yield invalid(path, value, "must not have bits set beyond the prefix length")
+
+
+_LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
+
 no_backsteps = must(lambda target: ".." not in target.split("/"), "must not contain '..'")
 """The check of a path without ``..`` (pkg/apis/core/validation)."""
 

@@ -33,7 +33,7 @@ _CONVERTIBLE = frozenset(
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
-_SUBSCRIPT = r"(.*)\['([^']*)'\]"
+_SUBSCRIPT = r"(?s)(.+?)\['(.*)'\]"
 _SEVERAL = "may not have more than one field specified at a time"
 
 

@@ -86,7 +86,12 @@ def _index(text: str, completions: int) -> int:
 _MOST_PARALLEL = _MOST_FAILED = _MANY_COMPLETIONS = 100_000  # upstream maxParallelismForIndexedJob and others
 _MOST_WITH_MANY = 10_000  # upstream parallelismLimitForHighCompletions and maxFailedIndexesLimitForHighCompletions
 _WITH_MANY = f"when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
-_RANDOM_SUFFIX = "xxxxx"  #: as long as the suffix that the API server adds to a generateName
+_MOST_PREFIX = 58  # upstream MaxGeneratedNameLength
+
+
+def _full_name(meta: Object) -> str:
+    """Return a name, or one as long as that which the API server makes of a generateName."""
+    return str(meta.get("name") or f"{meta.get('generateName', '')[:_MOST_PREFIX]}xxxxx")
 
 
 def _generated_errors(obj: Object, _: str) -> Errors:
@@ -109,8 +114,7 @@ def _generated_errors(obj: Object, _: str) -> Errors:
 def _pod_name_errors(obj: Object, _: str) -> Errors:
     meta, spec = obj.get("metadata", {}), obj.get("spec", {})
     if spec.get("completionMode") == "Indexed" and spec.get("completions", 0) > 0:
-        name = meta.get("name") or f"{meta.get('generateName', '')}{_RANDOM_SUFFIX}"
-        host = f"{name}-{spec['completions'] - 1}"
+        host = f"{_full_name(meta)}-{spec['completions'] - 1}"
         if check.dns_label(host):
             words = f"will not able to create pod with invalid DNS label: {host}"
             yield invalid("metadata.name", meta.get("name", ""), words)
@@ -276,5 +280,5 @@ cron_job_errors = check.rules(
         check.field("successfulJobsHistoryLimit failedJobsHistoryLimit", check.not_negative),
         absent={},
     ),
-    check.field("metadata", check.field("name", _name_length)),
+    check.field("metadata", lambda meta, path: _name_length(_full_name(meta), f"{path}.name"), absent={}),
 )

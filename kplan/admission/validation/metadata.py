@@ -23,19 +23,21 @@ Names = Callable[[str], Sequence[str]]
 
 
 def metadata_check(
-    names: Names = check.dns_subdomain, *, checks_prefix: bool = True, is_namespaced: bool = True
+    names: Names = check.dns_subdomain,
+    *,
+    checks_prefix: bool = True,
+    is_namespaced: bool = True,
+    has_core_finalizers: bool = True,
 ) -> Check:
+    """Return the check of metadata; that of core's validation knows which finalizers without a domain there are."""
     is_named = check.when(
         lambda obj: not obj.get("generateName"), check.needed("name", words="name or generateName is required")
     )
     prefix = check.formed(lambda text: names(api_names.as_prefix(text))) if checks_prefix else check.rules()
     name = check.filled("name", check.formed(names))
-    namespace = (
-        check.needed("namespace", check.LABEL)
-        if is_namespaced
-        else check.unset("namespace", "not allowed on this type")
-    )
-    return check.field("metadata", check.filled("generateName", prefix), is_named, name, namespace, *_COMMON, absent={})
+    namespace = check.needed("namespace", check.LABEL) if is_namespaced else check.rules()
+    common = _COMMON if has_core_finalizers else _COMMON[:-1]
+    return check.field("metadata", check.filled("generateName", prefix), is_named, name, namespace, *common, absent={})
 
 
 def of_kind(meta: Check, *spec: Check) -> Check:
@@ -96,8 +98,8 @@ _COMMON = (
         check.must(
             lambda names: not {*names} >= _DELETIONS, "finalizer orphan and foregroundDeletion cannot be both set"
         ),
-        check.in_list(_finalizer),
     ),
+    check.field("finalizers", check.in_list(_finalizer)),
 )
 
 

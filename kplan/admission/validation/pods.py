@@ -76,10 +76,10 @@ def pod_annotation_errors(annotations: dict[str, str], spec: Object, path: str) 
 
 def _written_toleration_errors(text: str, path: str) -> Errors:
     try:
-        tolerations = msgspec.json.decode(text, type=list[dict[str, Any]])
+        tolerations = msgspec.json.decode(text, type=list[dict[str, Any]] | None)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         return [invalid(path, _TOLERATIONS, str(error))]
-    return pod_fields.toleration_errors(tolerations, f"{path}.{_TOLERATIONS}")
+    return pod_fields.toleration_errors(tolerations or [], f"{path}.{_TOLERATIONS}")
 
 
 def _seccomp_errors(profile: str, path: str) -> Errors:
@@ -309,6 +309,9 @@ _UNMATCHED = "`selector` does not match template `labels`"
 
 FIRST_WITH_RECREATE = 37
 """The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""
+
+
+ROLLING_UPDATE = "spec.updateStrategy.rollingUpdate"
 
 
 def _something(called: str) -> Check:

@@ -26,12 +26,16 @@ def _both_errors(spec: Object, path: str) -> Errors:
         yield invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
-budget_errors = of_kind(
-    metadata_check(check.path_segment),
-    _both_errors,
-    check.field("minAvailable maxUnavailable", share_errors, above_all_errors),
-    check.field("selector", selector_errors),
-    check.field("unhealthyPodEvictionPolicy", check.one_of("AlwaysAllow", "IfHealthyBudget")),
+budget_errors = check.in_turn(
+    of_kind(
+        check.rules(),
+        _both_errors,
+        check.field("minAvailable maxUnavailable", share_errors, above_all_errors),
+        check.field("selector", selector_errors),
+        check.field("unhealthyPodEvictionPolicy", check.one_of("AlwaysAllow", "IfHealthyBudget")),
+    ),
+    # As of all kinds, once nothing else is wrong (upstream rest.BeforeCreate).
+    metadata_check(check.path_segment, has_core_finalizers=False),
 )
 
 
@@ -55,7 +59,7 @@ def _value_errors(obj: Object, _: str) -> Errors:
 priority_class_errors = check.rules(
     metadata_check(is_namespaced=False),
     _value_errors,
-    check.field("preemptionPolicy", check.stated("Never", "PreemptLowerPriority")),
+    check.field("preemptionPolicy", check.stated("PreemptLowerPriority", "Never")),
 )
 
 _MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
@@ -109,7 +113,7 @@ def _repeated_errors(tolerations: list[Object], path: str) -> Errors:
 
 
 runtime_class_errors = check.rules(
-    metadata_check(is_namespaced=False),
+    metadata_check(is_namespaced=False, has_core_finalizers=False),
     check.needed("handler", check.formed(check.dns_label)),
     check.field("overhead", lambda overhead, path: pod_fields.overhead_errors(overhead.get("podFixed", {}), path)),
     check.field(
@@ -122,6 +126,7 @@ runtime_class_errors = check.rules(
 )
 
 _CLAIMS = frozenset({"persistentvolumeclaims", "requests.storage"})
+_OF_PODS = frozenset(name for name in QUOTA_COMPUTE if not name.endswith("ephemeral-storage"))
 _POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 _PLAIN_SCOPES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
@@ -147,7 +152,7 @@ def _unsuited(scope: str, spec: Object, path: str, shown: Any) -> Errors:
     """Return errors for resources that a scope cannot be applied to (IsResourceQuotaScopeValidForResource)."""
     for name in spec.get("hard", {}):
         is_suited = (
-            name == "pods" or (scope != "BestEffort" and name in QUOTA_COMPUTE)
+            name == "pods" or (scope != "BestEffort" and name in _OF_PODS)
             if scope in (*_POD_SCOPES, "BestEffort")
             else scope != "VolumeAttributesClass" or name in _CLAIMS
         )
@@ -171,11 +176,12 @@ def _scope_errors(spec: Object, path: str) -> Errors:
 def _scope_selector_errors(spec: Object, path: str) -> Errors:
     selector, path = spec.get("scopeSelector", {}), f"{path}.scopeSelector.matchExpressions"
     expressions: list[Object] = selector.get("matchExpressions", [])
+    shown = {"MatchExpressions": [go_struct(one, ScopeName="", Operator="", Values=None) for one in expressions]}
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         if scope not in _SCOPES:
             yield invalid(f"{path}.scopeName", scope, "unsupported scope")
-        yield from _unsuited(scope, spec, path, selector)
+        yield from _unsuited(scope, spec, path, shown)
         if scope in _PLAIN_SCOPES and operator != "Exists":
             names = [f"ResourceQuotaScope{name}" for name in ("Terminating", "NotTerminating", *_PLAIN_SCOPES[:2])]
             words = f"{', '.join(names)} or ResourceQuotaScopeCrossNamespacePodAffinity"
@@ -424,7 +430,11 @@ _CHECKS = {
         _metric, _target("averageValue", "averageValue", "must specify a positive target averageValue")
     ),
     "resource": check.rules(_resource, _raw),
-    "containerResource": check.rules(_resource, check.needed("container", words="must specify a container"), _raw),
+    "containerResource": check.rules(
+        check.needed("name", pod_fields.container_name_errors, words="must specify a resource name"),
+        check.needed("container", check.LABEL, words="must specify a container"),
+        _raw,
+    ),
 }
 
 _policy = check.rules(

@@ -167,8 +167,8 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
         for index, port in enumerate(ports):
             at, pair = f"{path}.ports[{index}]", (port.get("protocol", "TCP"), port.get(key, 0))
             if pair in used and key == "port":
-                shown = {"name": "", "protocol": pair[0], "appProtocol": None, "port": pair[1]}
-                yield duplicate(at, GoStruct({**shown, "targetPort": 0, "nodePort": 0}))
+                shown = {"Name": "", "Protocol": pair[0], "AppProtocol": None, "Port": pair[1]}
+                yield duplicate(at, GoStruct({**shown, "TargetPort": 0, "NodePort": 0}))
             elif pair in used and pair[1]:
                 yield duplicate(f"{at}.nodePort", pair[1])
             used.add(pair)
@@ -177,9 +177,11 @@ def _unique_port_errors(spec: Object, path: str) -> Errors:
 def _traffic_errors(spec: Object, path: str) -> Errors:
     kind, policy = spec["type"], spec.get("externalTrafficPolicy", "")
     for key in ("loadBalancerSourceRanges", "allocateLoadBalancerNodePorts", "loadBalancerClass"):
+        called = "LoadBalancerSourceRanges" if key == "loadBalancerSourceRanges" else key
         if kind != "LoadBalancer" and spec.get(key) not in (None, []):
-            called = "LoadBalancerSourceRanges" if key == "loadBalancerSourceRanges" else key
             yield forbidden(f"{path}.{called}", "may only be used when `type` is 'LoadBalancer'")
+        if called != key:
+            yield from check.in_list(check.cidr_errors)(map(str.strip, spec.get(key, ())), f"{path}.{called}")
     if kind == "LoadBalancer" and spec.get("loadBalancerClass") is not None:
         yield from check.KEY(spec["loadBalancerClass"], f"{path}.loadBalancerClass")
     if policy and not _is_outside(spec):
@@ -199,7 +201,7 @@ spec_errors = check.rules(
     check.field("sessionAffinity", check.one_of("ClientIP", "None")),
     _affinity_errors,
     address_errors,
-    check.items("externalIPs", check.ip_errors),
+    check.items("externalIPs", check.in_turn(check.ip_errors, check.endpoint_errors)),
     check.field("type", check.one_of("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")),
     _unique_port_errors,
     _traffic_errors,
@@ -213,7 +215,7 @@ _service_errors = check.rules(metadata_check(check.dns_label), check.field("spec
 
 def service_errors(obj: Object, path: str) -> Errors:
     """Return what is wrong with a new Service; wrong families are told before anything else is checked."""
-    spec = {"type": "ClusterIP", **obj.get("spec", {})}
+    spec = _fill_in(copy.deepcopy(obj.get("spec", {})))
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     if errors := settle_families(None, spec):
@@ -252,6 +254,10 @@ def _with_defaults(spec: Object) -> Object:
     for key in ("clusterIPs", "ipFamilies", "externalIPs", "ports"):
         if key in spec:
             spec[key] = list(spec[key])
+    return _fill_in(spec)
+
+
+def _fill_in(spec: Object) -> Object:
     kind = spec.setdefault("type", "ClusterIP")
     if spec.setdefault("sessionAffinity", "None") == "None":
         spec.pop("sessionAffinityConfig", None)
