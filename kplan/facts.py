@@ -104,7 +104,7 @@ class RefusedPods(Document, frozen=True, kw_only=True):
     by: str = ""  #: what refuses them, such as ResourceQuota web/team; empty where it has no name
     uses: tuple[QuotaUse, ...] = ()  #: where a quota does
     message: str = ""  #: of the API server; empty where nothing tells it
-    #: reason, since: what a Deployment's condition ReplicaFailure says, where that is all that is known
+    #: reason, since: what the condition ReplicaFailure says, which is more than that only of webhooks and policies
     reason: str = ""
     since: str | None = None
     #: the quotas that have to allow more; empty where none refuses them, or where that is not known

@@ -184,6 +184,7 @@ class WorkloadCondition(Condition, frozen=True):
     """A condition of a workload, or of its autoscaler: Progressing, ReplicaFailure, ScalingActive."""
 
     reason: str = ""
+    message: str = ""
     last_transition_time: str | None = None
 
 

@@ -200,6 +200,7 @@ class RuleChange(Document, frozen=True, kw_only=True):
 
     rule: Rule
     topology_key: str
+    min_domains: Positive | UnsetType = UNSET  #: so many domains are enough then, and the rule stays; else absent
 
 
 class NodeAddition(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -531,6 +532,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case RepairNode(change=c):
             states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
             return f"repair {c.node}, which is {listing(states)}"
+        case RelaxRule(change=c) if c.min_domains:
+            return f"set minDomains: {c.min_domains} for the spread over {c.topology_key}"
         case RelaxRule(change=c):
             return _RULES[c.rule].format(c.topology_key)
         case Together(changes=changes):

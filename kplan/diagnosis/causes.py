@@ -102,6 +102,7 @@ class NoSuchLabel(msgspec.Struct, frozen=True):
     wanted: tuple[str, ...]  #: the values of which a node must have one
     values: tuple[str, ...]  #: the values that nodes have
     nearest: str = ""  #: the most similar value, or key when no node has the key; empty for none
+    runtime_class: str = ""  #: the one that requires it of its pods; empty where the pod itself does
 
 
 class NoSuchCombination(msgspec.Struct, frozen=True):
@@ -144,6 +145,8 @@ class NodesOut(msgspec.Struct, frozen=True):
     #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
     suggested: str = ""
     instead: str = ""  #: the toleration that was probably meant for the taint
+    lost_node: str = ""  #: the node that does not exist any more and alone can attach a volume of the pod
+    reserved_for: tuple[str, ...] = ()  #: pods that are nominated to the closest node, for which room there is kept
     runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
 
 

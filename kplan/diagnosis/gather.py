@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
+from kplan.api.labels import HOSTNAME
 from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
@@ -181,7 +183,11 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
     n_nodes, of_devices = len(nodes), session.listers.extended_resource_classes
     if pod.spec.node_name and pod.spec.node_name not in nodes.row_of:
         yield c.NoSuchNode(n_nodes, pod.spec.node_name, intended.nearest(pod.spec.node_name, nodes.names))
-    yield from _missing_labels(nodes, list(wanted_labels(pod)))
+    of_class = runtime_class_labels(pod, session.listers.snapshot)
+    name = pod.spec.runtime_class_name or ""
+    for cause in _missing_labels(nodes, list(wanted_labels(pod))):
+        is_of_class = isinstance(cause, c.NoSuchLabel) and cause.label in of_class
+        yield replace(cause, runtime_class=name, nearest="") if is_of_class else cause
     for resource, amount in info.requests.items():
         if amount <= 0 or resource == PODS or not is_counted(resource) or resource in of_devices:
             continue
@@ -212,6 +218,13 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
         counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
     if len(counts) > 1 and not has_all.any() and all(count for _, count in counts):
         yield c.NoSuchCombination(len(nodes), tuple(counts))
+
+
+def runtime_class_labels(pod: Pod, snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the labels of nodes that the runtime class of a pod adds to its nodeSelector."""
+    known = snapshot.runtime_classes if pod.spec.runtime_class_name else ()
+    of_pod = (one.scheduling for one in known if one.metadata.name == pod.spec.runtime_class_name)
+    return next((one.node_selector for one in of_pod if one is not None), {})
 
 
 def resources_of(nodes: NodeTable) -> set[str]:
@@ -297,7 +310,7 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
     )
 
 
-def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dict[str, str]:
+def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dict[str, Any]:
     """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
@@ -311,6 +324,9 @@ def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dic
                     return {"suggested": to, "instead": old}
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
+            case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
+                name = only.partition("=")[2]
+                return {} if name in nodes.label(HOSTNAME).code_of else {"lost_node": name}
             case d.UnmetAffinity() if not detail.domains_with_matching_pods:
                 for guess_of_pods in intended.suggested_pods(answer.session, answer.info):
                     if isinstance(guess_of_pods, intended.MeantNamespace):
@@ -335,7 +351,10 @@ def _overridden(session: Session, outcome: FilterOutcome) -> Iterator[c.NodesOut
     for (plugin, texts), rows in groups.items():
         first, status = rows[0]
         details = tuple(details_at(status.reasons, status.position))
-        yield c.NodesOut(len(rows), session.cluster.nodes.names[first], plugin, texts, details)
+        reserved_for = tuple(session.cluster.pods.infos[pod].key for pod in session.nominator.pods_for(first))
+        yield c.NodesOut(
+            len(rows), session.cluster.nodes.names[first], plugin, texts, details, reserved_for=reserved_for
+        )
 
 
 def _unusable(nodes: NodeTable, info: PodInfo) -> Iterator[tuple[str, UnusableResource]]:

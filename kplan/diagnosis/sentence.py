@@ -129,6 +129,7 @@ def _unbound(cause: c.UnboundClaim) -> str:
 
 def _no_label(cause: c.NoSuchLabel) -> str:
     wanted = " or ".join(f"{cause.label}={value}" for value in cause.wanted[:_MOST_NAMES])
+    wanted += f", which runtime class {cause.runtime_class} requires" if cause.runtime_class else ""
     if not cause.values:
         return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_suggestion(cause.nearest)}"
     values = "the only value is" if len(cause.values) == 1 else "the values are"
@@ -185,7 +186,7 @@ def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in o
             return f"is in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume() as detail:
             only = f"only nodes with {listing(detail.requires)}"
-            return f"can attach volume {detail.volume} of claim {detail.claim} ({only})"
+            return f"can attach volume {detail.volume} of claim {detail.claim} ({_lost(group) or only})"
         case d.TooManyVolumes() as detail:
             return f"can {_attach(detail, f' on {group.closest}')}"
         case d.ClaimInUse() as detail:
@@ -251,9 +252,10 @@ def _lack(
             has = f"{'it' if is_single else 'the largest'} has {readable(largest)} even when empty"
             texts.append(f"{name} (requests {requested}, {has})")
         else:
-            is_full = free == "0" or free.startswith("-")
-            on_closest = "none free" if is_full else f"at most {free} free, on {group.closest}"
-            texts.append(f"{name} (requests {requested}, {f'{free} free' if is_single else on_closest})")
+            is_full = free.startswith("-") or (free == "0" and not is_single)
+            most = f"{free} free" if is_single else f"at most {free} free, on {group.closest}"
+            reserved = f", as room is kept for {listing(group.reserved_for)}" if group.reserved_for else ""
+            texts.append(f"{name} (requests {requested}, {'none free' if is_full else most}{reserved})")
     lacking = f"{verb} {' and '.join(texts)}" if texts else ""
     return " and ".join(text for text in (full, lacking) if text)
 
@@ -299,7 +301,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{are} not in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume():
             only = f"only nodes with {listing(detail.requires)} can"
-            return f"cannot attach volume {detail.volume} of claim {detail.claim} ({only})"
+            return f"cannot attach volume {detail.volume} of claim {detail.claim} ({_lost(group) or only})"
         case d.LostVolume():
             return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
@@ -315,6 +317,12 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
+
+
+def _lost(group: c.NodesOut) -> str:
+    """Return that the only node that can attach a volume is gone; empty where that is not so."""
+    gone = f"only node {group.lost_node} can, which does not exist any more: bring it back"
+    return f"{gone}, or delete the claim, and with it the data" if group.lost_node else ""
 
 
 def _attach(detail: d.TooManyVolumes, on: str) -> str:

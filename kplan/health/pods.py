@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import UNSET, UnsetType
+from msgspec import field as named
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, deletion_grace
 from kplan.api.meta import condition_of, is_true
 from kplan.api.names import nearest_texts
 from kplan.api.pod import ContainerStatus
+from kplan.api.quantity import parse
 from kplan.api.time import from_micros, seconds
 from kplan.facts import Count, Document, MissingName
 from kplan.health.nodes import NodeHealth, NodeState
@@ -50,6 +52,22 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     lacks: MissingName | UnsetType = UNSET
 
 
+class ResizedRequest(Document, frozen=True, kw_only=True):
+    """A request of a container that is to change in place, and has not."""
+
+    container: str
+    resource: str
+    old: str = named(name="from")
+    to: str
+
+
+class PendingResize(Document, frozen=True, kw_only=True):
+    """A resize in place that the kubelet does not carry out."""
+
+    reason: str  #: the kubelet's: Deferred, until there is room, or Infeasible, as the node can never do it
+    requests: tuple[ResizedRequest, ...] = ()  #: as far as the kubelet says what the containers have
+
+
 class PodHealth(Document, frozen=True, kw_only=True):
     """What a pod is at present."""
 
@@ -67,6 +85,7 @@ class PodHealth(Document, frozen=True, kw_only=True):
     #: of a node that is not well; absent for one that does not exist any more
     node_states: tuple[NodeState, ...] | UnsetType = ()
     is_mirror: bool = False  #: a static pod, which only its kubelet makes and ends
+    resize: PendingResize | UnsetType = UNSET  #: absent where none is pending
 
     @property
     def is_well(self) -> bool:
@@ -123,7 +142,23 @@ def pod_health(
         grace_seconds=deletion_grace(pod) if state == "being-deleted" else 0,
         node_states=() if not name else UNSET if node is None else node.states,
         is_mirror=pod.metadata.annotations.mirror is not None,
+        resize=_pending_resize(pod) if state in ("ready", "not-ready", "starting") else UNSET,
     )
+
+
+def _pending_resize(pod: Pod) -> PendingResize | UnsetType:
+    """Return what a pod waits for that is to be resized in place; absent where it waits for nothing."""
+    condition = condition_of(pod.status.conditions, "PodResizePending")
+    if condition is None or condition.status == "False":
+        return UNSET
+    has = {one.name: one.allocated_resources for one in pod.status.container_statuses}
+    requests = (
+        ResizedRequest(container=one.name, resource=resource, old=str(has[one.name][resource]), to=str(amount))
+        for one in pod.spec.containers
+        for resource, amount in one.resources.requests.items()
+        if resource in has.get(one.name, {}) and parse(has[one.name][resource]).nanos != parse(amount).nanos
+    )
+    return PendingResize(reason=condition.reason, requests=tuple(requests))
 
 
 def fails_by_itself(pod: Pod, now: float) -> bool:

@@ -75,7 +75,7 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
         case "ready":
             where = _of_node(health)
             is_so = "shows as" if where and "being-deleted" not in (health.node_states or ()) else "is"
-            return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}"
+            return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}{_resize(health)}"
         case "not-ready":
             why = trouble_text(health)
             return f"{health.pod} is{on} and not ready{f': {why}' if why else ''}"
@@ -162,6 +162,25 @@ def _restarts(health: PodHealth) -> str:
     return _history(health.container) if health.container is not UNSET else ""
 
 
+def _resize(health: PodHealth) -> str:
+    """Return that a resize in place is not carried out, to stand behind what a pod is; empty where none waits."""
+    return f"; {resize_text(health)}" if health.resize is not UNSET else ""
+
+
+def resize_text(health: PodHealth) -> str:
+    """Return which resize in place waits, and what the containers have instead."""
+    resize = health.resize
+    if resize is UNSET:
+        return ""
+    whys = {"Deferred": f" ({health.node} has no room for it now)", "Infeasible": f" ({health.node} cannot ever do it)"}
+    keeps = [
+        f"container {one.container} keeps {one.resource} {readable(one.old)} instead of {readable(one.to)}"
+        for one in resize.requests
+    ]
+    what = f": {listing(keeps)}" if keeps else ""
+    return f"its resize in place is {resize.reason or 'pending'}{whys.get(resize.reason, '')}{what}"
+
+
 def _deletion(health: PodHealth) -> str:
     """Return what a pod that is being deleted waits for."""
     if health.never_ends:
@@ -173,7 +192,7 @@ def _deletion(health: PodHealth) -> str:
         return (
             f"and waits for {finalizers}; {gone}" if health.finalizers else f"{gone}: the garbage collector removes it"
         )
-    is_late = health.seconds is not UNSET and health.seconds > health.grace_seconds
+    is_late = _is_late(health)
     if health.finalizers and (is_late or not health.node):
         them = "it" if len(health.finalizers) == 1 else "them"
         return f"and waits for {finalizers}: it goes once whoever set {them} takes {them} away"
@@ -182,9 +201,14 @@ def _deletion(health: PodHealth) -> str:
     return f"and ends within {health.grace_seconds} s" + (f", then waits for {finalizers}" if health.finalizers else "")
 
 
+def _is_late(health: PodHealth) -> bool:
+    """Tell whether the time is over in which a pod that is being deleted should have ended."""
+    return health.seconds is not UNSET and health.seconds > health.grace_seconds
+
+
 def pod_advice(health: PodHealth) -> Iterator[str]:
     """Yield what helps a pod that scheduling does not help, as sentences."""
-    node = health.node
+    node, (namespace, _, name) = health.node, health.pod.partition("/")
     if health.never_ends:
         yield (
             f"Once the machine is surely off, delete the Node (kubectl delete node {node}), or taint it "
@@ -193,12 +217,21 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         )
     elif health.state == "being-deleted" and health.finalizers:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
+    elif health.state == "being-deleted" and not health.is_collected and _is_late(health):
+        yield (
+            f"Look at the kubelet and the container runtime of {node}: kubectl describe node {node}. "
+            f"Once its containers surely do not run: kubectl delete pod {name} -n {namespace} --force"
+        )
     elif health.is_mirror:
         yield f"It is a static pod: the kubelet of {node} makes and ends it, and no scheduler or controller does."
     elif health.state in ("ready", "not-ready") and "unreachable" in (health.node_states or ()):
         yield f"Look at {node}: its kubelet does not answer."
     elif health.state == "not-ready" or health.is_late:
         yield from _of_container(health)
+    if health.resize is not UNSET:
+        first = f"Make room on {node}, ask" if health.resize.reason == "Deferred" else "Ask"
+        others = "so that new pods of that size go where there is room: nothing moves this one"
+        yield f"{first} for less, or change the template of its workload, {others}."
 
 
 def ways_on(workloads: Iterable[WorkloadHealth], pods: Iterable[PodHealth] = ()) -> list[str]:
@@ -336,6 +369,11 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             if _waits_for_node(health) and health.pending == 1:
                 return ""
             return f"{health.pending} of {count(health.pods, 'pod')} {_are(health.pending, 'has', 'have')} no node"
+        case "resize-pending":
+            number, keep = len(health.resizing), _are(len(health.resizing), "keeps its", "keep their")
+            first = health.resizing[0]
+            of_all = f"{number} of {count(health.pods, 'pod')} {keep} former size"
+            return f"{of_all}, {_own_name(first.pod)}: {resize_text(first)}"
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
@@ -452,6 +490,11 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
         yield "To resume it", f"kubectl rollout resume {what}/{quote(own)} -n {quote(namespace)}"
     if "progress-deadline" in states:
         yield "Back to the revision before", f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
+    yield from _ways_of_refused(refused, named, namespace)
+
+
+def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield what lets the API server take the pods of a workload, `named` as kubectl has it."""
     if (lacks := refused.lacks) is not UNSET and lacks.nearest:
         patch = json.dumps(
             {"spec": {"template": {"spec": {_FIELDS[lacks.kind]: lacks.nearest}}}}, separators=(",", ":")
@@ -464,6 +507,8 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
     elif refused.by.startswith("LimitRange "):
         limit_range = quote(refused.by.rpartition("/")[2])
         yield "Keep to it in the template, or change it", f"kubectl edit limitrange {limit_range} -n {quote(namespace)}"
+    elif "violates PodSecurity" in refused.message:
+        yield "To set these fields in the template", f"kubectl edit {named}"
     elif refused.by:
         yield "To state what it asks for in the template", f"kubectl edit {named}"
 
@@ -481,6 +526,8 @@ def state_text(health: PodHealth) -> str:
     why = trouble_text(health) if health.state in ("not-ready", "starting", "failed") else ""
     if health.state == "being-deleted":
         return trouble_text(health)
+    if health.resize is not UNSET and not why:
+        return f"{state}, resize {health.resize.reason or 'pending'}"
     if health.state == "evicted":
         return f"evicted, node short of {health.short_of}" if health.short_of else "evicted"
     return f"{state}: {why}" if why else state

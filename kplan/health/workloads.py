@@ -8,12 +8,12 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.core import Pod, WorkloadCondition, target_of
+from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
-from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, StatefulSet
+from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.health.pods import PodHealth, pod_health
@@ -33,6 +33,7 @@ WorkloadState = Literal[
     "paused",
     "pods-not-ready",
     "pods-pending",
+    "resize-pending",
     "at-maximum",
     "no-metrics",
 ]
@@ -43,6 +44,7 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 )
 """The states of a workload that has fewer pods than it wants."""
 
+_SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
 _MANY_RESTARTS = 3
@@ -70,6 +72,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     #: of those that are ready the one that has restarted most often, from three times on; absent for none
     restarted: PodHealth | UnsetType = UNSET
     evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
+    resizing: tuple[PodHealth, ...] = ()  #: pods whose resize in place is not carried out, the first of them
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
 
@@ -126,8 +129,9 @@ def workloads_health(
             own = members.get(key, ())
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
             because = refused.get(key)
-            if because is None and obj.metadata.namespace not in limited:  # else quotas say more than what was before
-                because = _refused_before(obj)
+            before = _refused_before(obj) if because is None else None
+            if before is not None and (before.message or obj.metadata.namespace not in limited):
+                because = before  # where only that is known, quotas say more than what was before
             health = _with_states(health, obj, because, wanted_nodes.get(key), own)
             yield _scaled(health, scalers.get(key))
 
@@ -176,6 +180,7 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps
         leaving=sum(pod.state == "being-deleted" for pod in pods),
         restarted=min(restarting, key=lambda pod: (-_n_restarts(pod), pod.pod), default=UNSET),
         evicted=tuple(pod for pod in troubled if pod.state == "evicted")[-_MOST_EVICTED:],
+        resizing=tuple(pod for pod in living if pod.resize is not UNSET)[:_MOST_TROUBLED],
         troubled=tuple(pod for pod in troubled if keeps_failed or pod.state not in _FAILED)[-_MOST_TROUBLED:],
     )
 
@@ -184,7 +189,7 @@ def _n_restarts(pod: PodHealth) -> int:
     return pod.container.restarts if pod.container else 0
 
 
-def _with_states(  # noqa: C901 - one case a kind of workload
+def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     health: WorkloadHealth, obj: Any, refused: RefusedPods | None, nodes: Sequence[str] | None, own: Sequence[Pod]
 ) -> WorkloadHealth:
     changes: dict[str, Any] = {}
@@ -224,13 +229,17 @@ def _with_states(  # noqa: C901 - one case a kind of workload
         states.append("pods-pending")
     if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
+    if health.resizing:
+        states.append("resize-pending")
     return replace(health, states=tuple(states), **changes)
 
 
 def _refused_before(obj: Any) -> RefusedPods | None:
     """Return that the API server has refused pods of a Deployment, as far as that says; None where it does not."""
-    failure = _condition(obj.status.conditions, "ReplicaFailure", "True") if isinstance(obj, Deployment) else None
-    return None if failure is None else RefusedPods(reason=failure.reason, since=failure.last_transition_time)
+    failure = _condition(obj.status.conditions, "ReplicaFailure", "True") if isinstance(obj, _SAYS_REFUSED) else None
+    if failure is None:
+        return None
+    return RefusedPods(message=failure.message, reason=failure.reason, since=failure.last_transition_time)
 
 
 def _of_job(job: Job) -> dict[str, Any]:

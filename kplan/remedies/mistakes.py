@@ -16,8 +16,9 @@ from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import intended
-from kplan.diagnosis.gather import resources_of
+from kplan.diagnosis.gather import resources_of, runtime_class_labels
 from kplan.diagnosis.intended import is_fact, near_names, nearest, nearest_key, states_condition, untolerated
+from kplan.engine.details import TooMuchSkew
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.remedies import variants
 from kplan.remedies.surroundings import relax_and_add
@@ -146,7 +147,10 @@ def selectors(case: Case, misses: NearMisses) -> Offers:
     if _AFFINITY not in misses.rejecting:
         return
     may_remove = len(misses.only(_AFFINITY)) > 0
+    of_class = runtime_class_labels(case.pod, case.live.listers.snapshot)  # which admission would add again
     for removal, key, values, with_label in _conditions(case.pod):
+        if key in of_class and removal.where == "nodeSelector":
+            continue
         known = case.live.cluster.nodes.label(key).code_of
         sign = "=" if removal.where == "nodeSelector" else " In "
         is_met = any(value in known for value in values)
@@ -281,6 +285,7 @@ def rules(case: Case, misses: NearMisses) -> Offers:
         for policy, key, honoring in variants.honoring(pod):
             honored = r.PolicyChange(policy=policy, topology_key=key)
             yield from case.changed(r.HonorPolicy(change=honored, then=None), honoring)
+        yield from _fewer_domains(case, misses)
         ways += [("topologySpreadConstraints", *way) for way in variants.relaxed_spreads(pod)]
     if _PODS in misses.rejecting:
         affinity = pod.spec.affinity or Affinity()
@@ -290,3 +295,12 @@ def rules(case: Case, misses: NearMisses) -> Offers:
         change = r.RuleChange(rule=rule, topology_key=key)
         offers = list(case.changed(r.RelaxRule(change=change, then=None), relaxed))
         yield from offers or relax_and_add(case, relaxed, change)
+
+
+def _fewer_domains(case: Case, misses: NearMisses) -> Offers:
+    """Let a spread constraint want only as many domains as there are."""
+    skews = (detail for detail in misses.details() if isinstance(detail, TooMuchSkew) and detail.min_domains)
+    for key, domains in {skew.topology_key: skew.domains for skew in skews}.items():
+        change = r.RuleChange(rule="topologySpreadConstraints", topology_key=key, min_domains=domains)
+        fewer = variants.with_min_domains(case.pod, key, domains)
+        yield from case.changed(r.RelaxRule(change=change, then=None), fewer)

@@ -17,11 +17,11 @@ from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import controller_of
+from kplan.api.meta import ObjectMeta, controller_of
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
-from kplan.diagnosis.gather import resources_of, wanted_labels
+from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_labels
 from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
@@ -50,6 +50,7 @@ from kplan.remedies.trials import (
 )
 from kplan.rules.nodes import ends_soon
 from kplan.rules.resources import PODS, quantity_text
+from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
 _FIT, _TAINTS, _CORDON, _PODS, _PORTS, _AFFINITY = (
     "NodeResourcesFit",
@@ -230,7 +231,7 @@ def _add_others(case: Case) -> Offers:
 def _lacking_labels(case: Case) -> Iterator[str]:
     """Yield the labels that the pod or a volume of it requires and no node has; those that are misspelt are none."""
     table, pod = case.live.cluster.nodes, case.pod
-    wanted = list(wanted_labels(pod))
+    wanted, of_class = list(wanted_labels(pod)), runtime_class_labels(pod, case.live.listers.snapshot)
     for detail in () if case.misses is None else case.misses.details():
         match detail:
             case OtherVolumeZone(label=label, allowed=allowed):
@@ -245,7 +246,7 @@ def _lacking_labels(case: Case) -> Iterator[str]:
     for key, values in wanted:
         known = table.label(key)
         if key != HOSTNAME and values and not any(text in known.code_of for text in values):
-            is_named = is_fact(key) or (known.values and not nearest(values[0], known.values))
+            is_named = is_fact(key) or key in of_class or (known.values and not nearest(values[0], known.values))
             if is_named:
                 yield f"{key}={values[0]}"
 
@@ -462,15 +463,19 @@ def _is_gain(case: Case, elsewhere: Trial) -> bool:
 
 def higher_classes(session: Session, priority: int, *, of_daemon_set: bool = False) -> list[PriorityClass]:
     """Return the priority classes above a priority with which a pod may evict others, the lowest first."""
+    listed = session.listers.snapshot.priority_classes
+    names = {known.metadata.name for known in listed}
+    # Every API server has those of the system, whether or not the snapshot has them.
+    own = [PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in SYSTEM_PRIORITIES.items()]
 
-    def rank(known: PriorityClass) -> tuple[bool, int, str]:
+    def rank(known: PriorityClass) -> tuple[bool, bool, int, str]:
         # Daemons that every node needs have the class that exists for them.
         is_for_others = of_daemon_set and known.metadata.name != _NODE_CRITICAL
-        return is_for_others, known.value, known.metadata.name
+        return known in own, is_for_others, known.value, known.metadata.name
 
     higher = (
         known
-        for known in session.listers.snapshot.priority_classes
+        for known in (*listed, *(one for one in own if one.metadata.name not in names))
         if known.value > priority
         and known.preemption_policy != "Never"
         and (of_daemon_set or not known.metadata.name.startswith(_SYSTEM_CLASSES))

@@ -123,6 +123,15 @@ def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
             yield constraint.topology_key, with_spec(pod, topology_spread_constraints=relaxed)
 
 
+def with_min_domains(pod: Pod, key: str, number: int) -> Pod:
+    """Return the pod whose hard spread constraints over a topology key want so many domains, where they want any."""
+    constraints = tuple(
+        replace(one, min_domains=number) if one.topology_key == key and one.min_domains is not None else one
+        for one in pod.spec.topology_spread_constraints
+    )
+    return with_spec(pod, topology_spread_constraints=constraints)
+
+
 def relaxed_terms(pod: Pod, rules: a.PodAffinity | None) -> Iterator[tuple[str, Pod]]:
     """Yield each topology key of a required term of a pod's rules, with the pod for which that term is preferred."""
     affinity = pod.spec.affinity

@@ -50,7 +50,7 @@ _MOST_REMEDIES = 3
 def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Heading:
     """Return the line that says where a pod goes; with level 0 it is the answer, and says why, too."""
     spans = _decision(name, placement)
-    if not level and (why := why_nowhere(placement)):
+    if not level and not placement.current and (why := why_nowhere(placement)):
         spans += (f": {why}",)
     elif not level and placement.node is not None and not (placement.current or placement.new_node):
         feasible, others = placement.feasible_count, [tie for tie in placement.ties if tie != placement.node]
@@ -182,7 +182,7 @@ def _present(placement: PodPlacement, health: PodHealth, options: ReportOptions)
         return
     if health.state in ("not-ready", "starting", "being-deleted"):
         yield line(NOT_SCHEDULING)
-    elif health.state == "ready" and not current.still_fits and current.node in placement.rejections:
+    elif health.state == "ready" and not (current.still_fits or health.resize) and current.node in placement.rejections:
         why = "; ".join(failure_lines(placement.rejections[current.node]))
         yield line(f"It would no longer fit there: {why}.")
     if not (options.in_full or health.is_mirror) and health.state in ("ready", "not-ready", "starting"):

@@ -14,7 +14,7 @@ one that was changed on paper its changes.
 `lean` removes contents that do not affect scheduling, so that snapshots stay small and their digests comparable:
 annotations of other programs, volumes without a source that storage plugins know, statuses of containers that run as
 the spec says, and unread conditions. Messages go, as they may hold anything; of the kubelet's stays which resource was
-short.
+short, and of the API server's which webhook or policy refuses pods, and why.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ def lean(obj: S) -> S:
             changes["status"] = replace(status, **changed)
     elif isinstance(obj, core.Node) and (conditions := _lean_node_conditions(obj.status.conditions)) is not None:
         changes["status"] = replace(obj.status, conditions=conditions)
+    elif lean_status := _lean_workload_status(getattr(obj, "status", None)):
+        changes["status"] = lean_status
     return replace(obj, **changes) if changes else obj
 
 
@@ -163,6 +165,28 @@ def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
     message = condition.message if condition.type == "PodScheduled" else ""
     time = condition.last_transition_time if condition.type == "Ready" else None
     return replace(condition, last_transition_time=time, message=message)
+
+
+def _lean_workload_status(status: Any) -> Any:
+    """Return a workload's status without messages, but those that say who refuses its pods; None where it has none."""
+    conditions: Sequence[Any] = getattr(status, "conditions", ())
+    if not any(isinstance(one, core.WorkloadCondition) and one.message for one in conditions):
+        return None
+    lean_conditions = tuple(replace(one, message=refusal_by_others(one.message)) for one in conditions)
+    return replace(status, conditions=lean_conditions)
+
+
+_CALL = re.compile(r'failed to call webhook: \w+ "[^"]*": ')
+_REFUSAL = re.compile(
+    r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
+)
+_LONGEST_REFUSAL = 240
+
+
+def refusal_by_others(message: str) -> str:
+    """Return what the API server says about a webhook or a policy that refuses pods; empty for any other message."""
+    match = _REFUSAL.search(message)
+    return "" if match is None else _CALL.sub("", message[match.start() :])[:_LONGEST_REFUSAL]
 
 
 def short_resource(message: str) -> str:

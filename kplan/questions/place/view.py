@@ -65,7 +65,7 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
                 yield from _in_full(members, n_nodes, options)
         else:
             yield line(Span(_TELLS_MORE, "hint"))
-            in_answer = bool(workloads) and len(document.workloads or ()) == 1
+            in_answer = bool(workloads) and bool(_why_pending(document))
             yield from _that_need_attention(groups, n_nodes, options, in_answer=in_answer)
     yield from overview.unlisted_blocks(document.unlisted, options)
     if document.nodes or document.right_sizing:
@@ -80,13 +80,16 @@ def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:
     """Return the workloads that the question names, unless all that is to be said is about their pods."""
     workloads = document.workloads or ()
     of_one_pod = [one.states for one in workloads if one.wanted == 1]
-    is_about_pods = len(document.placements) == 1 and of_one_pod in ([()], [("pods-not-ready",)], [("pods-pending",)])
+    of_pods = ([()], [("pods-not-ready",)], [("pods-pending",)], [("resize-pending",)])
+    is_about_pods = len(document.placements) == 1 and of_one_pod in of_pods
     return () if is_about_pods else workloads
 
 
 def _why_pending(document: PlacementReport) -> str:
     """Return why the first pod without a node has none, where the question names one workload."""
-    if len(document.workloads or ()) != 1:
+    workloads = document.workloads or ()
+    pending = sum(bool(one.health and one.health.state in ("pending", "gated")) for one in document.placements)
+    if len(workloads) != 1 or pending > workloads[0].pending:  # the question names other pods, too
         return ""
     if first := next((one for one in document.placements if not _is_well(one)), None):
         return why_nowhere(first)
@@ -205,7 +208,7 @@ def _overview(
 def _is_settled(placement: PodPlacement) -> bool:
     """Tell whether there is nothing to say about a pod: it runs, and its node would take it again."""
     current, health = placement.current, placement.health
-    return bool(health and health.state == "ready" and current and current.still_fits)
+    return bool(health and health.state == "ready" and not health.resize and current and current.still_fits)
 
 
 def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) -> Iterator[Block]:
@@ -225,7 +228,7 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
         current, node, health = placement.current, placement.node, placement.health
         if not health or not (current or is_leaving(placement)):
             state = Span(ending_of(placement).one, OUTCOME_STYLES[placement.outcome])
-        elif health.state == "ready" and current and not current.still_fits:
+        elif health.state == "ready" and current and not (current.still_fits or health.resize):
             state = Span("ready, but would no longer fit there", "warn")
         else:
             state = Span(state_text(health), "good" if health.is_well else "bad")
