@@ -185,7 +185,7 @@ class _Course:
         self._opening, self._base, self._task = opening, opening.base, opening.task
         self._decisions, self._replaced = decisions, replaced
         self._snapshot = opening.snapshot
-        self._applying = Applying(simulation, self._base.objects.nodes, self._task.rollout)
+        self._applying = Applying(simulation, self._task.rollout)
         self._applied: list[Applied] = []
         self._left_out: list[InputWarning] = []
         self.drains: list[Drain] = []

@@ -91,6 +91,11 @@ class NodeTable:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @property
+    def present(self) -> list[Node]:
+        absent = self.absent
+        return self.nodes if absent is None else [node for row, node in enumerate(self.nodes) if not absent[row]]
+
     def with_schedulable(self, rows: Collection[int], *, schedulable: bool) -> NodeTable:
         """Return the table with some nodes cordoned or uncordoned; everything else is shared.
 

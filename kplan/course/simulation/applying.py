@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kplan.admission import Named
 from kplan.admission.decoding import decode_object
 from kplan.admission.stored import WholeTemplate
-from kplan.api.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.names import WorkloadRef
@@ -52,20 +52,15 @@ class Applied(msgspec.Struct):
 
 
 class Applying:
-    """Applies manifests one after the other; `nodes`: those for pods of daemon sets, besides those that join later."""
+    """Applies manifests one after the other."""
 
-    def __init__(self, simulation: Simulation, nodes: tuple[Node, ...], rollout: Rollout = "auto") -> None:
+    def __init__(self, simulation: Simulation, rollout: Rollout = "auto") -> None:
         self._simulation = simulation
         self._workloads = simulation.workloads
-        self._own_nodes = nodes
         self._rollout = rollout
         self._known: dict[str, bytes] = {}
         self._before_of: dict[str, bytes] = {}
         self._revisions: dict[tuple[str, bytes], str] = {}
-
-    @property
-    def _nodes(self) -> tuple[Node, ...]:
-        return (*self._own_nodes, *self._simulation.joined)
 
     def apply(self, update: Update) -> Applied:
         """Update the wanted state of a workload and enqueue it for its controller; nothing moves yet."""
@@ -207,14 +202,14 @@ class Applying:
 
     def _daemon_set(self, update: Update, after: bytes | None) -> tuple[DaemonSetState, bool | None]:
         obj: DaemonSet = update.obj
-        state = self._workloads.owner(update.key)
+        state, nodes = self._workloads.owner(update.key), self._simulation.cluster.nodes.present
         if not isinstance(state, DaemonSetState):
-            return self._workloads.add_daemon_set(obj, self._nodes), None
+            return self._workloads.add_daemon_set(obj, nodes), None
         revision, state.min_ready = state.wanted.revision, obj.spec.min_ready_seconds
         if after is not None:
             revision = self._revision(update, after, revision)
             state.templates[revision] = obj.spec.template
-            state.nodes = eligible_nodes(obj.spec.template, self._nodes)
+            state.nodes = eligible_nodes(obj.spec.template, nodes)
             state.generation += 1
         state.wanted = WantedDaemonSet.of(obj, revision)
         return state, False

@@ -271,7 +271,7 @@ class NodeLifecycle:
     def begin(self) -> None:
         """Take up what has happened to nodes before the simulation starts."""
         self._has_begun = True
-        nodes = self._nodes()
+        nodes = self._motion.cluster.nodes.present
         names = {node.metadata.name for node in nodes}
         silent = {name: self.silent[name] for name in names if name in self.silent}
         tainted_at: dict[str, float] = {}  # zone -> when the last node there was tainted so that its pods go
@@ -301,7 +301,7 @@ class NodeLifecycle:
             last = tainted_at.get(zone_name)
             next_at = -math.inf if last is None or not count.rate else last + 1 / count.rate
             self._zones[zone_name] = Zone(count.state, count.rate, next_at)
-        if any(self._readiness(node.metadata.name) != _TRUE for node in self._nodes()):
+        if any(self._readiness(node.metadata.name) != _TRUE for node in self._motion.cluster.nodes.present):
             self._look()
 
     # What happens to nodes.
@@ -505,7 +505,7 @@ class NodeLifecycle:
 
     def _count(self) -> dict[str, ZoneCount]:
         counts: dict[str, ZoneCount] = {}
-        for node in self._nodes():
+        for node in self._motion.cluster.nodes.present:
             labels = node.metadata.labels
             self._zones.setdefault(zone_key(labels), Zone(waiting=[]))
             if _NOT_COUNTED not in labels:
@@ -537,10 +537,6 @@ class NodeLifecycle:
         self._scheduler.note_node_changed(former, self._node(name))
 
     # What is known of a node.
-
-    def _nodes(self) -> list[Node]:
-        table = self._motion.cluster.nodes
-        return [node for row, node in enumerate(table.nodes) if table.absent is None or not table.absent[row]]
 
     def _is_there(self, name: str) -> bool:
         table = self._motion.cluster.nodes

@@ -228,7 +228,7 @@ class _Trial:
 
     def __init__(self, base: Base, simulation: Simulation) -> None:
         self._base, self._simulation = base, simulation
-        self._applying = Applying(simulation, base.objects.nodes)
+        self._applying = Applying(simulation)
         self.moved_to: dict[str, str] = {}  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
         self.refused = ""  #: why a change cannot be carried out; empty where all were
 

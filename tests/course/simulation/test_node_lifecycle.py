@@ -6,7 +6,7 @@ import pytest
 
 from kplan.api.labels import ZONE
 from kplan.course.simulation.node_lifecycle import Zone, ZoneCount, ZoneState, apply_states
-from tests.objects import Object, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
+from tests.objects import Object, daemon_set, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
 
 THREE = ["n0", "n1", "n2"]
 WEB = running(deployment("web", 3), THREE)
@@ -17,13 +17,6 @@ Times = dict[str, list[float]]
 
 def _node(name: str, *taints: Object, ready: str = "True") -> Object:
     return with_ready(node(name, "8", taints=taints, labels={ZONE: "a"}), ready)
-
-
-def _db(name: str = "n0", **metadata: Any) -> list[Object]:
-    workload = stateful_set("db", 1)
-    pod = owned_pod(workload, "db-0", name)
-    pod["metadata"] |= metadata
-    return [workload, pod]
 
 
 def _course(objects: list[Object], *changes: Object, until: float = 1000.0) -> dict[str, Any]:
@@ -49,8 +42,9 @@ def _times(report: dict[str, Any], workload: str = "web") -> Times:
 )
 @pytest.mark.parametrize("deleted", [{}, {"deletionTimestamp": "2026-03-01T12:00:00Z"}])
 def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last: str, deleted: dict[str, str]) -> None:
-    db = _db(finalizers=["example.com/hold"], **deleted)
-    times = _times(_course([*map(_node, THREE), *db], change), "db")
+    pod = owned_pod(workload := stateful_set("db", 1), "db-0", "n0")
+    pod["metadata"] |= {"finalizers": ["example.com/hold"], **deleted}
+    times = _times(_course([*map(_node, THREE), workload, pod], change), "db")
     assert "gone" not in times
     assert "created" not in times
     assert last in times or bool(deleted)
@@ -59,6 +53,11 @@ def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last:
 def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
     report = _course([*map(_node, THREE[1:]), *WEB], {"at": 0})
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
+
+
+def test_a_new_template_of_a_daemon_set_goes_by_the_taints_of_now() -> None:
+    changes = ({"taint": {"n0": ["a:NoSchedule"]}, "delete": [["Node", "n1"]]}, {"at": 5, "apply": [daemon_set("a")]})
+    assert len(_times(_course([*map(_node, THREE), daemon_set("a", "app:0")], *changes), "a")["created"]) == 2
 
 
 def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:
