@@ -49,7 +49,9 @@ def any_node(base: Base) -> AnyNode:
 
 
 def _any_node(base: Base) -> AnyNode:
-    return AnyNode(at_rest(base).session.fork())
+    still = at_rest(base)
+    still.queue.sort_key  # noqa: B018 - made once, so that copies which ask no plugin else need none for that
+    return AnyNode(still.session.fork())
 
 
 def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:

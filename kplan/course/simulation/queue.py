@@ -74,12 +74,12 @@ class RetryQueue:
         forked._place = self._place.copy()
         forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
         forked._created = self._created
-        if "_sort" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
-            forked._sort = self._sort
+        if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
+            forked.sort_key = self.sort_key
         return forked
 
     @cached_property
-    def _sort(self) -> Callable[[PodInfo], Any]:
+    def sort_key(self) -> Callable[[PodInfo], Any]:
         """The key of a pod, of which the second part is when it last entered the queue, not when it was created."""
         plugins = chain.from_iterable(framework.queue_sort_plugins for framework in self._session.frameworks.values())
         sorter = next(plugins, None)
@@ -186,7 +186,7 @@ class RetryQueue:
             heapq.heappush(self._backoff, (math.floor(end), self._key(pod, stamp), pod))
 
     def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
-        key = self._sort(self._infos[pod])
+        key = self.sort_key(self._infos[pod])
         first = key[:1] if isinstance(key, tuple) else (key,)
         return (*first, stamp)
 
