@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
 
 import msgspec
@@ -48,13 +48,10 @@ class Schedule(msgspec.Struct, frozen=True):
         """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
-        import zoneinfo
-
-        local = time.astimezone(zoneinfo.ZoneInfo(zone) if zone and zone in _zones() else UTC)
+        local = time.astimezone(_zone_called(zone) if zone and zone in _zones() else UTC)
         minutes, hours, days, months, weekdays = self.fields
-        today = local.replace(second=0, microsecond=0)
         for offset in range(_MOST_DAYS):
-            day = today + timedelta(days=offset) if offset else today
+            day = local + timedelta(days=offset) if offset else local
             in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
             if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
                 continue
@@ -62,7 +59,7 @@ class Schedule(msgspec.Struct, frozen=True):
             later = bisect_left(times, 0 if offset else 60 * local.hour + local.minute + 1)
             if later < len(times):
                 hour, minute = divmod(times[later], 60)
-                return day.replace(hour=hour, minute=minute).astimezone(UTC)
+                return day.replace(hour=hour, minute=minute, second=0, microsecond=0).astimezone(UTC)
         return None
 
 
@@ -83,6 +80,12 @@ def is_time_zone(name: str) -> bool:
     """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
     zones = _zones()
     return not zones or name in zones or name in ("", "UTC", "Local")
+
+
+def _zone_called(name: str) -> tzinfo:
+    import zoneinfo
+
+    return zoneinfo.ZoneInfo(name)
 
 
 @cache

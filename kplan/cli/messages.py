@@ -152,7 +152,8 @@ def busy(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
 def counted(doing: str, base: Base, *, quiet: bool = False) -> Iterator[None]:
     """Show what kplan is doing as `busy` does, with the number of pods or steps that are done."""
     with busy(doing, quiet=quiet) as tell:
-        base.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
+        if shows_progress(quiet=quiet):  # else nobody is told
+            base.on_progress = lambda done, of: tell(f"{done:,} steps" if of is None else f"{done:,} of {of:,} pods")
         try:
             yield
         finally:

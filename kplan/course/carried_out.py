@@ -330,6 +330,8 @@ class Replacements:
     @cached_property
     def _exchanged(self) -> frozenset[str]:
         """New pods that wait in place of others of their workload that waited before and got nodes: it lacks none."""
+        if not self._was_pending:
+            return frozenset()
         waited = (one for one in self.all if one.pod in self._was_pending)
         placed = Counter(one.workload for one in waited if one.action is Action.PLACED)
         for one in self.all:

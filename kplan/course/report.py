@@ -60,7 +60,7 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
     """Return what becomes of pods, with the number of other pods of their DaemonSets that run `after` it."""
     placed: Counter[WorkloadRef] = Counter()
     for change in changes:
-        if change.owner is not None and change.owner.kind == DAEMON_SET:
+        if change.workload.startswith(DAEMON_SET) and change.owner is not None:
             placed[change.owner] += change.to_node is not None
     if not placed:
         return list(changes)
@@ -236,19 +236,19 @@ class ChangedPods:
         self.changes = held_back(self._simulation, changes)
 
     def _change(self, replacement: Replacement) -> PodChange:
-        removed, added = replacement.removed, replacement.added
-        owner = WorkloadRef.parse(replacement.workload)
+        removed, added, pod = replacement.removed, replacement.added, replacement.pod
+        owner, added_key = WorkloadRef.parse(replacement.workload), replacement.added_key
         by = removed.by if removed is not None else None
         waiting = added if added is not None and not added.node else None
         message = "" if waiting is None else self.replacements.message_of(waiting)
         return PodChange(
             action=replacement.action,
-            pod=replacement.pod,
+            pod=pod,
             workload="" if owner.kind == "Pod" else owner.short,
             from_node=None if removed is None else removed.node,
             to_node=None if added is None else added.node or None,
             by=by,
-            recreated_as=None if added is None or added.key == replacement.pod else added.key,
+            recreated_as=None if added_key in ("", pod) else added_key,
             outcome="" if waiting is None else self.replacements.outcome_of(waiting),
             reason=KEEPS_BEING_EVICTED if replacement.is_circling else message,
             attempt=None if added is None else self._placement(added),
@@ -260,9 +260,9 @@ class ChangedPods:
         """Return the index in `placements` of the last decision about a pod."""
         if pod.node:
             placed = self._decisions.placed.get(pod.key)
-            is_same = placed is not None and placed.node == pod.node
-            outline = PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
-            self.placements.append(placed if placed is not None and is_same else outline)
+            if placed is None or placed.node != pod.node:
+                placed = PodPlacement(pod=self._ref(pod), outcome=Outcome.SCHEDULED, node=pod.node, message="")
+            self.placements.append(placed)
             return len(self.placements) - 1
         like = self._end_of(pod)
         is_daemon = bool(like[1])
@@ -297,7 +297,8 @@ class ChangedPods:
 
     def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]
-        origin = self._decisions.origins.get(self._simulation.workload_of(pod), UNSET)
+        origins = self._decisions.origins
+        origin = origins.get(self._simulation.workload_of(pod), UNSET) if origins else UNSET
         return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
 
 

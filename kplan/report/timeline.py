@@ -235,14 +235,18 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
         StepEvent.GONE: (StepEvent.TERMINATING, "until {} is gone"),
         StepEvent.EVICTED: (StepEvent.BLOCKED, "until a budget lets {} go"),
     }
+    begins = {begun for begun, _ in ends.values()}
     for step in steps:
-        if isinstance(step.at, UnsetType) or not step.pod:
+        at, event = step.at, step.event
+        if isinstance(at, UnsetType) or not step.pod:
             continue
-        begun, words = ends.get(step.event, (step.event, ""))
-        seconds = step.at - since.pop((step.pod, begun), step.at)
-        if words and seconds > best.get(step.event, (0.0, ""))[0]:
-            best[step.event] = (seconds, words.format(step.pod))
-        since[step.pod, step.event] = step.at
+        if event in ends:
+            begun, words = ends[event]
+            seconds = at - since.pop((step.pod, begun), at)
+            if seconds > best.get(event, (0.0, ""))[0]:
+                best[event] = (seconds, words.format(step.pod))
+        if event in begins:
+            since[step.pod, event] = at
     return [f"{seconds_text(seconds)} {words}" for seconds, words in sorted(best.values(), reverse=True)[:3]]
 
 

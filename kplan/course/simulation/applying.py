@@ -276,18 +276,15 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
 
 def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
     """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
-    jobs: dict[str, str] = {}  # cron job -> why its last job was refused
-    has_refusal = False
-    for step in simulation.log.steps:
-        if step.workload.startswith("CronJob/"):
-            is_refused = step.event is StepEvent.REFUSED
-            has_refusal = has_refusal or is_refused
-            if is_refused and not step.pod:
-                jobs[step.workload] = step.because
-            elif step.event is StepEvent.CREATED:
-                jobs.pop(step.workload, None)
-    if not has_refusal:
+    steps = simulation.log.steps
+    if not any(step.event is StepEvent.REFUSED and step.workload.startswith("CronJob/") for step in steps):
         return
+    jobs: dict[str, str] = {}  # cron job -> why its last job was refused
+    for step in steps:
+        if step.event is StepEvent.REFUSED and not step.pod and step.workload.startswith("CronJob/"):
+            jobs[step.workload] = step.because
+        elif step.event is StepEvent.CREATED:
+            jobs.pop(step.workload, None)
     runs: dict[str, list[Owner]] = {}
     for run in simulation.workloads.all():
         if isinstance(run, JobState) and run.refusal and run.workload.kind == "CronJob":

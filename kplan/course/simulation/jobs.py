@@ -171,13 +171,16 @@ class JobSync(msgspec.Struct, frozen=True):
     holds_on: bool = False  #: nothing of this is recorded before `again_at`
 
 
+_NOTHING = JobSync()
+
+
 def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadline: bool = True) -> JobSync:
     """Count the pods of a job that have ended, and return what its controller does next.
 
     `has_deadline`: its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it.
     """
     if state.wanted.is_over or not (state.uncounted or state.has_moved):
-        return JobSync()
+        return _NOTHING
     if state.started_at is None and not state.wanted.is_suspended:
         state.started_at = math.floor(now)
     counted: Collection[int] = ()
@@ -200,7 +203,7 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         return JobSync([], again_at=min(again_at, ends_at), holds_on=True)
     gone = [action.pod for action in actions if isinstance(action, Delete)]
     n_left = len(state.pods) + len(actions) - 2 * len(gone)
-    n_leaving = len(state.terminating) + sum(bool(pod.node) for pod in gone)
+    n_leaving = len(state.terminating) + len([pod for pod in gone if pod.node])
     is_ended = bool(wanted.why_ended)
     is_complete = wanted.succeeded >= (1 if wanted.completions is None else wanted.completions)
     is_done = is_ended or (n_left == 0 and is_complete)
@@ -285,7 +288,7 @@ def _backed_off(
     state: JobState, wanted: WantedJob, actions: list[Action], record: BackoffRecord, now: float
 ) -> tuple[list[Action], float | None]:
     """Leave out the pods that may not be created yet; return the others, and when the next may be."""
-    creations = [action for action in actions if isinstance(action, Create)]
+    creations = [action for action in actions if isinstance(action, Create)] if actions else []
     if not creations:
         return actions, None
     if wanted.backoff_limit_per_index is None:

@@ -161,7 +161,8 @@ class PodMaker:
         self._drawn: tuple[str, int] | None = None  # what numbers the name that was given last, and the number before
         self._models: Recent[_Model] = Recent(MAX_MODELS)
         self._models_of_sets: Recent[_Model] = Recent(MAX_MODELS)  # for this simulation: words about them name a pod
-        self._first_free: dict[str, int] = {}  # NAMESPACE/PREFIX -> the first number that no pod of the snapshot has
+        # NAMESPACE/PREFIX -> the first number that no pod of the snapshot has, where that is not 1
+        self._first_free: dict[str, int] = {}
         self.warnings: dict[InputWarning, None] = {}
 
     def fork(self, snapshot: Snapshot, listers: Listers) -> PodMaker:
@@ -351,9 +352,11 @@ class PodMaker:
         if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
             prefix = f"{prefix}-pod"
         numbered, pods = f"{owner.ref.namespace}/{prefix}", self._snapshot.pod_by_key
-        if numbered not in self._first_free:
-            self._first_free[numbered] = next(n for n in count(1) if f"{numbered}-{n}" not in pods)
-        number = self._numbers.get(numbered, self._first_free[numbered] - 1)
+        number = self._numbers.get(numbered)
+        if number is None:
+            if f"{numbered}-1" in pods and numbered not in self._first_free:
+                self._first_free[numbered] = next(n for n in count(2) if f"{numbered}-{n}" not in pods)
+            number = self._first_free.get(numbered, 1) - 1
         self._drawn = numbered, number
         number += 1
         while (key := f"{numbered}-{number}") in self._used_names or key in pods:
@@ -387,7 +390,10 @@ def _depends_on_labels(spec: PodSpec) -> bool:
     return bool(
         spec.node_name  # whose zone and region it copies
         or spec.affinity is not None
-        or any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
+        or (
+            spec.topology_spread_constraints
+            and any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
+        )
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 Act = Callable[[], None]
 
 
-class _Timer(msgspec.Struct, order=True):
+class _Timer(msgspec.Struct):
     at: float
     number: int  #: in the order in which they were posted
     act: Act
@@ -25,7 +25,7 @@ class Timers:
     """An event queue: what is due first comes first, and of what is due at once what was posted first."""
 
     def __init__(self) -> None:
-        self._heap: list[_Timer] = []
+        self._heap: list[tuple[float, int, _Timer]] = []  # each with its time and number, by which it comes
         self._named: dict[str, _Timer] = {}
         self._awaited: dict[int, _Timer] = {}
         self._n_left = self._n_idle = self._n_posted = 0
@@ -46,7 +46,7 @@ class Timers:
             self._awaited[timer.number] = timer
         self._n_left += 1
         self._n_idle += is_idle
-        heapq.heappush(self._heap, timer)
+        heapq.heappush(self._heap, (at, timer.number, timer))
 
     @property
     def are_idle(self) -> bool:
@@ -67,17 +67,17 @@ class Timers:
         waits of controllers; the rest has an order.
         """
         heap = self._heap
-        while heap and heap[0].is_over:
+        while heap and heap[0][2].is_over:
             heapq.heappop(heap)
-        if heap and heap[0].at <= end:
-            timer = heap[0]
+        if heap and heap[0][0] <= end:
+            timer = heap[0][2]
         elif self._awaited:
-            timer = min(self._awaited.values())
+            timer = min(self._awaited.values(), key=lambda timer: (timer.at, timer.number))
         else:
             return None
         if draws is not None and (timer.key or not only_named):
-            equal = sorted(other for other in heap if other.at == timer.at and not other.is_over)
-            due = [one for one in equal if (one.key or not only_named) and (one.at <= end or one.is_awaited)]
+            equal = sorted(entry for entry in heap if entry[0] == timer.at and not entry[2].is_over)
+            due = [one for _, _, one in equal if (one.key or not only_named) and (one.at <= end or one.is_awaited)]
             timer = due[draws.randrange(len(due))] if len(due) > 1 else timer
         self._end(timer)
         return timer.at, timer.act
