@@ -172,20 +172,24 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
 
     @_DerivedOnce
     def shape(self) -> bytes:
-        """Everything that plugins read of a pending pod, encoded; equal for pods that differ only in names and times.
+        """All that plugins read of a pending pod, encoded; equal for pods that differ only in names and times."""
+        own = self.uid or self.key if is_unique(self.pod) else ""
+        return _encoder.encode((self.namespace, self.labels, own, self.controller)) + self.shape_of_spec
+
+    @_DerivedOnce
+    def shape_of_spec(self) -> bytes:
+        """What plugins read of the pod's spec, encoded.
 
         Of volumes only types and images count: the claim or disk matters only to plugins of cluster scope, and those
         run for every pod. So replicas with claims of their own have one shape.
         """
-        pod = self.pod
-        own = self.uid or self.key if is_unique(pod) else ""
-        read = (self.namespace, self.labels, own, self.controller)
-        if not pod.spec.volumes:
-            return _encoder.encode((*read, pod.spec))
-        kinds = sorted({kind for volume in pod.spec.volumes for kind in storage_kinds(volume)})
-        images = [volume.image for volume in pod.spec.volumes if volume.image is not None]
-        counted = (kinds, images) if kinds or images else ()
-        return _encoder.encode((*read, replace(pod.spec, volumes=()), *counted))
+        spec = self.pod.spec
+        if not spec.volumes:
+            return _encoder.encode(spec)
+        kinds = sorted({kind for volume in spec.volumes for kind in storage_kinds(volume)})
+        images = [volume.image for volume in spec.volumes if volume.image is not None]
+        counted = _encoder.encode((kinds, images)) if kinds or images else b""
+        return _encoder.encode(replace(spec, volumes=())) + counted
 
     @property
     def names_nodes(self) -> bool:

@@ -120,7 +120,7 @@ def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str]
 _UNCHANGED = ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
 """Fields of a pod that neither its node nor time changes."""
 
-_OF_SPEC = ("host_ports", "_terms_or_error")
+_OF_SPEC = ("host_ports", "shape_of_spec", "_terms_or_error")
 _OF_TEMPLATE = ("shape", "controller", *_OF_SPEC)
 """Cached properties of `PodInfo` that are equal for all pods with a spec, and for all pods of a template."""
 

@@ -120,12 +120,10 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
     if (api_version, kind) == ("v1", "ReplicationController"):
         controller = listers.replication_controllers.get(key)
         return selector_from_map(labels | controller.spec.selector if controller is not None else labels)
-    owners: Mapping[str, Mapping[tuple[str, str], ReplicaSet | StatefulSet]] = {
-        "ReplicaSet": listers.replica_sets,
-        "StatefulSet": listers.stateful_sets,
-    }
+    owner: ReplicaSet | StatefulSet | None = None
+    if api_version == "apps/v1" and kind in ("ReplicaSet", "StatefulSet"):
+        owner = (listers.replica_sets if kind == "ReplicaSet" else listers.stateful_sets).get(key)
     selector = selector_from_map(labels)
-    owner = owners.get(kind, {}).get(key) if api_version == "apps/v1" else None
     # An invalid selector of a controller, or one that matches nothing, adds no requirements.
     of_owner = EVERYTHING if owner is None else valid_selector(owner.spec.selector)
     if selector.is_empty and of_owner.requirements:
