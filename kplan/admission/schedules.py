@@ -62,6 +62,20 @@ class Schedule(msgspec.Struct, frozen=True):
                 return day.replace(hour=hour, minute=minute, second=0, microsecond=0).astimezone(UTC)
         return None
 
+    def last_between(self, start: datetime, end: datetime, zone: str = "") -> datetime | None:
+        """Return the last run after a whole minute and until a time; None for none."""
+        if self.every:
+            n = (end - start) // timedelta(seconds=self.every)
+            return start + n * timedelta(seconds=self.every) if n > 0 else None
+
+        def is_over(minute: int) -> bool:
+            following = self.next_after(start + timedelta(minutes=minute), zone)
+            return following is None or following > end
+
+        # Between the two may lie decades.
+        last = bisect_left(range((end - start) // timedelta(minutes=1) + 1), True, key=is_over)  # noqa: FBT003
+        return start + timedelta(minutes=last) if last else None
+
 
 @lru_cache(maxsize=1 << 10)
 def _times_of_day(hours: frozenset[int], minutes: frozenset[int]) -> list[int]:

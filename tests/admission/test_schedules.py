@@ -1,6 +1,6 @@
 """Schedules come when robfig/cron says."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -37,6 +37,17 @@ def test_runs_are_at_the_times_of_the_schedule(
         assert time is not None
         time = parsed.next_after(time, zone)
         assert (None if time is None else f"{time:%Y-%m-%dT%H:%M}") == text
+
+
+@pytest.mark.parametrize("schedule", ["*/7 1-4 * * *", "@every 90m", "0 0 29 2 *", "59 23 31 3 *"])
+@pytest.mark.parametrize("hours", [0.0, 1.51, 745.9, 26000.0])
+def test_the_last_run_until_a_time_is_the_last_of_those_that_follow_one_another(schedule: str, hours: float) -> None:
+    parsed, start = parse_schedule(schedule), datetime(2026, 3, 1, tzinfo=UTC)
+    assert parsed is not None
+    time, last, end = start, None, start + timedelta(hours=hours)
+    while (following := parsed.next_after(time, "Europe/Berlin")) is not None and following <= end:
+        time = last = following
+    assert parsed.last_between(start, end, "Europe/Berlin") == last
 
 
 @pytest.mark.parametrize("schedule", ["", "* * *", "61 * * * *", "@sometimes", "@every 9999999h"])

@@ -22,6 +22,7 @@ from kplan.documents.change import StepEvent
 DELTA_SECONDS = 0.1  #: the controller looks so long after the time of the schedule; upstream nextScheduleDelta
 
 MAX_RUNS = 200_000  #: so many runs are started at most
+_DIGITS_OF_MINUTES = 8  #: those of the minutes since 1970, for the next century
 
 
 class _Cron(msgspec.Struct):
@@ -93,17 +94,13 @@ class CronJobs:
         The name of a job tells for which time it was made, in minutes.
         """
         numbers = (key.rpartition("-")[2] for key in cron.active)
-        made_for = max(
-            (int(number) * 60 for number in numbers if number.isdecimal() and len(number) == 8), default=None
-        )
-        missed = None
-        while made_for is not None:
-            now = datetime.fromtimestamp(made_for if missed is None else missed, UTC)
-            following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
-            if following is None or following.timestamp() > self._simulation.now:
-                break
-            missed = following.timestamp()
-        return missed
+        minutes = [int(number) for number in numbers if number.isdecimal() and len(number) == _DIGITS_OF_MINUTES]
+        if not minutes:
+            return None
+        made_for = datetime.fromtimestamp(60 * max(minutes), UTC)
+        now = datetime.fromtimestamp(self._simulation.now, UTC)
+        last = cron.schedule.last_between(made_for, now, cron.obj.spec.time_zone or "")
+        return None if last is None else last.timestamp()
 
     def _post(self, cron: _Cron) -> None:
         now = datetime.fromtimestamp(self._simulation.now, UTC)
