@@ -192,9 +192,9 @@ class Report(Head, frozen=True, kw_only=True):
         """
         lists = {path: items for path, items in _lists(self) if path.partition(".")[0] not in Report.__struct_fields__}
         name = of or self.TABLE or next(iter(lists), "")
-        if name not in lists and (of or not self.TABLE):
+        if name not in lists:
             raise UsageError(f"{self.kind} has no list {of!r}", hint=f"choose from {', '.join(lists) or 'none'}")
-        read = [dict(_cells(item)) for item in lists.get(name, ())]
+        read = [dict(_cells(item)) for item in lists[name]]
         names = dict.fromkeys(name for row in read for name in row)
         # A field that is null in one row and has fields in another is its fields.
         parents = {name[:end] for name in names for end, sign in enumerate(name) if sign == "."}

@@ -36,6 +36,10 @@ def test_fields_deep_inside_lists_are_dropped() -> None:
             assert all(device.taints == device.consumes_counters == () for device in each.spec.devices)
         for device_class in kept.device_classes:
             assert device_class.spec.extended_resource_name is None
+    shared = {"name": "d", "capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": "1Mi"}}}}
+    slice_ = head("ResourceSlice", name="s") | {"spec": {"driver": "d", "pool": {"name": "p"}, "devices": [shared]}}
+    (kept_slice,) = without_disabled_fields(kplan.load_snapshot([slice_]), off("DRAConsumableCapacity")).resource_slices
+    assert kept_slice.spec.devices[0].capacity["memory"].request_policy is None
 
 
 def test_every_field_exists_and_belongs_to_a_gate_of_some_release() -> None:

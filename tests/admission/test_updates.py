@@ -11,6 +11,7 @@ from kplan.api.storage import CSIDriver
 from tests.objects import head
 
 MODES, SIZE = ["ReadWriteOnce"], {"requests": {"storage": "2Gi"}}
+ON_NODES: dict[str, Any] = {"required": {"nodeSelectorTerms": [{}]}}
 BOUND = {"phase": "Bound", "capacity": {"storage": "2Gi"}}
 _WORDS = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 IMMUTABLE = f"spec: Forbidden: {_WORDS}"
@@ -95,6 +96,8 @@ def request(count: int) -> dict[str, Any]:
         ("PersistentVolume", {"spec": {"csi": {"driver": "d", "volumeHandle": "a"}}},
          {"spec": {"csi": {"driver": "d", "volumeHandle": "b"}}},
          "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"),
+        ("PersistentVolume", {"spec": {"nodeAffinity": {}}}, {"spec": {"nodeAffinity": ON_NODES}},
+         "nodeAffinity: Invalid value: field is immutable, except for updating from beta label to GA"),
     ],
 )  # fmt: skip
 def test_other_kinds_keep_what_their_users_rely_on(

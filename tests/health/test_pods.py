@@ -112,7 +112,7 @@ def test_a_pod_is_told_with_what_keeps_it(obj: dict[str, Any], said: str) -> Non
 )
 def test_a_container_says_which_object_is_missing_and_what_others_mount(message: str, said: str) -> None:
     stuck = pod(waiting("CreateContainerConfigError") | {"state": {"waiting": {"reason": "X", "message": message}}})
-    mounts = {"volumes": [{"name": "v", "configMap": {"name": "app-config"}}]}
+    mounts = {"volumes": [{"name": "e", "emptyDir": {}}, {"name": "v", "configMap": {"name": "app-config"}}]}
     other = pod(RUNS, ready="True", spec=mounts) | {"metadata": {"name": "other", "namespace": "web"}}
     snapshot = load_snapshot([nodes(), stuck, other])
     text = pod_text(pods_health(snapshot)["web/p"])
