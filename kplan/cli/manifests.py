@@ -41,7 +41,7 @@ def read_manifests(
         manifests = load_manifests(
             [*files, *built],
             snapshot=snapshot,
-            namespace=flags.namespace or cluster.default_namespace() or None,
+            namespace=flags.namespace or cluster.default_namespace(),
             takes_others=not flags.namespace,
             replicas=flags.replicas,
             keeps_groups=keeps_groups,

@@ -107,9 +107,7 @@ def subject_of(
     if not manifests:
         return Subject(base, pods, names_pods=bool(pods))
     minor = base.release.number
-    loaded = load_manifests(
-        manifests, snapshot=base.snapshot, namespace=namespace or None, replicas=replicas, minor=minor
-    )
+    loaded = load_manifests(manifests, snapshot=base.snapshot, namespace=namespace, replicas=replicas, minor=minor)
     return loaded_subject(base, loaded, pods, replicas, run_cron_jobs=run_cron_jobs)
 
 

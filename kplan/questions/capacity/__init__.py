@@ -39,7 +39,7 @@ class AboutWorkloads(Question, frozen=True):
         loaded = None
         if self.manifests:
             keeps_groups = isinstance(self, Counting)
-            loaded = single_replicas(base, self.manifests, self.namespace or None, keeps_groups=keeps_groups)
+            loaded = single_replicas(base, self.manifests, self.namespace, keeps_groups=keeps_groups)
         return Subject(base, manifests=loaded)
 
     def _named(self, base: Base) -> list[str]:

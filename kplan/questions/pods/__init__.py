@@ -37,6 +37,6 @@ class Pods(Question, frozen=True):
         base = subject.base
         minor = base.release.number
         loaded = load_manifests(
-            self.manifests, snapshot=base.objects, namespace=self.namespace or None, replicas=self.replicas, minor=minor
+            self.manifests, snapshot=base.objects, namespace=self.namespace, replicas=self.replicas, minor=minor
         )
         return pods_report(loaded, base.objects, minor=minor)
