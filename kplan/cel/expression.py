@@ -178,15 +178,7 @@ class Pieces:
             return self._loop(node)
         if node.kind in {"call", "method"}:
             if self._is_computed(node):
-                if cel.free_variables(node):
-                    raise _OpenCallError(node.name)
-                reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
-                is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
-                variable = self._variable(_precomputed(reader) if is_fixed else reader)
-                kind = self._type(node)
-                if kind.startswith("optional_type"):
-                    return Node(0, "method", "first", (variable,))
-                return call("uint", variable) if kind == "uint" else variable
+                return self._computed(node)
             if node.name not in NATIVE:
                 raise UnsupportedError(f"{node.name}() cannot be evaluated")
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
@@ -194,13 +186,33 @@ class Pieces:
             raise UnsupportedError("looking for something inside an attribute cannot be evaluated")
         return replace(node, parts=tuple(map(self._rewrite, node.parts)))
 
+    def _computed(self, node: Node) -> Node:
+        """Return what stands for a call that kplan computes."""
+        if node.name == "_==_" and self._is_sum(node.parts[1]):
+            # Upstream's quantities equal none that was added up: its sums are pointers, of another type.
+            return self._variable(_Fixed(CelError("no such overload")))
+        if cel.free_variables(node):
+            raise _OpenCallError(node.name)
+        reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
+        is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
+        variable = self._variable(_precomputed(reader) if is_fixed else reader)
+        kind = self._type(node)
+        if kind.startswith("optional_type"):
+            return Node(0, "method", "first", (variable,))
+        return call("uint", variable) if kind == "uint" else variable
+
     def _type(self, node: Node) -> str:
         return self._types.get(node.id, "dyn")
+
+    def _is_sum(self, node: Node) -> bool:
+        return node.name in {"add", "sub"} and self._type(node) == "kubernetes.Quantity"
 
     def _is_computed(self, node: Node) -> bool:
         """Whether kplan computes a call; for functions that the library has too, the types decide."""
         if node.name not in NATIVE or node.name not in FUNCTIONS:
             return node.name in FUNCTIONS
+        if node.name == "_==_" and self._is_sum(node.parts[1]):
+            return True
         if node.name in {"_==_", "_!=_"}:
             return any(part.kind == "call" and part.name == "type" and self._is_computed(part) for part in node.parts)
         kind = self._type(node.parts[-1 if node.name == "@in" else 0])
@@ -396,10 +408,31 @@ def _check(expression: str, *, lists: bool) -> Tree:
     problems = [problem for node in _checked(tree.root) for problem in _problems(node, tree)]
     if problems:
         raise CelCompileError("compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems))
+    _fold(tree)
     result = tree.types.get(tree.root.id, "dyn")
     if result not in {"bool", "any"} and not (lists and result == "dyn"):
         raise CelCompileError(f"must evaluate to bool or the unknown type, not {result}")
     return tree
+
+
+_CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
+
+
+def _fold(tree: Tree) -> None:
+    """Convert constants as upstream does when it makes a program; raises CelCompileError where that fails."""
+    for node in walk(tree.root):
+        if _is_conversion(node):
+            try:
+                Pieces(replace(tree, root=node)).evaluate(cast("DeviceView", None))
+            except UnsupportedError:
+                continue
+            except CelError as error:
+                raise CelCompileError(f"program instantiation failed: {error}") from None
+
+
+def _is_conversion(node: Node) -> bool:
+    is_call = node.kind == "call" and node.name in _CONVERSIONS and len(node.parts) == 1
+    return is_call and (node.parts[0].kind == "constant" or _is_conversion(node.parts[0]))
 
 
 #: The library parses 32 levels, of which a bracket and an operator take one or two; an API server parses 250.
@@ -454,6 +487,8 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
                         cel.evaluate(f"[{_LITERALS[node.name]}].size()", literal=literal)
                 except CelError:
                     yield f"invalid {node.name} argument"
+            elif node.name == "format" and [part.kind for part in node.parts] == ["constant", "list"]:
+                yield from _format_problems(str(node.parts[0].constant()), node.parts[1], tree)
         case "list" | "map" as kind:
             yield from _mixed(kinds[::2] if kind == "map" else [])
             values = kinds[1::2] if kind == "map" else kinds
@@ -464,6 +499,35 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
 _NOT_EVALUATED = {"cel.@mapInsert"}
 #: Functions with literal arguments that are checked, and the expression that checks them.
 _LITERALS = {"matches": "''.matches(literal)", "duration": "duration(literal)", "timestamp": "timestamp(literal)"}
+
+
+_CLAUSES = {
+    "s": (
+        r"string|bool|bytes|u?int|double|null.*|.*(timestamp|Timestamp|duration|Duration)|(list|map|type)\b.*",
+        (
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations,"
+            " and timestamps"
+        ),
+    ),
+    "d": ("u?int", "decimal clause can only be used on integers"),
+    "f": ("double|string", "fixed-point clause can only be used on doubles"),
+    "e": ("double|string", "scientific clause can only be used on doubles"),
+    "b": ("u?int|bool", "only integers and bools can be formatted as binary"),
+    "x": ("u?int|string|bytes", "only integers, byte buffers, and strings can be formatted as hex"),
+    "o": ("u?int", "octal clause can only be used on integers"),
+}
+"""Clause of a format -> the types that it takes, and what is said of another (cel-go ext/formatting.go)."""
+
+
+def _format_problems(template: str, values: Node, tree: Tree) -> Iterator[str]:
+    clauses = re.findall(r"%(?:%|(?:\.[0-9]+)?([a-zA-Z]))", template)
+    for clause, value in zip(filter(None, clauses), values.parts, strict=False):
+        kind = tree.types.get(value.id, "dyn")
+        types, words = _CLAUSES.get(clause.lower(), ("", ""))
+        if types and kind != "dyn" and not re.fullmatch(types, kind):
+            given = "google.protobuf.Any" if kind == "any" else kind
+            yield f"error during formatting: {words}, was given {given}"
+            return
 
 
 def _mixed(types: list[str]) -> Iterator[str]:

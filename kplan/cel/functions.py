@@ -165,7 +165,10 @@ def read_url(text: str) -> SplitResult:
     except ValueError:
         has_port = False
     is_request = has_port and (text.startswith("/") or re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) is not None)
-    if not is_request or re.search(r"[\x00-\x1f\x7f]|%(?![0-9A-Fa-f]{2})", text) or " " in parts.netloc:
+    has_controls = re.search(r"[\x00-\x1f\x7f]", text)
+    if re.match("[A-Za-z][A-Za-z0-9+.-]*:(?!/)", text) and not has_controls:  # nothing behind the scheme is looked at
+        return SplitResult(text.partition(":")[0].lower(), "", "", text.partition("?")[2], "")
+    if not is_request or has_controls or re.search("%(?![0-9A-Fa-f]{2})", text) or " " in parts.netloc:
         raise CelError(f"URL parse error during conversion from string: parse {text!r}: invalid URI for request")
     return parts
 
