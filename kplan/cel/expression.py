@@ -525,8 +525,8 @@ def _format_problems(template: str, values: Node, tree: Tree) -> Iterator[str]:
         kind = tree.types.get(value.id, "dyn")
         types, words = _CLAUSES.get(clause.lower(), ("", ""))
         if types and kind != "dyn" and not re.fullmatch(types, kind):
-            given = "google.protobuf.Any" if kind == "any" else kind
-            yield f"error during formatting: {words}, was given {given}"
+            other = "google.protobuf.Any" if kind == "any" else kind
+            yield f"error during formatting: {words}, was given {other}"
             return
 
 

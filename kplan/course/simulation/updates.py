@@ -17,9 +17,10 @@ import msgspec
 from kplan.admission.decoding import kind_named
 from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
 from kplan.admission.validation.pods import recreate_errors
+from kplan.api.affinity import REQUIRED
 from kplan.api.core import Pod
 from kplan.api.decode import convert
-from kplan.api.field_errors import FieldError
+from kplan.api.field_errors import FieldError, go_json
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.meta import is_true
 from kplan.api.names import object_name
@@ -69,9 +70,7 @@ def forbidden_changes(kind: str, before: Plain, after: Plain, status: Any, is_on
         return [_immutable("spec.selector", after.get("selector"))]
     if kind == "StatefulSet" and changed - _STATEFUL_SET_FIELDS:
         return [_STATEFUL_SET_FORBIDDEN]
-    if kind == "Pod" and not _are_equal(_fixed(before), _fixed(after)):
-        return [POD_FORBIDDEN]
-    return []
+    return list(_pod(before, after)) if kind == "Pod" else []
 
 
 def _are_equal(before: Any, after: Any) -> bool:
@@ -88,6 +87,47 @@ def _fixed(spec: Plain) -> Any:
         for container in fixed.get(group, ()):
             container.pop("image", None)
     return fixed
+
+
+def _pod(before: Plain, after: Plain) -> Iterator[str]:
+    """Refuse new gates, and other changes than those that every pod, or a gated one, may see."""
+    gates = [gate.get("name") for gate in before.get("schedulingGates") or ()]
+    for index, gate in enumerate(after.get("schedulingGates") or ()):
+        if gate.get("name") not in gates:
+            words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            yield f"spec.schedulingGates[{index}].name: Forbidden: {words}"
+    old, new = _fixed(before), _fixed(after)
+    if gates:
+        yield from _loosened(old, new)
+        for spec in (old, new):
+            spec.pop("nodeSelector", None)
+            spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": None}
+    if not _are_equal(old, new):
+        yield POD_FORBIDDEN
+
+
+def _loosened(before: Plain, after: Plain) -> Iterator[str]:
+    """Return where a gated pod may run on nodes on which it may not run now (upstream validateNodeAffinityMutation)."""
+    selector = after.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
+        words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        yield f"spec.nodeSelector: Invalid value: {go_json(selector)}: {words}"
+    old, new = _node_terms(before), _node_terms(after)
+    at = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    if old and len(old) != len(new):
+        yield f"{at}: Invalid value: no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return
+    for index, (term, wanted) in enumerate(zip(old, new, strict=False)):
+        parts = [(term.get(key) or [], wanted.get(key) or []) for key in ("matchExpressions", "matchFields")]
+        is_longer = any(known for known, _ in parts) or not any(listed for _, listed in parts)
+        if not is_longer or any(listed[: len(known)] != known for known, listed in parts):
+            yield f"{at}[{index}]: Invalid value: only additions are allowed (no mutations or deletions)"
+
+
+def _node_terms(spec: Plain) -> list[Plain]:
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms: list[Plain] = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    return terms
 
 
 def _job(before: Plain, after: Plain, changed: set[str], status: JobStatus, is_on: IsOn) -> Iterator[str]:

@@ -352,9 +352,34 @@ def test_what_containers_ask_for_can_change_while_a_job_is_suspended() -> None:
     assert fields_of(forbidden_changes("Job", before, renamed, NEW, everything)) == ["spec.template.spec"]
 
 
-def test_of_a_pod_its_images_may_change() -> None:
-    before = {"containers": [{"name": "c", "image": "app:1"}]}
-    image = {"containers": [{"name": "c", "image": "app:2"}]}
-    port = {"containers": [{"name": "c", "image": "app:1", "ports": [{"containerPort": 80}]}]}
-    assert forbidden_changes("Pod", before, image, None, everything) == []
-    assert "pod updates may not change fields other than" in forbidden_changes("Pod", before, port, None, everything)[0]
+def _term(*values: str) -> Object:
+    expressions = [{"key": "a", "operator": "In", "values": [value]} for value in values]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+GATES = {"schedulingGates": [{"name": "a"}]}
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fields"),
+    [
+        ({}, {"containers": [{"name": "c", "image": "app:2"}]}, []),
+        ({}, {"containers": [{"name": "c", "image": "app:1", "ports": [{"containerPort": 80}]}]}, ["spec"]),
+        (GATES, {}, []),
+        (GATES, {"schedulingGates": [{"name": "a"}, {"name": "b"}]}, ["spec.schedulingGates[1].name"]),
+        ({}, {"nodeSelector": {"a": "b"}}, ["spec"]),
+        (GATES, {"nodeSelector": {"a": "b"}, "affinity": _term("b")}, []),
+        ({**GATES, "nodeSelector": {"a": "b"}}, {**GATES, "nodeSelector": {"c": "d"}}, ["spec.nodeSelector"]),
+        ({**GATES, "affinity": _term("b")}, {**GATES, "affinity": _term("b", "c")}, []),
+        ({**GATES, "affinity": _term("b")}, {**GATES, "affinity": _term("c")}, [f"{TERMS}[0]"]),
+        ({**GATES, "affinity": _term("b")}, GATES, [TERMS]),
+        (GATES, {**GATES, "affinity": {"podAffinity": {}}, "hostname": "h"}, ["spec"]),
+    ],
+)
+def test_of_a_pod_its_images_may_change_and_of_a_gated_one_its_nodes(
+    before: Object, after: Object, fields: list[str]
+) -> None:
+    old, new = ({"containers": [{"name": "c", "image": "app:1"}], **spec} for spec in (before, after))
+    assert fields_of(forbidden_changes("Pod", old, new, None, everything)) == fields
