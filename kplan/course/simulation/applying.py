@@ -99,8 +99,12 @@ class Applying:
             DaemonSet: self._daemon_set,
             Job: self._job,
         }
-        former = self._workloads.owner(update.key)
+        former = self._workloads.find(update.key)
+        before = [(own, own.min_ready) for own in former.owners] if former is not None else []
         state, is_scaled = handlers[type(obj)](update, after)
+        for own, min_ready in before if self._simulation.durations.is_timed else ():
+            if own.min_ready != min_ready:
+                self._simulation.kubelets.count_anew(own)
         if isinstance(former, ForeignState) and isinstance(state, Owner):
             self._simulation.life.hand_over(former, state)
         if is_scaled is None or update.is_new:

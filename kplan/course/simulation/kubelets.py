@@ -246,16 +246,30 @@ class Kubelets:
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
         """Have a pod count as available; its controller learns of it at its next sync where nothing tells it."""
         pod = self._motion.pods.get(row)
-        if pod is None or not pod.is_ready or not pod.is_fresh:
+        owner = self._motion.owner(row)
+        if pod is None or not pod.is_fresh or self._available_at(pod, owner) > self._motion.now:
             return
         available = replace(pod, is_fresh=False)
-        owner = self._motion.owner(row)
         if is_seen or owner is None:
             self._update(available)
             self._motion.log.note_change()
         else:
             self._motion.pods[row] = available
             owner.settle(available)
+
+    @staticmethod
+    def _available_at(pod: ObservedPod, owner: Owner | None) -> float:
+        return math.floor(pod.ready_since or 0.0) + (owner.min_ready if owner is not None else 0)
+
+    def count_anew(self, owner: Owner) -> None:
+        """Have the pods of a workload count as available by other ``minReadySeconds`` than before."""
+        for pod in tuple(owner.pods.values()):
+            at = self._available_at(pod, owner)
+            is_fresh = pod.is_ready and at > self._motion.now
+            if is_fresh:
+                self._motion.timers.post(at, partial(self._become_available, pod.row))
+            if is_fresh != pod.is_fresh:
+                self._update(replace(pod, is_fresh=is_fresh))
 
     def _see_available(self, row: int) -> None:
         """Have the controller of a daemon set look at a pod that may be available by now."""

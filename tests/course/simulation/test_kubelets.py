@@ -3,7 +3,7 @@
 import pytest
 
 from kplan.documents.change import StepEvent
-from tests.objects import daemon_set, node, owned_pod, planner_of
+from tests.objects import daemon_set, node, owned_pod, planner_of, stateful_set
 
 
 def _daemons(*, surge: bool, image: str = "app:1") -> dict[str, object]:
@@ -31,3 +31,15 @@ def test_a_daemon_set_looks_a_second_late_at_a_new_pod_beside_an_old_one(
     assert isinstance(ready.at, float)
     assert isinstance(later.at, float)
     assert least <= later.at - ready.at <= most
+
+
+@pytest.mark.parametrize(("seconds", "bound_at"), [((500, 0), [0.0, 30.0]), ((100, 200), [0.0, 209.0])])
+def test_other_min_ready_seconds_count_for_pods_that_are_ready_already(
+    seconds: tuple[int, int], bound_at: list[float]
+) -> None:
+    first, second = stateful_set("db", 2), stateful_set("db", 2)
+    first["spec"]["minReadySeconds"], second["spec"]["minReadySeconds"] = seconds
+    changes = [{"at": 0, "apply": [first]}, {"at": 30, "apply": [second]}]
+    steps = planner_of(node("n0")).timeline(changes, start={"*": 9}, until=600).steps
+    bound = [step.at for step in steps if step.event is StepEvent.BOUND]
+    assert bound == pytest.approx(bound_at, abs=1)
