@@ -14,6 +14,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.api.pod import ENDED
 from kplan.errors import NotFoundError, UsageError
+from kplan.health.workloads import unlisted_sets
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 
@@ -135,6 +136,8 @@ def controllers_of_workloads(snapshot: Snapshot) -> dict[_Key, _Key]:
             if owner is not None:
                 namespace = obj.metadata.namespace
                 owners[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
+    for namespace, name, deployment in unlisted_sets(snapshot):
+        owners["ReplicaSet", namespace, name] = ("Deployment", namespace, deployment)
     return owners
 
 

@@ -24,7 +24,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import growth_of
-from kplan.course.simulation.applying import Applied, pods_at_rest, workload_changes
+from kplan.course.simulation.applying import Applied, is_rolling_out, pods_at_rest, workload_changes
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.draining import TIMED_OUT, Drain, timed_out
 from kplan.course.simulation.loop import Simulation
@@ -177,7 +177,17 @@ class CarriedOut:
     @cached_property
     def workloads(self) -> tuple[d.WorkloadChange, ...]:
         """The workloads of the manifests, in their order, then other workloads whose pods moved."""
-        return workload_changes(self.simulation, self.applied)
+        changes = workload_changes(self.simulation, self.applied)
+        if not self.task.carries_on:
+            return changes
+        before = at_rest(self.origin).workloads
+        rollout = d.Change.ROLLOUT
+        return tuple(replace(one, change=rollout) if is_rolling_out(before.find(one.key)) else one for one in changes)
+
+    @property
+    def end(self) -> Simulation | None:
+        """The cluster at the end, where controllers go on with what was under way before; None where they do not."""
+        return self.simulation if self.task.carries_on else None
 
     def placement(self, pod: str) -> Placement:
         """Return the decision about a pod that stays pending, in the cluster at the end; NotFoundError for others."""
@@ -499,7 +509,7 @@ class Replacements:
                 continue
             elif workload.key in lacking:
                 counted = [Counted(workload.key, "NotReplaced")]
-            elif is_stuck and workload.change is not d.Change.NONE:
+            elif is_stuck and workload.change is not d.Change.NONE and not self._change.task.carries_on:
                 yield Happened("stuck", Counted(workload.key, "Stuck"))
                 continue
             else:

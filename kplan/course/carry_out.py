@@ -44,7 +44,7 @@ from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
-from kplan.course.watching import add_bounds, any_node, at_rest, watched
+from kplan.course.watching import add_bounds, any_node, at_rest, carry_on_known, watched
 from kplan.documents.change import Change, StepEvent
 from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
@@ -203,6 +203,8 @@ class _Course:
         simulation.maker.leave_free(self._task.workloads)
         if self._decisions is not None and self._decisions.showing.is_whole:
             self._decisions.watch(simulation)
+        if self._task.carries_on:
+            carry_on_known(simulation, self._base.objects, self._task.tells_of)
         if clock is None:
             self._at_once()
         else:

@@ -162,19 +162,31 @@ def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[Q
     return raises
 
 
-def short_workloads(workloads: Iterable[WorkloadHealth]) -> tuple[InputWarning, ...]:
-    """Return a warning for each of some workloads that has too few pods, and whose controller makes no more."""
-    short = filter(_stays_short, workloads)
+def short_workloads(workloads: Iterable[WorkloadHealth], end: Simulation | None = None) -> tuple[InputWarning, ...]:
+    """Return a warning for each of some workloads that has too few pods, and whose controller makes no more.
+
+    `end`: the cluster after controllers have gone on with these workloads; None where they have not.
+    """
+    short = (health for health in workloads if _stays_short(health, end))
     return tuple(InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health)) for health in short)
 
 
-def _stays_short(health: WorkloadHealth) -> bool:
-    return health.is_short and "misses-pods" not in health.states
+def _stays_short(health: WorkloadHealth, end: Simulation | None) -> bool:
+    if not health.is_short or "misses-pods" in health.states:
+        return False
+    workload = None if end is None else end.workloads.find(health.workload)
+    if workload is None:
+        return True
+    pods = [pod for owner in workload.owners for pod in owner.pods.values()]
+    return sum(not pod.is_terminating for pod in pods) < workload.desired
 
 
-def happened_before(workloads: Sequence[WorkloadHealth]) -> Iterator[Happened]:
-    """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes."""
-    wrong = [Counted(health.workload, MISSING_REPLICAS) for health in workloads if _stays_short(health)]
+def happened_before(workloads: Sequence[WorkloadHealth], end: Simulation | None = None) -> Iterator[Happened]:
+    """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes.
+
+    `end`: as for `short_workloads`.
+    """
+    wrong = [Counted(health.workload, MISSING_REPLICAS) for health in workloads if _stays_short(health, end)]
     wrong += [Counted(health.workload, "Stuck") for health in workloads if health.is_stuck]
     yield from (Happened("stuck", counted) for counted in wrong)
 

@@ -134,16 +134,17 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     warnings = (
         *with_whole_groups(context.warnings),
         *change.all_warnings,
-        *short_workloads(workloads_at_present(base, unchanged) if present is None else present),
+        *short_workloads(workloads_at_present(base, unchanged) if present is None else present, change.end),
         *(() if present is None or not is_of_all else piled_up(base.objects)),
         *grown,
     )
     question = change.pods or base.pending()
     session = base.fork(question)
     after = change.simulation.session.cluster
-    before = before_growth(base.session.cluster, after)
-    counted = pods.replacements.counted(chosen)
-    counted += verdict.counted_of(happened_before(present or ()), chosen)
+    at_first = before_growth(base.session.cluster, after)
+    before = verdict.counted_of(happened_before(present or (), change.end), chosen)
+    wrong = {event.object for event in before}
+    counted = [event for event in pods.replacements.counted(chosen) if event.object not in wrong] + before
     counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if "new-nodes" in chosen]
     judged = Verdict.of(chosen, [*counted, *verdict.counted_warnings(warnings, chosen)])
     untried = change.untried
@@ -162,9 +163,9 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         changes=tuple(pods.changes),
         placements=with_new_nodes(pods.placements, adds),
         unlisted=untried_pods(further),
-        utilisation=utilisation(before, after),
-        largest_fit=largest_fits(before, after),
-        cluster=cluster_map(before, after) if showing.with_map else UNSET,
+        utilisation=utilisation(at_first, after),
+        largest_fit=largest_fits(at_first, after),
+        cluster=cluster_map(at_first, after) if showing.with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
         workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),

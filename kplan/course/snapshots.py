@@ -159,8 +159,10 @@ def _settled_job(obj: Job, simulation: Simulation) -> Job:
         return obj
     before, wanted = WantedJob.of(obj), state.wanted
     conditions = obj.status.conditions
-    if wanted.failed_by_policy and not before.failed_by_policy:
+    if wanted.why_failed and not (before.is_stopped or before.is_over):
         conditions = (*conditions, WorkloadCondition(type="FailureTarget", status="True"))
+    elif wanted.why_succeeded and not (before.is_stopped or before.is_over):
+        conditions = (*conditions, WorkloadCondition(type="SuccessCriteriaMet", status="True"))
     indexes = obj.status.failed_indexes
     if wanted.failed_indexes != before.failed_indexes:
         indexes = ",".join(map(str, sorted(wanted.failed_indexes)))

@@ -78,6 +78,12 @@ class Task(msgspec.Struct, frozen=True):
         return self.queue is not None and self.is_queue and self.queue.has_all_pending
 
     @property
+    def carries_on(self) -> bool:
+        """Whether controllers go on with what is under way in the cluster: where no pods are named, of all it tells."""
+        names_pods = self.queue is None or bool(self.queue.pods)
+        return self.is_queue and (self.tells_of is not None or (self.is_about_all and not names_pods))
+
+    @property
     def options(self) -> c.DrainOptions:
         drains = (step.change for step in self.steps if isinstance(step.change, c.Drain))
         return next((drain.options for drain in drains if drain.options is not None), c.DrainOptions())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from random import Random
 
 import msgspec
@@ -10,11 +10,13 @@ import msgspec
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
+from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.course.in_order import growth_of
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import bounds_of
+from kplan.health.workloads import namespaces_with_quotas, refused_before
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers
@@ -71,6 +73,42 @@ def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:
 def begin(base: Base, random: Random | None = None) -> Simulation:
     """Return a fresh simulation of the planner's cluster; `random`: source of draws in place of the planner's own."""
     return watched(at_rest(base).fork(base.objects, random), base)
+
+
+def carry_on(simulation: Simulation, snapshot: Snapshot, keys: Iterable[str]) -> None:
+    """Have controllers go on with what is under way, and autoscalers keep workloads within their bounds.
+
+    `keys`: KIND/NAMESPACE/NAME of the workloads that go on.
+    """
+    for key in keys:
+        workload = simulation.workloads.find(key)
+        for part in () if workload is None else (workload, *workload.owners):
+            simulation.enqueue(part)
+    scalers = snapshot.horizontal_pod_autoscalers
+    add_bounds(simulation, Autoscalers(scalers), scalers)
+
+
+def carry_on_known(simulation: Simulation, snapshot: Snapshot, only: Collection[str] | None) -> None:
+    """Have all workloads go on but those of which the API server refuses pods for a reason that nothing here shows.
+
+    `only`: KIND/NAMESPACE/NAME of those that may go on; None for all.
+    """
+    limited = namespaces_with_quotas(snapshot)
+    refused = {f"Deployment/{obj.metadata.key}" for obj in snapshot.deployments if refused_before(obj, limited)}
+    for name, owner in controllers_of_workloads(snapshot).items() if refused else ():
+        if object_name(*owner) in refused:
+            refused.add(object_name(*name))
+    keys = simulation.workloads.keys() if only is None else only
+    carry_on(simulation, snapshot, [key for key in keys if key not in refused])
+
+
+def has_more_to_do(base: Base, only: Collection[str] | None = None) -> bool:
+    """Tell whether controllers do anything before a pod has found a node; `only`: as for `carry_on_known`."""
+    simulation = begin(base)
+    carry_on_known(simulation, base.objects, only)
+    simulation.controllers.run()
+    bound = ((simulation.workloads.find(key), bounds) for key, bounds in simulation.bounds.items())
+    return bool(simulation.log.steps) or any(owner.keep_within(bounds) for owner, bounds in bound if owner is not None)
 
 
 def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iterable[msgspec.Struct]) -> None:

@@ -28,7 +28,7 @@ from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import DeploymentState, StatefulSetState
 from kplan.course.snapshots import has_its_pod, snapshot_of, with_budget_statuses
-from kplan.course.watching import add_bounds, begin
+from kplan.course.watching import begin, carry_on
 from kplan.documents.change import StepEvent
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
@@ -38,7 +38,6 @@ from kplan.snapshot.model import Snapshot
 from kplan.whatif import edits
 from kplan.whatif.edits import Recommendations, read_recommendations, resized
 from kplan.whatif.references import Reference, find, name_of, parse_reference
-from kplan.workloads.autoscalers import Autoscalers
 
 
 class Followed(NamedTuple):
@@ -90,10 +89,7 @@ def settled(base: Base, *, retries: bool = False) -> Followed:
     `retries`: the scheduler tries every pending pod, also those that nothing has helped since it tried them.
     """
     simulation = begin(base)
-    for owner in simulation.workloads.all():
-        simulation.enqueue(owner)
-    scalers = base.snapshot.horizontal_pod_autoscalers
-    add_bounds(simulation, Autoscalers(scalers), scalers)
+    carry_on(simulation, base.snapshot, simulation.workloads.keys())
     simulation.try_untried()
     if retries:
         simulation.retry_pending()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
+from kplan.api.labels import TEMPLATE_HASH
 from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
@@ -117,7 +118,7 @@ def workloads_health(
     DaemonSet wants a pod. `of`: what each pod is that has a controller.
     """
     members = _members(snapshot)
-    limited = {quota.metadata.namespace for quota in snapshot.resource_quotas}
+    limited = namespaces_with_quotas(snapshot)
     scalers = {
         object_name(target.kind, scaler.metadata.namespace, target.name): scaler
         for scaler in snapshot.horizontal_pod_autoscalers
@@ -128,10 +129,7 @@ def workloads_health(
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
             own = members.get(key, ())
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
-            because = refused.get(key)
-            before = _refused_before(obj) if because is None else None
-            if before is not None and (before.message or obj.metadata.namespace not in limited):
-                because = before  # where only that is known, quotas say more than what was before
+            because = refused.get(key) or refused_before(obj, limited)
             health = _with_states(health, obj, because, wanted_nodes.get(key), own)
             yield _scaled(health, scalers.get(key))
 
@@ -150,6 +148,8 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
         for kind in POD_MAKERS.values()
         for obj in getattr(snapshot, kind.attribute)
     }
+    for namespace, name, deployment in unlisted_sets(snapshot):
+        above[object_name("ReplicaSet", namespace, name)] = object_name("Deployment", namespace, deployment)
     members: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
         key, passed = _owner(pod.metadata), set[str]()
@@ -158,6 +158,22 @@ def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
             members.setdefault(key, []).append(pod)
             key = above.get(key, "")
     return members
+
+
+def unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the replica sets that a snapshot has only by their pods: namespace, name, the Deployment named like it."""
+    deployments = {obj.metadata.key for obj in snapshot.deployments}
+    listed = {obj.metadata.key for obj in snapshot.replica_sets}
+    seen: set[str] = set()
+    for pod in snapshot.pods if deployments else ():
+        owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
+        if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in seen:
+            continue
+        seen.add(key)
+        digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
+        name = owner.name.removesuffix(f"-{digest}")
+        if key not in listed and digest and f"{namespace}/{name}" in deployments:
+            yield namespace, owner.name, name
 
 
 def _owner(metadata: PlainMeta) -> str:
@@ -234,12 +250,28 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     return replace(health, states=tuple(states), **changes)
 
 
-def _refused_before(obj: Any) -> RefusedPods | None:
-    """Return that the API server has refused pods of a Deployment, as far as that says; None where it does not."""
+def namespaces_with_quotas(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(quota.metadata.namespace for quota in snapshot.resource_quotas)
+
+
+def refused_before(obj: Any, limited: Collection[str]) -> RefusedPods | None:
+    """Return that the API server has refused pods of a workload, as far as that says; None where it does not.
+
+    `limited`: namespaces with quotas, which say more than what was before where only that is known.
+    """
     failure = _condition(obj.status.conditions, "ReplicaFailure", "True") if isinstance(obj, _SAYS_REFUSED) else None
-    if failure is None:
+    if failure is None or (not failure.message and obj.metadata.namespace in limited):
         return None
     return RefusedPods(message=failure.message, reason=failure.reason, since=failure.last_transition_time)
+
+
+_JOB_ENDS: tuple[tuple[str, WorkloadState], ...] = (
+    ("Failed", "failed"),
+    ("FailureTarget", "failed"),
+    ("Complete", "complete"),
+    ("SuccessCriteriaMet", "complete"),
+)
+"""Conditions of a job that starts no more pods."""
 
 
 def _of_job(job: Job) -> dict[str, Any]:
@@ -247,7 +279,7 @@ def _of_job(job: Job) -> dict[str, Any]:
     parallelism = 1 if spec.parallelism is None else max(spec.parallelism, 0)
     left = parallelism if spec.completions is None else max(spec.completions - job.status.succeeded, 0)
     changes: dict[str, Any] = {"wanted": min(parallelism, left), "states": []}
-    for kind, state in (("Failed", "failed"), ("FailureTarget", "failed"), ("Complete", "complete")):
+    for kind, state in _JOB_ENDS:
         if (condition := _condition(job.status.conditions, kind, "True")) is not None:
             reason, since = condition.reason, condition.last_transition_time
             return changes | {"wanted": 0, "states": [state], "reason": reason, "since": since}

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kplan.course.simulation import motion
+from kplan.planner.planner import Planner
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.objects import (
@@ -43,6 +45,54 @@ def test_a_replacement_that_fits_nowhere_stays_pending_where_its_pod_was_and_fai
         assert changes(objects) == [("+", "default/big", None, "a"), ("!", "default/web", "a", None)]
         assert report["verdict"]["because"] == ["default/web: Unschedulable"]
         assert report["summary"]["placed"] == 1
+
+
+def _half_rolled_out(cpu: str) -> list[Object]:
+    """Write a deployment whose pods are of its former template; its newer set has none yet."""
+    obj, former, *pods = running(deployment("web", 3, "app:2", cpu="1"), ["a"])
+    noted = {"deployment.kubernetes.io/desired-replicas": "3", "deployment.kubernetes.io/revision": "2"}
+    labels = {"app": "web", "pod-template-hash": "h2"}
+    newer = former | {"metadata": former["metadata"] | {"name": "web-h2", "uid": "r-2", "annotations": noted}}
+    template = former["spec"]["template"] | {"metadata": {"labels": labels}}
+    newer["spec"] = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    for one in (former["spec"]["template"], *pods):
+        one["spec"] = {**one["spec"], "containers": [{**one["spec"]["containers"][0], "image": "app:1"}]}
+    return [node("a", cpu), obj, former, newer, *pods]
+
+
+@pytest.mark.parametrize(
+    ("objects", "ends", "counted", "words"),
+    [
+        ([node("a", "2"), *running(deployment("web", 4, cpu="1"), ["a"], 2)], "!!", 2, "2 pods of Deployment default"),
+        ([node("a"), *running(deployment("web", 4, cpu="1"), ["a"], 2)], "++", 0, "default/web: 2 of 4 replicas"),
+        (_half_rolled_out("3"), "!", 1, "The rollout of Deployment default/web gets stuck"),
+        (_half_rolled_out("4"), "~~~", 0, "Deployment default/web is rolled out: 3 of 3 pods placed"),
+        (
+            [node("a"), *(obj for obj in running(deployment("web", 3), ["a"]) if obj["kind"] != "ReplicaSet")],
+            "",
+            0,
+            "No",
+        ),
+    ],
+)
+def test_what_controllers_have_yet_to_do_is_carried_on_and_counts(
+    objects: list[Object], ends: str, counted: int, words: str
+) -> None:
+    planner = planner_of(objects)
+    report = planner.plan_queue().report()
+
+    assert "".join(change.action for change in report.changes) == ends
+    assert render(report, "short", ReportOptions()).startswith(words)
+    assert len(report.verdict.counted) == counted
+    assert planner.changed(settle=True).plan_queue().report().verdict.failed == report.verdict.failed
+
+
+def test_where_templates_look_the_same_the_set_of_the_highest_revision_is_current() -> None:
+    obj, current, *pods = running(deployment("web", 3), ["a"])
+    current["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "3"
+    former = {**current, "metadata": {**current["metadata"], "name": "web-h0", "uid": "r-0", "annotations": {}}}
+    snapshot = planner_of(node("a"), obj, former | {"spec": former["spec"] | {"replicas": 0}}, current, *pods).snapshot
+    assert Planner(replace(snapshot, whole={})).plan_queue().report().changes == ()
 
 
 def _leader_and_follower() -> list[dict[str, Any]]:

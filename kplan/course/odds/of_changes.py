@@ -20,7 +20,7 @@ from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
 from kplan.course.task import Task, WorkedOff
-from kplan.course.watching import at_rest
+from kplan.course.watching import at_rest, has_more_to_do
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace
@@ -32,7 +32,8 @@ _BESIDE_QUEUE = ("Refused", "JobFailed", "NotReplaced", "Stuck", "Unschedulable"
 
 def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     """Prepare to carry a task out; see `Drawn`."""
-    if task.queue is not None and task.is_queue and task.clock is None:
+    is_at_rest = not (task.carries_on and has_more_to_do(base, task.tells_of))
+    if task.queue is not None and task.is_queue and task.clock is None and is_at_rest:
         return _in_queue(base, task, task.queue, is_single=is_single)
     opening = Opening(base, task)
     still, pods = at_rest(base), list[DrawnPod]()
@@ -73,7 +74,8 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
         happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)
         besides = (event for event in happened if event.counted.rule in _BESIDE_QUEUE)
         evicted = frozenset(step.pod for step in change.steps if step.by is not None)  # others leave ill nodes
-        return structs.replace(ending, evicted=evicted, happened=(*dict.fromkeys(besides), *happened_before(present)))
+        before = happened_before(present, change.end)
+        return structs.replace(ending, evicted=evicted, happened=(*dict.fromkeys(besides), *before))
 
     return Prepared(drawn, run, question=question)
 
@@ -103,7 +105,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
         ends[key] = End(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
-    happened = tuple(dict.fromkeys((*_outlined(replacements), *happened_before(present))))
+    happened = tuple(dict.fromkeys((*_outlined(replacements), *happened_before(present, change.end))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
     return Ending(
         ends,
@@ -119,7 +121,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         },
         moved=tuple(moved),
         seconds=None if change.task.clock is None else round(change.timeline.end, 1),
-        warnings=(*change.all_warnings, *short_workloads(present)),
+        warnings=(*change.all_warnings, *short_workloads(present, change.end)),
         groups=group_endings(change.simulation.session, added, change.simulation.pods),
     )
 

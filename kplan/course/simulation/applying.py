@@ -250,6 +250,15 @@ def _is_settled(owner: Workload) -> bool:
     return len(pods) == owner.desired and all(theirs.is_current(pod) for pod, theirs in pods)
 
 
+def is_rolling_out(owner: Workload | None) -> bool:
+    """Tell whether a controller replaces pods of former templates."""
+    if owner is None or isinstance(owner, JobState) or _waits_for(owner):
+        return False
+    pods = [pod for theirs in owner.owners for pod in theirs.pods.values()]
+    n_current = sum(theirs.n_current([*theirs.pods.values()]) for theirs in owner.owners)
+    return n_current + _n_below_partition(owner, pods) < len(pods)
+
+
 def pods_at_rest(simulation: Simulation, namespaces: Container[str] | None = None) -> tuple[PodAtRest, ...]:
     """Return every pod that has not ended, or those in some namespaces, by namespace and name."""
     pods = (
@@ -350,7 +359,9 @@ def _describe(
     pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
-    n_settled = current + _n_below_partition(owner, pods)
+    held_up = _waits_for(owner)
+    keeps_former = change is Change.NONE and bool(held_up)  # its pods of former templates stay as they are
+    n_settled = len(pods) if keeps_former else current + _n_below_partition(owner, pods)
     is_complete = len(pods) == n_settled == ready == desired and not why_failed
     blocked = simulation.log.blocked.get(key, {})
     state = WorkloadState.COMPLETE if is_complete else WorkloadState.STUCK
@@ -359,7 +370,7 @@ def _describe(
     if blocked and not pending:
         state = WorkloadState.BLOCKED
     refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
-    refusal = why_failed or next(refusals, "") or (_waits_for(owner) if state is WorkloadState.STUCK else "")
+    refusal = why_failed or next(refusals, "") or (held_up if state is WorkloadState.STUCK and not keeps_former else "")
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     if refusal and stuck is not None and not stuck.is_new:
         stuck = None  # it waited before; what holds the change up is that further pods are refused

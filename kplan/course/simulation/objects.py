@@ -77,6 +77,7 @@ class Workloads:
             snapshot.replica_sets, key=lambda obj: (obj.metadata.creation_timestamp or "", obj.metadata.name)
         ):
             workloads.add_replica_set(replica_set)
+        workloads.match_completed()
         for controller in snapshot.replication_controllers:
             workloads.add_replication_controller(controller)
         for stateful_set in snapshot.stateful_sets:
@@ -162,6 +163,7 @@ class Workloads:
         template = self.templates.identity(ref.key, obj.spec.template)
         selector, digest = obj.spec.selector or LabelSelector(), self.templates.digest(template)
         state = DeploymentState(ref, WantedDeployment(0), template, obj.spec.template, selector, digest)
+        state.is_whole = self.templates.is_whole(ref.key)
         state.want(obj)
         self._deployments[ref.key] = state
         return state
@@ -182,6 +184,7 @@ class Workloads:
             is_controlled=owner is not None,
             selector=compiled(obj.spec.selector),
             min_ready=obj.spec.min_ready_seconds,
+            number=_annotated(annotations.revision) or 0,
         )
         if owner is None:
             self.orphan_sets.setdefault(ref.namespace, []).append(ref.key)
@@ -197,6 +200,16 @@ class Workloads:
                 state.annotated = (parent.wanted.replicas, parent.wanted.max_pods)
             parent.adopt(state)
         return state
+
+    def match_completed(self) -> None:
+        """Find the current sets of deployments of which only the templates' defaults are not spelt out."""
+        for deployment in self._deployments.values():
+            if not deployment.is_whole or not deployment.sets or deployment.current is not None:
+                continue
+            wanted = self.templates.completed_identity(deployment.ref.key, deployment.spec)
+            for state in deployment.sets.values():
+                if self.templates.completed_identity(state.ref.key, state.templates[""]) == wanted:
+                    state.template = deployment.template
 
     def add_replication_controller(self, obj: ReplicationController) -> ReplicaSetState:
         ref, template = self._begin(obj)

@@ -334,6 +334,7 @@ class ReplicaSetState(Owner):
     is_controlled: bool = False  #: it has an owner; without one its controller looks for no related pods
     #: node -> its active pods there; those of all sets of a deployment count together
     related: dict[str, int] = field(default_factory=dict)
+    number: int = 0  #: of its revision, as the deployment controller notes it; 0 where it does not
 
     def copy(self) -> Self:
         copied = super().copy()
@@ -407,6 +408,7 @@ class DeploymentState(msgspec.Struct):
     pace: dict[str, int] = {}
     n_looked_at: int = 0  #: how many replica sets without a controller in its namespace it has looked at
     refusal: str = ""  #: why the API server refused its new replica set; empty when it accepted
+    is_whole: bool = True  #: the snapshot has its template with all fields
     min_ready: int = 0  #: ``minReadySeconds``
     deadline: int | None = None  #: ``progressDeadlineSeconds``; None for none
     progress: Progress = Progress()  #: how its rollout gets on, with a clock
@@ -452,8 +454,14 @@ class DeploymentState(msgspec.Struct):
 
     @property
     def current(self) -> ReplicaSetState | None:
+        """Its replica set of the current template: the oldest, as upstream's FindNewReplicaSet has it.
+
+        Where templates are known only in part, those of former revisions may look the same.
+        """
         matching = [state for state in self.sets.values() if state.template == self.template]
-        return min(matching, key=lambda state: state.age, default=None)
+        if self.is_whole:
+            return min(matching, key=lambda state: state.age, default=None)
+        return max(matching, key=lambda state: (state.number, state.replicas > 0, state.age), default=None)
 
     def actions(self) -> list[Scale]:
         current, observed = self.current, []

@@ -81,6 +81,10 @@ class Templates:
             self._whole[id(spec)] = (spec, written, whole)
         return whole
 
+    def is_whole(self, key: str) -> bool:
+        """Tell whether the snapshot has a workload's template with all fields."""
+        return isinstance(self.full.get(key, {}).get("template"), Mapping)
+
     def identity(self, key: str, template: PodTemplateSpec) -> bytes:
         """Return bytes that are equal for equal templates, the hash label aside."""
         whole = self.full.get(key, {}).get("template")

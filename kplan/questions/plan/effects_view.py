@@ -529,8 +529,11 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         detail = "\n".join(dict.fromkeys(filter(None, (obstacle.why, obstacle.words, text))))
         case = Case(pod, state_of(document.verdict, pod), obstacle.rule, f"{stays}: {obstacle.why}", detail, hint=text)
         yield case if obstacle.owner is None else replace(case, workload=obstacle.owner.title)
+    short = {warning.object for warning in document.warnings if warning.code == "MissingReplicas"}
     for workload in document.workloads:
         state = state_of(document.verdict, workload.key)
+        if workload.key in short and not workload.is_subject:
+            continue  # the warning is a case of its own
         if workload.refused:
             rule, words = "Refused", workload.refused
         # Where a pod of its own holds it up, there is a case for that pod.

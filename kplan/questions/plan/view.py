@@ -22,7 +22,7 @@ from kplan.documents.plan import (
     Utilisation,
 )
 from kplan.health import words as health_words
-from kplan.health.workloads import WorkloadHealth
+from kplan.health.workloads import SHORT_STATES, WorkloadHealth
 from kplan.questions.plan import effects_view as effects
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
@@ -109,6 +109,7 @@ def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> It
 _MOST_TOLD = 5  #: for so many of the different reasons why pods stay pending, one pod is shown in full
 
 _MOST_DAEMONS = 200
+_STAYING_SHORT = SHORT_STATES - {"misses-pods", "misses-nodes"}
 _MOST_PRESENT = 10
 
 
@@ -133,7 +134,9 @@ def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[s
 
 
 def _is_short(document: PlanReport) -> bool:
-    return any(health.is_short for health in (document.at_present.workloads if document.at_present else ()))
+    """Tell whether workloads lack pods that no controller makes."""
+    present = document.at_present.workloads if document.at_present else ()
+    return any(not _STAYING_SHORT.isdisjoint(health.states) for health in present)
 
 
 def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
@@ -194,11 +197,13 @@ def _sentence(document: PlanReport) -> str:
     if not present:
         return _ends_sentence(document)
     also = f"; {len(present) - 1} more not well" if len(present) > 1 else ""
-    if not document.changes and not document.workloads:
+    if not document.changes and (not document.workloads or document.is_about_queue):
         return f"{present[0]}{also}"
     is_well = document.is_about_queue and not effects.waits_text(document, document.changes)
     if not document.named_pods and (is_well or _is_short(document)):
-        return f"{present[0]}{also}; {_ends_sentence(document)}"
+        ends = _ends_sentence(document)
+        ends = ends if ends.partition(" ")[0] not in ("The", "Nothing") else f"{ends[:1].lower()}{ends[1:]}"
+        return f"{present[0]}{also}; {ends}"
     return f"{_ends_sentence(document)}; at present {present[0]}{also}"
 
 
@@ -353,8 +358,8 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
 def _message(change: PodChange, diagnosis: str) -> str:
     left = f" from {change.from_node}" if change.from_node is not None else ""
     evicted = f"evicted{left} for {change.by}" if change.by else ""
-    if change.because and change.from_node is not None:
-        evicted = f"leaves {change.from_node}: {change.because}"
+    if change.because:
+        evicted = f"{'goes' if change.from_node is None else f'leaves {change.from_node}'}: {change.because}"
     reason = diagnosis or change.reason
     words = {
         Action.PLACED: f"placed on {change.to_node}",
