@@ -41,9 +41,12 @@ from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+from kplan.health.nodes import nodes_health
 from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
 
+NOT_RUNNING = "NodeNotReady"
+_DOES_NOT_RUN = "is not ready or does not answer: nothing starts"
 MAY_END = ("Pod/", "Job/")  #: workloads whose pods are not meant to be ready for ever
 MOST_TIES = 10  #: the number of equal best nodes that a decision names: all of them would be most of the document
 
@@ -154,6 +157,11 @@ class CarriedOut:
                     " cannot be seen; --rollout always rolls the workload all the same"
                 )
                 yield InputWarning("UnseenFields", workload.key, message)
+        not_running = Counter(pod.node for pod in self.after if pod.new and pod.node in self.not_running_nodes)
+        for name, number in sorted(not_running.items()):
+            are, them = ("pod is", "it") if number == 1 else ("pods are", "them")
+            message = f"{number} new {are} placed here, as the scheduler does with pods that tolerate it, but the node"
+            yield InputWarning(NOT_RUNNING, f"Node/{name}", f"{message} {_DOES_NOT_RUN} {them}")
         for key, number in self.untried.items():
             yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
 
@@ -163,6 +171,15 @@ class CarriedOut:
         pending = Counter(pod.workload for pod in self.after if pod.node is None)
         untried = {workload.key: workload.pending - pending[workload.key] for workload in self.workloads}
         return {key: number for key, number in untried.items() if number > 0}
+
+    @cached_property
+    def not_running_nodes(self) -> frozenset[str]:
+        """The nodes that were not ready before, or did not answer: pods that tolerate that go there all the same."""
+        if at_rest(self.origin).node_lifecycle.is_well:
+            return frozenset()
+        states = {"unreachable", "not-ready"}
+        healths = nodes_health(self.origin.objects)
+        return frozenset(name for name, health in healths.items() if not states.isdisjoint(health.states))
 
     @property
     def steps(self) -> Sequence[d.Step]:

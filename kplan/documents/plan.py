@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
@@ -69,7 +70,12 @@ class PodChange(Document, frozen=True, kw_only=True):
     @property
     def end(self) -> tuple[str, str, str]:
         """What pods that stay pending for one reason have in common: the reason is without the name of the pod."""
-        return self.outcome, self.reason.replace(self.recreated_as or self.pod, ""), self.held_back_by or ""
+        name = PodKey.parse(self.recreated_as or self.pod)
+        reason = self.reason
+        if name.name in reason:
+            whole, bare = re.escape(f"{name.namespace}/{name.name}"), re.escape(name.name)
+            reason = re.sub(rf"(?<![\w.-])(?:{whole}|{bare})(?![\w.])", "", reason)
+        return self.outcome, reason, self.held_back_by or ""
 
 
 class Usage(Document, frozen=True, kw_only=True):

@@ -175,8 +175,11 @@ class _Counted(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        part = bytes(self._head[:size]) or self._rest.read(size) or b""
-        self._head = self._head[size:]
+        n_ahead = len(self._head) if size < 0 else size
+        part = bytes(self._head[:n_ahead])
+        if size < 0 or not part:
+            part += self._rest.read(size) or b""
+        self._head = self._head[n_ahead:]
         self.count += len(part)
         return part
 

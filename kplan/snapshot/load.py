@@ -212,7 +212,7 @@ class _Loader:
                     self._add([objects[index]], run.part(index), kind, is_own=is_own)
                 return
         self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
-        self.builder.add(objects, kind, run.place, completes=not is_own)
+        self.builder.add(objects, kind, run.place)
         if kind.name in _WHOLE and not is_own:
             for obj, content in zip(objects, run.contents, strict=True):
                 # With all its fields: a manifest may change any of them.

@@ -1,8 +1,8 @@
 """kplan's snapshot file: one JSON document with the objects by kind and metadata of the cluster, written atomically.
 
 It holds only fields that scheduling reads and that are not empty: no environment, no arguments, only few annotations
-and little status. Loading it fills in no defaults. A redacted snapshot lists under ``kept`` what was not redacted, and
-one that was changed on paper its changes.
+and little status. Defaults are filled in only where it was written by hand. A redacted snapshot lists under ``kept``
+what was not redacted, and one that was changed on paper its changes.
 
 ::
 

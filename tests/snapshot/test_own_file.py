@@ -87,6 +87,18 @@ def test_what_is_saved_is_loaded_again(demo: Snapshot, tmp_path: Path, name: str
     assert (tmp_path / name).stat().st_size == size
 
 
+def test_what_was_written_by_hand_gets_the_defaults_of_an_api_server(tmp_path: Path) -> None:
+    container = {"name": "c", "resources": {"limits": {"cpu": "1"}}, "ports": [{"containerPort": 80}]}
+    pods = [{"metadata": {"name": "p"}, "spec": {"containers": [container]}}]
+    objects = {"nodes": [{"metadata": {"name": "n"}}], "pods": pods}
+    document = {"apiVersion": "kplan/v1", "kind": "Snapshot", "objects": objects}
+    path = written(tmp_path / "s.json", json.dumps(document))
+    [pod] = load_snapshot(path).pods
+    assert (pod.metadata.namespace, pod.spec.scheduler_name) == ("default", "default-scheduler")
+    assert pod.spec.containers[0].resources.requests == {"cpu": "1"}
+    assert pod.spec.containers[0].ports[0].protocol == "TCP"
+
+
 def test_only_what_scheduling_reads_is_written() -> None:
     container = {"name": "c", "image": "i", "env": [{"name": "A", "value": "tell-nobody"}], "args": ["tell-nobody"]}
     metadata = {"name": "p", "namespace": "n", "annotations": {"a": "tell-nobody"}}

@@ -307,6 +307,8 @@ class Workloads:
             return None
         if owner is None or is_former:
             owner = self._owners[key] = self._missing(reference, pod)
+        if isinstance(owner, StatefulSetState) and _is_released(owner, pod):
+            return None
         return owner
 
     def _missing(self, reference: OwnerReference, pod: Pod) -> Owner:
@@ -448,6 +450,18 @@ def _restarts(pod: Pod) -> tuple[int, int]:
     own = (status.restart_count for status in pod.status.container_statuses)
     of_sidecars = (status.restart_count for status in pod.status.init_container_statuses if status.name in sidecars)
     return max(own, default=0), max(of_sidecars, default=0)
+
+
+def is_member(stateful_set: str, pod: str) -> bool:
+    """Tell whether a pod has the name of one of a stateful set's. Upstream: stateful_set_utils.go isMemberOf."""
+    return pod.rpartition("-")[0] == stateful_set and ordinal_of(pod) is not None
+
+
+def _is_released(owner: StatefulSetState, pod: Pod) -> bool:
+    """Tell whether a stateful set gives up a pod of it for its name; names that tell nothing are pseudonyms."""
+    name, metadata = owner.ref.name, pod.metadata
+    is_known = metadata.name.startswith(f"{name}-") and STATEFUL_INDEX not in metadata.labels
+    return is_known and not is_member(name, metadata.name)
 
 
 def ordinal_of(name: str) -> int | None:

@@ -22,7 +22,7 @@ from kplan.course.simulation.jobs import JobState, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.objects import claimed_by, ordinal_of
+from kplan.course.simulation.objects import claimed_by, is_member
 from kplan.course.simulation.owners import (
     DaemonSetState,
     DeploymentState,
@@ -42,9 +42,7 @@ MOST_NAMED = 3
 
 def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     """Tell whether a pod has the name of one of a stateful set's; other workloads have no such condition."""
-    if not isinstance(owner, StatefulSetState):
-        return True
-    return pod.name.rpartition("-")[0] == owner.ref.name and ordinal_of(pod.name) is not None
+    return not isinstance(owner, StatefulSetState) or is_member(owner.ref.name, pod.name)
 
 
 def offer(motion: Motion, kind: type[Workload], namespace: str, labels: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, go_json
 from kplan.api.kinds import CHANGED_IN_PLACE
-from kplan.api.meta import is_true
+from kplan.api.meta import LabelSelector, is_true
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
 from kplan.course.simulation.controllers.observed import IsOn
@@ -78,7 +78,8 @@ def _are_equal(before: Any, after: Any) -> bool:
 
 
 def _immutable(path: str, value: Any) -> str:
-    return f"{path}: Invalid value: {msgspec.json.encode(value).decode()}: {IMMUTABLE}"
+    written = convert(value, LabelSelector) if path == "spec.selector" and isinstance(value, Mapping) else value
+    return f"{path}: Invalid value: {msgspec.json.encode(written, order='deterministic').decode()}: {IMMUTABLE}"
 
 
 def _fixed(spec: Plain) -> Any:

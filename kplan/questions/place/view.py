@@ -235,6 +235,7 @@ def _present_blocks(placements: Sequence[PodPlacement], options: ReportOptions) 
         fits = node is not None and (not current or current.still_fits)
         now = Span(node or "nowhere", "warn" if fits else "bad")
         now = Span("the same node", "good") if current and current.still_best else now
+        now = Span("-", "dim") if health and health.state == "being-deleted" else now
         rows.append((placement.pod.key, current.node if current else "-", state, *([now] if options.in_full else [])))
     if rows:
         header = ("POD", "NODE", "STATE", *(["WOULD NOW GO TO"] if options.in_full else []))

@@ -178,11 +178,14 @@ class _Runbook:
         too_few = _too_few(plan, self._clock.min_ready)
         if too_few is not None or (waiting and not takes_again):
             pod = waiting[0] if waiting else ""
+            silent = "" if pod else ", ".join(step.silent)
             return StuckNode(
                 name=name,
                 rule="Unschedulable" if too_few is None else "Stuck",
                 pod=pod,
-                because=_message(simulation, pod),
+                because=f"{silent}: not ready or does not answer, so pods that go there do not start"
+                if silent
+                else _message(simulation, pod),
                 too_few=UNSET if too_few is None else too_few,
                 preempted=step.preempted,
             )
@@ -307,20 +310,27 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
         for name, workload in plan.timeline.workloads.items()
         if min_ready == 1 and workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
     )
-    ends = {"moved": tuple(moved), "waits": tuple(waits), "preempted": tuple(preempted), "gone": tuple(gone)}
+    silent = tuple(sorted({place.goes_to for place in moved} & plan.not_running_nodes))
+    ends = {
+        "moved": tuple(moved),
+        "silent": silent,
+        "waits": tuple(waits),
+        "preempted": tuple(preempted),
+        "gone": tuple(gone),
+    }
     return _step("drain", drain, node, away=single, **ends)
 
 
 def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
     """Return the first workload of which fewer pods are ready at some moment than are wanted then.
 
-    While the only pod of a workload moves, none is ready: that counts where the pod has no place, and where all are
-    asked for.
+    While the only pod of a workload moves, none is ready: that counts where the pod has no place, or none where it
+    becomes ready, and where all are asked for.
     """
     waiting = plan.simulation.waiting()
     for name, workload in plan.timeline.workloads.items():
         wanted = min(workload.ready_before, scaled(min_ready, workload.ready_before, round_up=True))
-        moves = workload.ready_before == 1 and min_ready == 1 and name not in waiting
+        moves = workload.ready_before == 1 == workload.ready_at_end and min_ready == 1 and name not in waiting
         if workload.lowest_ready < wanted and not moves and not name.startswith(MAY_END):
             return TooFew(workload=name, ready=workload.lowest_ready, wanted=wanted)
     return None

@@ -17,6 +17,7 @@ from tests.objects import (
     head,
     job,
     node,
+    owned_pod,
     planner_of,
     pod,
     running,
@@ -52,6 +53,12 @@ def names(change: CarriedOut, *, new: bool | None = None) -> list[str]:
 
 def adopted(change: CarriedOut) -> list[tuple[str, str]]:
     return [(warning.object, warning.message) for warning in change.warnings if warning.code == "Adopted"]
+
+
+def test_a_stateful_set_counts_no_pod_whose_name_is_not_that_of_one_of_its() -> None:
+    db = stateful_set("db", 2)
+    change = planner(db, *(owned_pod(db, name, "n0") for name in ("db-0", "db-abc"))).roll_out([stateful_set("db", 3)])
+    assert names(change) == ["db-0", "db-1", "db-2", "db-abc"]
 
 
 def test_of_many_that_are_taken_over_three_are_named() -> None:

@@ -298,6 +298,12 @@ def test_a_job_may_not_become_another(change: Object) -> None:
     assert error.endswith(": field is immutable")
 
 
+def test_an_immutable_selector_is_quoted_as_go_writes_it() -> None:
+    other = {"matchExpressions": [{"operator": "Exists", "key": "k"}], "matchLabels": {"b": "2", "a": "1"}}
+    (error,) = forbidden_changes("DaemonSet", {"selector": {}}, {"selector": other}, NEW, everything)
+    assert '{"matchLabels":{"a":"1","b":"2"},"matchExpressions":[{"key":"k","operator":"Exists"}]}' in error
+
+
 def test_an_indexed_job_grows_and_shrinks_as_a_whole() -> None:
     before = job_spec(completionMode="Indexed")
     same = job_spec(completionMode="Indexed", completions=4, parallelism=4)

@@ -14,7 +14,7 @@ from kplan.planner.planner import Planner
 from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
-from tests.objects import adding, budget, head, planner_of
+from tests.objects import HOSTNAME, adding, budget, head, planner_of
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -148,6 +148,16 @@ def test_where_no_node_drains_safely_none_is_cordoned_either() -> None:
     assert report.steps == ()
     assert "with --rolling" in render(report, "table", ReportOptions(width=160))
     assert runbook(*objects, nodes=("a", "b"), rolling=True).steps
+
+
+def test_pods_that_go_to_a_node_that_does_not_answer_do_not_serve_there() -> None:
+    silent = node("b", "64")
+    silent["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    tolerant = {"tolerations": [{"operator": "Exists"}], "nodeSelector": {HOSTNAME: "b"}}
+    single, two = (deployment("web", "1", on, **tolerant) for on in (("a",), ("a", "c")))
+    assert "b: not ready or does not answer" in shown(asked(node("a"), silent, *single, nodes=("a",)))
+    report = asked(node("a"), silent, node("c"), *two, nodes=("a",))
+    assert "1 pod moved: default/web-h1-000 to b (not ready or does not answer)" in shown(report)
 
 
 def test_commands_of_a_step_belong_to_its_item_in_markdown() -> None:
