@@ -37,6 +37,7 @@ MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"
 R = TypeVar("R", bound=Report)
 
 _ALLOW = ("", "Allow")
+_IN_PLACE = ("not-ready", "starting")  #: states of pods that have nodes and are not ready there
 _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 
 
@@ -175,8 +176,8 @@ def _stays_short(health: WorkloadHealth, end: Simulation | None) -> bool:
     if not health.is_short or "misses-pods" in health.states:
         return False
     workload = None if end is None else end.workloads.find(health.workload)
-    if workload is None:
-        return True
+    if workload is None or any(pod.pod == health.waits_for and pod.state in _IN_PLACE for pod in health.troubled):
+        return True  # a pod with a node for which others wait is not said to become ready
     pods = [pod for owner in workload.owners for pod in owner.pods.values()]
     return sum(not pod.is_terminating for pod in pods) < workload.desired
 
