@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 from random import Random
 
 import msgspec
@@ -94,10 +95,11 @@ def carry_on_known(simulation: Simulation, snapshot: Snapshot, only: Collection[
     `only`: KIND/NAMESPACE/NAME of those that may go on; None for all.
     """
     limited = namespaces_with_quotas(snapshot)
-    refused = {f"Deployment/{obj.metadata.key}" for obj in snapshot.deployments if refused_before(obj, limited)}
+    sources = (snapshot.deployments, snapshot.replica_sets, snapshot.replication_controllers)
+    refused = {f"{type(obj).__name__}/{obj.metadata.key}" for obj in chain(*sources) if refused_before(obj, limited)}
     for name, owner in controllers_of_workloads(snapshot).items() if refused else ():
-        if object_name(*owner) in refused:
-            refused.add(object_name(*name))
+        if not refused.isdisjoint(both := (object_name(*name), object_name(*owner))):
+            refused.update(both)
     keys = simulation.workloads.keys() if only is None else only
     carry_on(simulation, snapshot, [key for key in keys if key not in refused])
 

@@ -72,7 +72,9 @@ class PodChange(Document, frozen=True, kw_only=True):
         """What pods that stay pending for one reason have in common: the reason is without the name of the pod."""
         name = PodKey.parse(self.recreated_as or self.pod)
         reason = self.reason
-        if name.name in reason:
+        if not self.workload or name.name not in reason:  # a pod of its own may be called like a word of the reason
+            reason = reason.replace(f"{name.namespace}/{name.name}", "")
+        else:
             whole, bare = re.escape(f"{name.namespace}/{name.name}"), re.escape(name.name)
             reason = re.sub(rf"(?<![\w.-])(?:{whole}|{bare})(?![\w.])", "", reason)
         return self.outcome, reason, self.held_back_by or ""

@@ -42,6 +42,8 @@ Plain = Mapping[str, Any]
 RESOURCES_GATE = "MutablePodResourcesForSuspendedJobs"
 DIRECTIVES_GATE = "MutableSchedulingDirectivesForSuspendedJobs"
 
+_MAPS = frozenset({"annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"})
+
 _STATEFUL_SET_FORBIDDEN = (
     "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
     " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
@@ -78,8 +80,17 @@ def _are_equal(before: Any, after: Any) -> bool:
 
 
 def _immutable(path: str, value: Any) -> str:
-    written = convert(value, LabelSelector) if path == "spec.selector" and isinstance(value, Mapping) else value
-    return f"{path}: Invalid value: {msgspec.json.encode(written, order='deterministic').decode()}: {IMMUTABLE}"
+    is_selector = path == "spec.selector" and isinstance(value, Mapping)
+    written = msgspec.to_builtins(convert(value, LabelSelector)) if is_selector else value
+    return f"{path}: Invalid value: {msgspec.json.encode(_with_sorted_maps(written)).decode()}: {IMMUTABLE}"
+
+
+def _with_sorted_maps(value: Any, name: str = "") -> Any:
+    """Return plain values as Go's JSON encoder orders them: maps by key, but structs as they are."""
+    if isinstance(value, Mapping):
+        items = sorted(value.items()) if name in _MAPS else value.items()
+        return {key: _with_sorted_maps(item, key) for key, item in items}
+    return [_with_sorted_maps(item) for item in value] if isinstance(value, list) else value
 
 
 def _fixed(spec: Plain) -> Any:
