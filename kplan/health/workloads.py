@@ -164,12 +164,12 @@ def unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the replica sets that a snapshot has only by their pods: namespace, name, the Deployment named like it."""
     deployments = {obj.metadata.key for obj in snapshot.deployments}
     listed = {obj.metadata.key for obj in snapshot.replica_sets}
-    seen: set[str] = set()
+    keys: set[str] = set()
     for pod in snapshot.pods if deployments else ():
         owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
-        if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in seen:
+        if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in keys:
             continue
-        seen.add(key)
+        keys.add(key)
         digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
         name = owner.name.removesuffix(f"-{digest}")
         if key not in listed and digest and f"{namespace}/{name}" in deployments:
