@@ -530,7 +530,9 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             devices = UnusableResource(resource=c.resource, capacity=c.capacity, allocatable=c.allocatable)
             return f"look at the device plugin of {c.node}, which reports {devices.text}"
         case RepairNode(change=c):
-            states = [NODE_STATES.get(taint) or f"not set up (taint {taint})" for taint in c.taints]
+            others = [taint for taint in c.taints if taint not in NODE_STATES]
+            states = [NODE_STATES[taint] for taint in c.taints if taint in NODE_STATES]
+            states += [f"not set up ({_some('taint', others)})"] if others else []
             return f"repair {c.node}, which is {listing(states)}"
         case RelaxRule(change=c) if c.min_domains:
             return f"set minDomains: {c.min_domains} for the spread over {c.topology_key}"

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from kplan.engine.details import Detail
-from kplan.facts import MissingName, QuotaUse
+from kplan.facts import MissingName, QuotaRaise, QuotaUse
 from kplan.health.nodes import UnusableResource
 
 
@@ -18,6 +18,7 @@ class Refused(msgspec.Struct, frozen=True):
     lacks: MissingName | None = None  #: what the pod names and does not exist; None for another reason
     by: str = ""  #: what refuses it, such as LimitRange web/defaults; empty where that has no name
     uses: tuple[QuotaUse, ...] = ()  #: where a quota does
+    raises: tuple[QuotaRaise, ...] = ()  #: what quotas have to allow for all pods that they refuse
 
 
 class MissingNamespace(msgspec.Struct, frozen=True):

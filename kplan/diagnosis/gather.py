@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -101,13 +102,29 @@ def _refused(session: Session, pod: int, info: PodInfo) -> c.Whole:
         return c.MissingNamespace(info.namespace, intended.nearest(info.namespace, namespaces))
     if (lacks := intended.missing_name(snapshot, info.pod, message)) is not None:
         return c.Refused(message, lacks)
+    infos, ledger = session.cluster.pods.infos, limits.QuotaLedger(snapshot)
+    known = {one.metadata.key for one in snapshot.pods}
+    new = [row for row, one in enumerate(infos) if one.namespace == info.namespace and one.key not in known]
+    admitted = [row for row in new if row not in session.refused]
     try:
+        _charge(ledger, (infos[row] for row in admitted if row < pod))
         limits.check(info.pod, snapshot.limit_ranges)
-        limits.QuotaLedger(snapshot).charge(info.pod)
+        ledger.charge(info.pod)
     except limits.Rejection as rejection:
         if str(rejection) in message:
-            return c.Refused(str(rejection), by=rejection.because.by, uses=rejection.because.uses)
+            because = rejection.because
+            _charge(ledger, (infos[row] for row in admitted if row > pod))
+            refused = [(infos[row].pod, 1) for row in new if row in session.refused]
+            raises = tuple(ledger.lacking(refused)) if because.uses else ()
+            return c.Refused(str(rejection), by=because.by, uses=because.uses, raises=raises)
     return c.Refused(message)
+
+
+def _charge(ledger: limits.QuotaLedger, pods: Iterable[PodInfo]) -> None:
+    """Count further pods in quotas, as far as these take them."""
+    for info in pods:
+        with suppress(limits.Rejection):
+            ledger.charge(info.pod)
 
 
 def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices | c.ClaimNotMade]:

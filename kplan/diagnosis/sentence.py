@@ -12,6 +12,7 @@ from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import key_of_taint
 from kplan.engine import details as d
 from kplan.health.nodes import UnusableResource, is_startup_taint
+from kplan.health.words import raises_text
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
 
@@ -49,7 +50,8 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             for use in uses:
                 used, hard, more = map(readable, (use.used, use.hard, use.requested))
                 amounts.append(f"{use.resource} {used} of {hard} used, {more} more requested")
-            return f"{cause.by} refuses the pod: {listing(amounts)}"
+            raised = f"; {raises_text(cause.raises)}" if cause.raises else ""
+            return f"{cause.by} refuses the pod: {listing(amounts)}{raised}"
         case c.Refused():
             return f"{cause.by or 'The API server'} refuses the pod: {_clause(cause.message)}"
         case c.MissingNamespace():

@@ -12,7 +12,7 @@ from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import count, listing
 from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
-from kplan.facts import Count, Document, Positive
+from kplan.facts import Count, Document, Positive, QuotaRaise
 
 
 class StepEvent(enum.StrEnum):
@@ -104,6 +104,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     blocked: Count = 0  #: pods that were to leave and cannot be evicted
     because: str = ""  #: what holds it up
     pod: str = ""  #: NAMESPACE/NAME of the pod that holds it up; empty for none
+    raises: tuple[QuotaRaise, ...] | UnsetType = UNSET  #: to what quotas that refuse its pods are to be raised, if any
     #: fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
     unseen: tuple[str, ...] = ()
     refused: str = ""  #: the API server's words, where it refuses the manifest

@@ -17,6 +17,7 @@ from kplan.api.quantity import parse
 from kplan.api.time import from_micros, seconds
 from kplan.facts import Count, Document, MissingName
 from kplan.health.nodes import NodeHealth, NodeState
+from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import named_as_missing
 
 PodState = Literal[
@@ -26,6 +27,7 @@ PodState = Literal[
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
 _PATIENCE_SECONDS = 600
+_OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}  #: access modes of volumes that one node at a time may have
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -68,6 +70,14 @@ class PendingResize(Document, frozen=True, kw_only=True):
     requests: tuple[ResizedRequest, ...] = ()  #: as far as the kubelet says what the containers have
 
 
+class HeldVolume(Document, frozen=True, kw_only=True):
+    """A volume that one node at a time may have, and that another node has."""
+
+    claim: str  #: NAMESPACE/NAME
+    pod: str  #: NAMESPACE/NAME of the pod that uses it there
+    node: str
+
+
 class PodHealth(Document, frozen=True, kw_only=True):
     """What a pod is at present."""
 
@@ -86,6 +96,7 @@ class PodHealth(Document, frozen=True, kw_only=True):
     node_states: tuple[NodeState, ...] | UnsetType = ()
     is_mirror: bool = False  #: a static pod, which only its kubelet makes and ends
     resize: PendingResize | UnsetType = UNSET  #: absent where none is pending
+    held_volume: HeldVolume | UnsetType = UNSET  #: what a pod that does not start waits for; absent for none
 
     @property
     def is_well(self) -> bool:
@@ -95,6 +106,8 @@ class PodHealth(Document, frozen=True, kw_only=True):
     @property
     def is_late(self) -> bool:
         """Whether it has been starting for longer than a rollout waits by default (progressDeadlineSeconds)."""
+        if self.held_volume is not UNSET:
+            return True
         first = self.container
         if self.state != "starting" or (first is not UNSET and first.is_init and not first.reason):
             return False  # an init container that runs may take long
@@ -112,13 +125,14 @@ class PodHealth(Document, frozen=True, kw_only=True):
 
 
 def pod_health(
-    pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = None, others: Sequence[Pod] = ()
+    pod: Pod, nodes: Mapping[str, NodeHealth], now: float | None = None, snapshot: Snapshot | None = None
 ) -> PodHealth:
     """Return what a pod is at present.
 
-    `nodes`: those of the snapshot. `now`: when it was taken, in seconds since 1970; None if unknown. `others`: the pods
-    of the snapshot; what those that run mount, exists.
+    `nodes`: those of the snapshot. `now`: when it was taken, in seconds since 1970; None if unknown. `snapshot`: what
+    its pods that run mount, exists, and may be held by these; None for no others.
     """
+    others = () if snapshot is None else snapshot.pods
     name = pod.spec.node_name
     node = nodes.get(name)
     state, since = _state(pod, node)
@@ -143,6 +157,7 @@ def pod_health(
         node_states=() if not name else UNSET if node is None else node.states,
         is_mirror=pod.metadata.annotations.mirror is not None,
         resize=_pending_resize(pod) if state in ("ready", "not-ready", "starting") else UNSET,
+        held_volume=UNSET if snapshot is None or state != "starting" else _held_volume(pod, snapshot),
     )
 
 
@@ -159,6 +174,24 @@ def _pending_resize(pod: Pod) -> PendingResize | UnsetType:
         if resource in has.get(one.name, {}) and parse(has[one.name][resource]).nanos != parse(amount).nanos
     )
     return PendingResize(reason=condition.reason, requests=tuple(requests))
+
+
+def _held_volume(pod: Pod, snapshot: Snapshot) -> HeldVolume | UnsetType:
+    """Return the first volume of a pod that only one node may have, and that a pod on another node uses."""
+    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    mounted = {source.claim_name for source in sources if source is not None}
+    for claim in snapshot.persistent_volume_claims if mounted else ():
+        own = claim.metadata
+        is_mine = own.namespace == pod.metadata.namespace and own.name in mounted
+        if not is_mine or not {*claim.spec.access_modes} <= _OF_ONE_NODE or not claim.spec.access_modes:
+            continue
+        for other in snapshot.pods:
+            is_there = other.spec.node_name not in ("", pod.spec.node_name) and other.status.phase not in _ENDED
+            if is_there and other.metadata.namespace == own.namespace:
+                claims = (volume.persistent_volume_claim for volume in other.spec.volumes)
+                if any(one is not None and one.claim_name == own.name for one in claims):
+                    return HeldVolume(claim=own.key, pod=other.metadata.key, node=other.spec.node_name)
+    return UNSET
 
 
 def fails_by_itself(pod: Pod, now: float) -> bool:

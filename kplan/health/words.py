@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
 from msgspec import UNSET
@@ -117,10 +117,17 @@ def trouble_text(health: PodHealth) -> str:
         return f"its node {health.node} is unreachable"
     container = health.container
     if container is not UNSET:
-        return _container(container)
+        return _held_volume(health) or _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
     return f"its node {health.node} is not ready" if _is_of_node(health) else health.reason
+
+
+def _held_volume(health: PodHealth) -> str:
+    """Return that a pod waits for a volume that another node has; empty where it does not."""
+    if (held := health.held_volume) is UNSET:
+        return ""
+    return f"its volume of claim {held.claim} is on {held.node} for {held.pod}, and one node at a time may have it"
 
 
 def _is_of_node(health: PodHealth) -> bool:
@@ -253,7 +260,10 @@ def _of_container(health: PodHealth) -> Iterator[str]:
     namespace, _, name = health.pod.partition("/")
     describe = f"kubectl describe pod {name} -n {namespace}"
     container = health.container
-    if container is UNSET and _is_of_node(health):
+    if health.held_volume is not UNSET:
+        gone = f"It starts once {health.held_volume.pod} is gone"
+        yield f"{gone}: run one replica and replace it by strategy Recreate, or share the volume."
+    elif container is UNSET and _is_of_node(health):
         yield f"Look at the node: kubectl describe node {health.node}"
     elif container is UNSET:
         yield f"To see why: {describe}"
@@ -423,9 +433,17 @@ def _raise_text(refused: RefusedPods) -> str:
         is_named = refused.by == f"ResourceQuota {one.quota}"
         if is_named and len(one.limits) == len(refused.uses) == 1 and len(refused.raises) == 1:
             return f"; raise it to {readable(one.limits[0].to)}"
-        own = listing([f"{limit.resource} to {readable(limit.to)}" for limit in one.limits])
-        texts.append(own if is_named else f"{own} in ResourceQuota {one.quota}")
+        texts.append(_limits(one) if is_named else f"{_limits(one)} in ResourceQuota {one.quota}")
     return f"; raise {listing(texts)}"
+
+
+def _limits(raised: QuotaRaise) -> str:
+    return listing([f"{limit.resource} to {readable(limit.to)}" for limit in raised.limits])
+
+
+def raises_text(raises: Sequence[QuotaRaise]) -> str:
+    """Return to what quotas have to be raised, each by its name: ``raise requests.cpu to 4 in ResourceQuota web/q``."""
+    return f"raise {listing([f'{_limits(one)} in ResourceQuota {one.quota}' for one in raises])}"
 
 
 def quota_command(raised: QuotaRaise) -> str:

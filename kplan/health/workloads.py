@@ -138,7 +138,7 @@ def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[s
     """Return what pods of a snapshot are, by NAMESPACE/NAME: all, or the given ones."""
     nodes, now = nodes_health(snapshot), moment(snapshot)
     chosen = snapshot.pods if pods is None else pods
-    return {pod.metadata.key: pod_health(pod, nodes, now, snapshot.pods) for pod in chosen}
+    return {pod.metadata.key: pod_health(pod, nodes, now, snapshot) for pod in chosen}
 
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
@@ -212,6 +212,7 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     states: list[WorkloadState] = []
     if isinstance(obj, CronJob):
         states += ["suspended"] if obj.spec.suspend else []
+        states += ["pods-pending"] if health.pending else []
         return replace(health, states=tuple(states), troubled=())
     if isinstance(obj, Job):
         changes = _of_job(obj)

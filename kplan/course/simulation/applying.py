@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission import Named
@@ -14,6 +15,7 @@ from kplan.api.core import Pod, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.labels import Selector
 from kplan.api.names import WorkloadRef
+from kplan.api.pod import PodMeta
 from kplan.api.workloads import ON_DELETE, ROLLING_UPDATE, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.daemon_set import WantedDaemonSet
 from kplan.course.simulation.controllers.job import WantedJob
@@ -34,6 +36,7 @@ from kplan.course.simulation.owners import (
 from kplan.course.simulation.syncs import offer
 from kplan.course.simulation.updates import Update
 from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange, WorkloadState
+from kplan.facts import QuotaRaise
 from kplan.framework.cycle import schedule_pod, stored_message_of
 from kplan.framework.results import Outcome
 from kplan.reading.arguments import Rollout
@@ -371,6 +374,7 @@ def _describe(
         state = WorkloadState.BLOCKED
     refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
     refusal = why_failed or next(refusals, "") or (held_up if state is WorkloadState.STUCK and not keeps_former else "")
+    refused = next((holder for holder in owners if holder.refusal), None)
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     if refusal and stuck is not None and not stuck.is_new:
         stuck = None  # it waited before; what holds the change up is that further pods are refused
@@ -388,7 +392,16 @@ def _describe(
         blocked=len(blocked),
         because=_message(simulation, stuck.row) if stuck is not None else refusal or next(iter(blocked.values()), ""),
         pod="" if stuck is None else stuck.key,
+        raises=UNSET if refused is None else _raises(simulation, refused, max(desired - len(pods), 1)) or UNSET,
     )
+
+
+def _raises(simulation: Simulation, refused: Owner, number: int) -> tuple[QuotaRaise, ...]:
+    """Return to what quotas have to be raised that refuse a workload so many pods; empty where none refuses them."""
+    spec = next(reversed(refused.templates.values())).spec
+    pod = Pod(metadata=PodMeta(namespace=refused.ref.namespace), spec=spec)
+    because = simulation.maker.why_refused(pod, number)
+    return () if because is None else because.raises
 
 
 def _message(simulation: Simulation, row: int) -> str:

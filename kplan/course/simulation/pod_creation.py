@@ -268,11 +268,16 @@ class PodMaker:
             return None
         return self._listers.stateful_sets.get((owner.ref.namespace, owner.ref.name))
 
-    def why_refused(self, pod: Pod) -> RefusedPods | None:
-        """Return the facts for which the API server refuses one more pod; None where it takes it. None is counted."""
-        admitted = self._admitter.admit(pod)
+    def why_refused(self, pod: Pod, number: int = 0) -> RefusedPods | None:
+        """Return the facts for which the API server refuses one more pod; None where it takes it. None is counted.
+
+        `number`: of how many such pods is asked to what quotas have to be raised.
+        """
+        admitted, quotas = self._admitter.admit(pod), self._admitter.quotas
         if admitted.because is None:
-            self._admitter.quotas.release(admitted.pod)
+            quotas.release(admitted.pod)
+        elif admitted.because.uses and number:
+            return replace(admitted.because, raises=tuple(quotas.lacking([(admitted.pod, number)])))
         return admitted.because
 
     def counts_quota(self, namespace: str) -> bool:

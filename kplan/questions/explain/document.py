@@ -84,7 +84,7 @@ def whereabouts_report(
     nodes_now, now = nodes_health(objects), moment(objects)
     for shown, pod in zip(report.placements, pods, strict=False):
         (placement,) = with_new_nodes([shown], () if pod.plan is None else pod.plan.adds)
-        health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects.pods)
+        health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects)
         remedies = _with_pools(base, placement.remedies, pod.pools)
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
     changes = [plan.nodes for plan in plans if plan.nodes is not None]

@@ -16,6 +16,7 @@ from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
+from kplan.health.words import quota_command, raises_text
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import remedy_text, why_nowhere
 from kplan.report.options import ReportOptions
@@ -245,7 +246,7 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     if any(event.rule == "NotReplaced" for event in document.verdict.counted_of(workload.key)):
         because = NOT_REPLACED
     elif workload.change is not Change.NONE or not workload.pod:
-        because = workload.because.removesuffix(".")
+        because = workload.because.removesuffix(".") + (f"; {raises_text(workload.raises)}" if workload.raises else "")
     else:
         because = ""
     how = "fails" if workload.is_failed_job else f"is {_stuck(workload)}"
@@ -441,6 +442,7 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
             children = "jobs" if workload.kind == "CronJob" else "pods"
             holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
             yield Preformatted(workload.pod or holder, workload.because)
+            yield from (line(f"To raise the quota: {quota_command(raised)}") for raised in workload.raises or ())
     yield from _obstacles(document, options)
 
 
@@ -548,4 +550,6 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
             continue
         origin = workload.origin or Origin("")
         place = (origin.file, origin.document, origin.line or None)
-        yield Case(workload_title(workload), state, rule, words, words, *place)
+        hint = raises_text(workload.raises) if workload.raises else ""
+        detail = f"{words}\nWhat would help: {hint}" if hint else words
+        yield Case(workload_title(workload), state, rule, words, detail, *place, would_help=hint)
