@@ -345,8 +345,19 @@ def _no_volume(detail: d.UnboundClaim) -> str:
         where = " or ".join(detail.allowed_topologies[:_MOST_NAMES])
         return f"no volume for claim {detail.claim} ({wanted}, whose volumes are provisioned only where {where})"
     if detail.provisions is False:
-        return f"no free volume for claim {detail.claim} ({wanted}, for which none are provisioned{largest})"
+        numbers = detail.volumes_rejected or {}
+        there = [f"{numbers[why]} {words}" for why, words in _NO_USE.items() if why in numbers]
+        existing = f"; existing: {listing(there)}" if there else ""
+        return f"no free volume for claim {detail.claim} ({wanted}, for which none are provisioned{largest}{existing})"
     return f"no volume for claim {detail.claim} ({wanted}{largest})"
+
+
+_NO_USE: Mapping[str, str] = {
+    "tooSmall": "too small",
+    "notSuitable": "not suitable",
+    "promisedToOthers": "held for another claim",
+}
+"""Why a claim does not get volumes that exist, as far as that is not the node."""
 
 
 def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:

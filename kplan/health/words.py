@@ -317,6 +317,9 @@ def _lately(health: WorkloadHealth) -> str:
     parts = []
     if health.restarted is not UNSET:
         parts.append(f"{_own_name(health.restarted.pod)} keeps restarting{_restarts(health.restarted)}")
+    if ended := [pod for pod in health.troubled if pod.state == "failed"]:  # which only jobs keep
+        why = trouble_text(ended[-1])
+        parts.append(f"{count(len(ended), 'pod')} failed before, {_own_name(ended[-1].pod)}{f': {why}' if why else ''}")
     if health.evicted:
         last = health.evicted[-1]
         parts.append(f"{state_text(last)}: {listing([_own_name(pod.pod) for pod in health.evicted], most=2)}")

@@ -25,7 +25,14 @@ from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_la
 from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_condition, untolerated
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.details import ForeignAntiAffinity, OtherVolumeZone, TakenHostPort, TooMuchSkew, UnreachableVolume
+from kplan.engine.details import (
+    ForeignAntiAffinity,
+    OtherVolumeZone,
+    TakenHostPort,
+    TooMuchSkew,
+    UnboundClaim,
+    UnreachableVolume,
+)
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code
 from kplan.framework.cycle import CycleResult
@@ -231,22 +238,26 @@ def _add_others(case: Case) -> Offers:
 def _lacking_labels(case: Case) -> Iterator[str]:
     """Yield the labels that the pod or a volume of it requires and no node has; those that are misspelt are none."""
     table, pod = case.live.cluster.nodes, case.pod
-    wanted, of_class = list(wanted_labels(pod)), runtime_class_labels(pod, case.live.listers.snapshot)
+    certain = set(runtime_class_labels(pod, case.live.listers.snapshot))  # nobody has misspelt those
+    of_volumes: list[tuple[str, tuple[str, ...]]] = []
     for detail in () if case.misses is None else case.misses.details():
         match detail:
             case OtherVolumeZone(label=label, allowed=allowed):
-                wanted.append((label, allowed))
+                of_volumes.append((label, allowed))
             case UnreachableVolume(requires=(only,)) if re.fullmatch("[^=,]+=[^=,]+", only):
                 key, _, text = only.partition("=")
-                wanted.append((key, (text,)))
+                of_volumes.append((key, (text,)))
+            case UnboundClaim(allowed_topologies=(only,)) if match := re.fullmatch(r"(\S+) in \(([^,()]+)\)", only):
+                of_volumes.append((match[1], (match[2],)))
             case TooMuchSkew(topology_key=key, min_domains=int()):
                 yield key
             case _:
                 pass
-    for key, values in wanted:
+    certain |= {key for key, _ in of_volumes}
+    for key, values in (*wanted_labels(pod), *of_volumes):
         known = table.label(key)
         if key != HOSTNAME and values and not any(text in known.code_of for text in values):
-            is_named = is_fact(key) or key in of_class or (known.values and not nearest(values[0], known.values))
+            is_named = is_fact(key) or key in certain or (known.values and not nearest(values[0], known.values))
             if is_named:
                 yield f"{key}={values[0]}"
 
