@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes.remedy import (
+    Await,
     CorrectName,
     CorrectSelector,
     Helped,
@@ -61,7 +62,7 @@ def decision_heading(name: str, placement: PodPlacement, level: int = 1) -> Head
 
 def why_nowhere(placement: PodPlacement) -> str:
     """Return why a pod has no node, to stand behind a colon; empty where nothing tells."""
-    if eviction := placement.eviction:
+    if (eviction := placement.eviction) and not _waits_for_victims(placement):
         return f"{listing([victim.key for victim in eviction.victims], most=2)} on {eviction.nominated_node}"
     if placement.node is not None or not isinstance(placement.diagnosis, str) or is_leaving(placement):
         return ""
@@ -111,8 +112,17 @@ def _nodes_out(placement: PodPlacement, group: ReasonCount) -> list[NodesOut]:
 
 def ending_of(placement: PodPlacement) -> Ending:
     """Return in words how a pod ends, and where it has no node of what that comes."""
+    if _waits_for_victims(placement):
+        return ENDINGS[""]
     why = "waits" if placement.held_back_by else placement.undecided or ("evicts" if placement.eviction else "")
     return ENDINGS[why or placement.outcome]
+
+
+def _waits_for_victims(placement: PodPlacement) -> bool:
+    """Tell of a pod of the cluster whether those that it would evict are being deleted already, and soon gone."""
+    first, eviction = next(iter(placement.remedies or ()), None), placement.eviction
+    is_wait = isinstance(first, Await) and first.change.what == "pod"
+    return bool(placement.health and eviction and first and is_wait and first.then == eviction.nominated_node)
 
 
 def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
@@ -165,7 +175,7 @@ def decision_blocks(
     if outcome is Outcome.SCHEDULED:
         if placement.scores or not (is_answer and placement.feasible_count == 1 and not placement.current):
             yield from _winner(placement, n_nodes, options)
-    elif placement.preemption is not None:
+    elif placement.preemption is not None and not _waits_for_victims(placement):
         yield preemption_line(placement.preemption)
     if not is_brief:
         yield from _passed_over(placement)
