@@ -339,8 +339,9 @@ class Loops:
         all_nodes = list(present)
         all_placed = [(pod, name) for pod, name in placed if name not in not_started]
         for group, count in upcoming.items():
+            template = result.templates[group]
             for number in range(count):
-                node, pods = result.templates[group].node_named(f"template-node-for-{group}-upcoming-{number}")
+                node, pods = template.node_named(f"template-node-for-{group}-{template.made_at}-upcoming-{number}")
                 all_nodes.append(node)
                 all_placed += [(pod, node.metadata.name) for pod in pods]
         infos, release = self._infos, self._release

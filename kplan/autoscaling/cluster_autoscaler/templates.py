@@ -43,6 +43,7 @@ class Template(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]  #: daemon pods and mirror pods, on no node
     slices: tuple[ResourceSlice, ...] = ()
     csi_node: CSINode | None = None
+    made_at: int = 0  #: when, in microseconds since 1970; new names go with it, which nobody remembers
 
     def objects_of(self, name: str) -> list[ResourceSlice | CSINode]:
         csi_nodes = () if self.csi_node is None else (self.csi_node,)
@@ -89,7 +90,7 @@ class TemplateMaker:
                 continue
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()))
+                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()), now)
                 self.remembered[group.name] = (result[group.name], now)
         for group in groups:
             if group.name in result:
@@ -98,20 +99,20 @@ class TemplateMaker:
             if remembered is not None and now - remembered[1] <= self._options.node_info_cache_expire_time:
                 result[group.name] = remembered[0]
             elif group.template is not None:
-                result[group.name] = self._of_group(group, group.template)
+                result[group.name] = self._of_group(group, group.template, now)
         for node in poor:
             group = group_of.get(node.metadata.name)
             if group is not None and group.name not in result:
-                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()))
+                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()), now)
         return result
 
-    def _of_group(self, group: NodeGroup, node: Node) -> Template:
-        template = self._template(group, node, None)
+    def _of_group(self, group: NodeGroup, node: Node, now: int) -> Template:
+        template = self._template(group, node, None, now)
         labels = dict(template.node.metadata.labels)
         labels |= {old: labels[new] for new, old in _OLD_NAMES.items() if new in labels}
         return replace(template, node=_with_labels(template.node, labels))
 
-    def _template(self, group: NodeGroup, node: Node, pods: Iterable[Pod] | None) -> Template:
+    def _template(self, group: NodeGroup, node: Node, pods: Iterable[Pod] | None, now: int) -> Template:
         """Return what a node shows with its pods, or without any a template; SanitizedTemplateNodeInfoFromNodeInfo."""
         options = self._options
         taints = tuple(taint for taint in node.spec.taints if is_of_new_nodes(taint.key, options))
@@ -139,7 +140,7 @@ class TemplateMaker:
                 preempts = is_critical and pod.spec.preemption_policy in (None, "", "PreemptLowerPriority")
                 if pods is None or options.force_ds or preempts:
                     staying.append(pod)
-        return Template(clean, tuple(staying), group.slices, group.csi_node)
+        return Template(clean, tuple(staying), group.slices, group.csi_node, now)
 
 
 def templates_seen(snapshot: Snapshot, groups: Sequence[NodeGroup], options: Options, now: int) -> Remembered:

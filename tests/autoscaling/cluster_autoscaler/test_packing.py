@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from kplan.api.core import Node
+from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, wanted_by
-from kplan.autoscaling.cluster_autoscaler.templates import Template, are_similar
+from kplan.autoscaling.cluster_autoscaler.templates import Template, TemplateMaker, are_similar
 
 
 class Searched:
@@ -62,3 +63,11 @@ def test_groups_are_similar_whose_nodes_have_nearly_as_much_for_pods() -> None:
 
     others = (template(cpu="3900m"), template(cpu="3700m"), template(cpu="4", extra="0"))
     assert [are_similar(template(cpu="4"), other, Options()) for other in others] == [True, False, False]
+
+
+def test_each_loop_makes_its_templates_anew_so_that_places_on_nodes_to_come_are_not_remembered() -> None:
+    group = NodeGroup(name="g", least=0, most=2, target=0, template=Node(), options=Options())
+    maker = TemplateMaker(Options(), ())
+    assert [maker.templates([], {}, [group], {}, now)["g"].made_at for now in (1, 2)] == [1, 2]
+    maker.remembered["g"] = (Template(Node(), (), made_at=1), 1)
+    assert maker.templates([], {}, [group], {}, 3)["g"].made_at == 1
