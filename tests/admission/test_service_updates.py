@@ -49,6 +49,11 @@ def test_the_second_family_comes_and_goes_with_the_policy() -> None:
     assert said(PLAIN, ipFamilyPolicy="RequireDualStack") == []
 
 
+def test_a_stored_service_with_one_address_alone_has_its_family() -> None:
+    stored, errors = updated_service({"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}, {"ports": [{"port": 81}]})
+    assert (errors, stored["clusterIPs"], stored["ipFamilies"]) == ([], ["10.0.0.1"], ["IPv4"])
+
+
 def test_the_first_family_stays() -> None:
     turned = {"ipFamilies": ["IPv6", "IPv4"], "clusterIPs": ["fd00::1", "10.0.0.1"], "clusterIP": "fd00::1"}
     errors = said(DUAL, **turned)

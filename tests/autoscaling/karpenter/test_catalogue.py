@@ -26,7 +26,6 @@ TYPE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([TYPE, TYPE], "second instance type is called m.large"),
         ([TYPE] * (MOST_TYPES + 1), "at most"),
         ({}, "no list of instance types"),
     ],
