@@ -38,13 +38,9 @@ def zoned(name: str, zone: str, cpu: str = "4") -> Object:
     return made
 
 
-def info(made: Object) -> PodInfo:
-    return PodInfo(decode_pod(made))
-
-
 def template(made: Object | str, name: str = "web", share: int = 1, **spec: Any) -> Template:
     """Return a template of a pod, or of one that requests so much CPU."""
-    return Template(name, (info(pod(name, cpu=made, **spec) if isinstance(made, str) else made),), share)
+    return Template(name, (PodInfo(decode_pod(pod(name, cpu=made, **spec) if isinstance(made, str) else made)),), share)
 
 
 def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:

@@ -68,18 +68,6 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("content", "words"), FILES.values(), ids=FILES)
-def test_manifests_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
-    path = written(tmp_path / "bad.yaml", content)
-    found = invoke("place", path)
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith("error: ")
-    assert words in found.stderr
-    assert str(path) in found.stderr
-    assert "\nhint: " in found.stderr
-    assert "Traceback" not in found.stderr
-
-
 SNAPSHOTS = {name: FILES[name] for name in list(FILES)[:6]} | {
     "a comma too many in JSON": FILES["a comma too many in JSON"],
     "no nodes": (POD, "no nodes in the snapshot"),
@@ -87,16 +75,24 @@ SNAPSHOTS = {name: FILES[name] for name in list(FILES)[:6]} | {
 }
 
 
-@pytest.mark.parametrize(("content", "words"), SNAPSHOTS.values(), ids=SNAPSHOTS)
-def test_snapshots_that_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
-    path, pod = tmp_path / "bad.yaml", tmp_path / "pod.yaml"
-    path.write_text(content)
-    pod.write_text(POD)
-    found = invoke("place", pod, "--snapshot", path)
+CASES = {("bad.yaml",): FILES, ("pod.yaml", "--snapshot", "bad.yaml"): SNAPSHOTS}
+
+
+@pytest.mark.parametrize(("args", "name"), [(args, name) for args, cases in CASES.items() for name in cases])
+def test_files_that_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content, words = CASES[args][name]
+    written(tmp_path / "pod.yaml", POD)
+    path = written(tmp_path / "bad.yaml", content)
+    found = invoke("place", *args)
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.startswith("error: ")
     assert words in found.stderr
+    assert path.name in found.stderr
     assert "\nhint: " in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_a_directory_without_objects(tmp_path: Path) -> None:

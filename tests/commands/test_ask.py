@@ -42,16 +42,14 @@ def test_several_questions_are_printed_one_after_the_other(ask) -> None:
     assert asked.stdout.count("\n") > 4
 
 
-def test_a_format_for_one_question_is_refused_for_several(ask) -> None:
-    asked = ask(PLAN, DRAIN, options=("-o", "sarif"))
+@pytest.mark.parametrize(
+    ("questions", "name", "words"),
+    [((PLAN, DRAIN), "sarif", "the file holds several"), ((PODS,), "html", "pods have no format html")],
+)
+def test_a_format_that_the_questions_do_not_have_is_refused(ask, questions, name: str, words: str) -> None:
+    asked = ask(*questions, options=("-o", name))
     assert asked.exit_code == 2
-    assert "the file holds several" in asked.stderr
-
-
-def test_a_format_that_pods_do_not_have_is_refused(ask) -> None:
-    asked = ask(PODS, options=("-o", "html"))
-    assert asked.exit_code == 2
-    assert "pods have no format html" in asked.stderr
+    assert words in asked.stderr
 
 
 def test_all_problems_of_a_file_are_told_with_their_lines(ask) -> None:

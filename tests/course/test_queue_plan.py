@@ -67,12 +67,7 @@ def _half_rolled_out(cpu: str) -> list[Object]:
         ([node("a"), *running(deployment("web", 4, cpu="1"), ["a"], 2)], "++", 0, "default/web: 2 of 4 replicas"),
         (_half_rolled_out("3"), "!", 1, "The rollout of Deployment default/web gets stuck"),
         (_half_rolled_out("4"), "~~~", 0, "Deployment default/web is rolled out: 3 of 3 pods placed"),
-        (
-            [node("a"), *(obj for obj in running(deployment("web", 3), ["a"]) if obj["kind"] != "ReplicaSet")],
-            "",
-            0,
-            "No",
-        ),
+        ([obj for obj in _half_rolled_out("4") if obj["kind"] != "ReplicaSet"], "", 0, "No"),
     ],
 )
 def test_what_controllers_have_yet_to_do_is_carried_on_and_counts(

@@ -5,7 +5,6 @@ from kplan.course.carry_out import carry_out
 from kplan.course.clock import Clock
 from kplan.course.report import change_report
 from kplan.course.task import Task, WorkedOff
-from kplan.documents.placement import PodPlacement
 from tests.objects import deployment, head, node, planner_of, running
 
 
@@ -23,7 +22,7 @@ def test_what_helps_the_pods_of_a_cron_job_is_counted_over_all_its_runs() -> Non
     waiting = [change for change in report.changes if change.to_node is None]
     assert len(waiting) == 5
     [attempt] = {change.attempt for change in waiting}
-    assert _helped(report.placements[attempt]) == {Helped(5, 5)}
+    assert {remedy.helps for remedy in report.placements[attempt].remedies or () if remedy.helps} == {Helped(5, 5)}
 
 
 def test_of_many_kinds_of_waiting_pods_the_first_twenty_are_diagnosed() -> None:
@@ -31,7 +30,3 @@ def test_of_many_kinds_of_waiting_pods_the_first_twenty_are_diagnosed() -> None:
     task = Task(clock=Clock(runs_for=60), queue=WorkedOff())
     report = change_report(carry_out(planner_of(node("n1"), *workloads), task))
     assert [change.attempt for change in report.changes] == [*range(20), None, None]
-
-
-def _helped(placement: PodPlacement) -> set[Helped]:
-    return {remedy.helps for remedy in placement.remedies or () if remedy.helps}

@@ -66,12 +66,6 @@ def test_an_unresolvable_rejection_counts_over_an_earlier_one():
     assert outcome.status == Status(StatusCode.UNSCHEDULABLE_AND_UNRESOLVABLE, ("two",), "B")
 
 
-def test_an_error_names_its_plugin():
-    with pytest.raises(PluginError) as raised:
-        pre_filter(None, rejected(Status.error("broken")))
-    assert str(raised.value) == 'running PreFilter plugin "B": broken'
-
-
 def test_the_nodes_named_intersect():
     outcome = pre_filter(named("a", "b"), None, named("b", "c"))
     assert outcome.nodes == {"b"}
@@ -303,10 +297,11 @@ def test_pre_score_sees_the_feasible_nodes():
     assert seen == [[0, 2]]
 
 
-def test_an_error_of_pre_score_names_its_plugin():
-    with pytest.raises(PluginError) as raised:
+def test_an_error_names_its_plugin():
+    with pytest.raises(PluginError, match=r'^running PreFilter plugin "B": broken$'):
+        pre_filter(None, rejected(Status.error("broken")))
+    with pytest.raises(PluginError, match=r'^running PreScore plugin "A": broken$'):
         scores([plugin("A", pre_score=Status.error("broken"))])
-    assert str(raised.value) == 'running PreScore plugin "A": broken'
 
 
 # --- after the choice, or without one ---------------------------------------------------------------------------------

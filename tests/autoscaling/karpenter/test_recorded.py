@@ -48,10 +48,6 @@ def decided(case: dict[str, Any]) -> dict[str, Any]:
     return detail
 
 
-def amounts(resources: dict[str, str]) -> dict[str, int]:
-    return {name: nanos for name, amount in resources.items() if (nanos := parse(amount).nanos)}
-
-
 def claim(node: dict[str, Any]) -> dict[str, Any]:
     """Return a claim without what is drawn at random, and with its amounts as numbers."""
     launch = node.get("launch", {})
@@ -60,7 +56,7 @@ def claim(node: dict[str, Any]) -> dict[str, Any]:
         **{name: node[name] for name in ("nodePool", "pods", "requirements")},
         **{name: node.get(name) for name in optional},
         "instanceTypes": node.get("instanceTypes", []),
-        "requests": amounts(node["requests"]),
+        "requests": {name: nanos for name, amount in node["requests"].items() if (nanos := parse(amount).nanos)},
         "labels": {key: value for key, value in node["labels"].items() if value != _RANDOM},
         "annotations": node.get("annotations", {}),
         "launch": {key: launch.get(key) for key in ("error", "instanceType", "price", "choices")},

@@ -2,7 +2,6 @@ import pytest
 
 import kplan
 from kplan.changes.values import DrainOptions
-from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.draining import NODE_NOT_REACHED
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, deployment, head, node, planner_of, running
@@ -71,10 +70,6 @@ def test_nodes_whose_turn_does_not_come_are_told() -> None:
     assert not [each for each in free.warnings if each.code == "NodeNotReached"]
 
 
-def not_reached(change: CarriedOut) -> dict[str, str]:
-    return {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED}
-
-
 def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_budgets() -> None:
     refused = planner(single("tool")).drain(["n0", "n1"])
     assert [node.node for node in refused.refused_nodes] == ["n0"]
@@ -84,7 +79,7 @@ def test_kubectl_goes_on_past_a_node_that_it_refuses_and_past_a_pod_with_two_bud
     doubled = planner(budget("web", maxUnavailable=1), second, *running(deployment("api", 3), NODES))
     change = doubled.drain(["n0", "n1"])
     assert [*change.blocked] == ["default/web-h1-000", "default/web-h1-001"]
-    assert not_reached(change) == {}
+    assert {each.object: each.message for each in change.warnings if each.code == NODE_NOT_REACHED} == {}
 
 
 def test_what_helps_is_tried_for_the_pods_of_three_budgets() -> None:

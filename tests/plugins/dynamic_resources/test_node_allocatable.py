@@ -8,10 +8,6 @@ def mapped(name, mappings, **more):
     return device(name, **more) | {"nodeAllocatableResourceMappings": mappings}
 
 
-def cores(n="1"):
-    return {"cpu": {"allocationMultiplier": n}}
-
-
 def using(name, *claims, requests=None, **spec):
     """Make a pod whose only container uses all its claims."""
     made = pod(name, *claims, containers=[requests or {}], **spec)
@@ -30,7 +26,7 @@ def test_a_device_that_hands_out_no_parts_cannot_stand_for_parts():
 
 
 def test_a_reservation_that_is_taken_back_leaves_the_pod_as_it_was():
-    there = world(mapped("a", cores("3")))
+    there = world(mapped("a", {"cpu": {"allocationMultiplier": "3"}}))
     cycle = there.cycle(using("p", "c0"))
     there.statuses(cycle)
     there.plugin.reserve(cycle, 0)

@@ -166,10 +166,6 @@ def templates(planner: Planner) -> list[Template]:
     return [Template("shop/web", (PodInfo(planner.objects.pod_by_key["shop/voucher-api"]),))]
 
 
-def karpenter() -> Report:
-    return Planner("demo", autoscaler=kplan.Karpenter()).nodes()
-
-
 KINDS: dict[str, Callable[[Planner], Report]] = {
     "PlacementReport": lambda planner: planner.plan(["shop/voucher-api", "ml/llm-eval"]).report(with_map=True),
     "PreemptionReport": preemption,
@@ -180,7 +176,7 @@ KINDS: dict[str, Callable[[Planner], Report]] = {
     "ShrinkReport": lambda planner: planner.changed(without=["node/gpu-*", "node/database-*"]).shrink(),
     "DrainsReport": lambda planner: planner.drain_in_turn(["general-b-2", "spot-b-1"]),
     "OddsReport": odds,
-    "NodesReport": lambda _: karpenter(),
+    "NodesReport": lambda _: Planner("demo", autoscaler=kplan.Karpenter()).nodes(),
     "ChecksReport": lambda planner: planner.ask(Checks((Check("surge", Surge()), Check("budgets", Budgets())))),
     "BudgetsReport": lambda planner: planner.ask(Budgets()),
     "RemedyReport": lambda planner: planner.ask(Remedy(only=("uncordon",))),
