@@ -242,6 +242,12 @@ class Pod(ApiObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
+    @property
+    def named_claims(self) -> list[str]:
+        """The claims that its volumes name, an entry per volume, without those of generic ephemeral volumes."""
+        sources = (volume.persistent_volume_claim for volume in self.spec.volumes)
+        return [source.claim_name for source in sources if source is not None]
+
 
 class PodTemplateSpec(KubeStruct, frozen=True):
     metadata: PodMeta = PodMeta()

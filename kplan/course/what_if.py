@@ -33,7 +33,7 @@ from kplan.documents.change import StepEvent
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.listers import key_of
-from kplan.rules.volumes import claim_name
+from kplan.rules.volumes import claims_of
 from kplan.snapshot.model import Snapshot
 from kplan.whatif import edits
 from kplan.whatif.edits import Recommendations, read_recommendations, resized
@@ -148,8 +148,7 @@ def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarn
         pod = infos[row].pod
         if not observed.node or pod.spec.node_name:
             continue
-        named = [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
-        missing = [name for name in named if not volume_of.get((infos[row].namespace, name))]
+        missing = [name for name in claims_of(pod) if not volume_of.get((infos[row].namespace, name))]
         if missing:
             message = f"settled, but the snapshot does not hold the volumes made for its claims: {', '.join(missing)}"
             yield InputWarning("UnsettledClaims", f"Pod/{observed.key}", message)

@@ -120,9 +120,7 @@ class RunbookStep(Document, frozen=True, kw_only=True):
     remedy: Remedy | UnsetType = UNSET  #: the change of a preparation, and of its undoing; absent for other steps
     change: Change | UnsetType = UNSET  #: what is done; its commands are those of the step
     moved: tuple[Place, ...] = ()  #: pods that leave the node, and where the next ones go
-    silent: tuple[
-        str, ...
-    ] = ()  #: of these nodes those that are not ready or do not answer, so that nothing starts there
+    silent: tuple[str, ...] = ()  #: of these nodes those that are not ready or do not answer: nothing starts there
     #: pods that have no place until the node takes pods again, as NAMESPACE/NAME of those that they follow
     waits: tuple[str, ...] = ()
     #: pods of other nodes that make room, and where the next ones go; empty where those wait

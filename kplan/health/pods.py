@@ -178,19 +178,14 @@ def _pending_resize(pod: Pod) -> PendingResize | UnsetType:
 
 def _held_volume(pod: Pod, snapshot: Snapshot) -> HeldVolume | UnsetType:
     """Return the first volume of a pod that only one node may have, and that a pod on another node uses."""
-    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    mounted = {source.claim_name for source in sources if source is not None}
-    for claim in snapshot.persistent_volume_claims if mounted else ():
-        own = claim.metadata
-        is_mine = own.namespace == pod.metadata.namespace and own.name in mounted
-        if not is_mine or not {*claim.spec.access_modes} <= _OF_ONE_NODE or not claim.spec.access_modes:
+    for name in pod.named_claims:
+        key = f"{pod.metadata.namespace}/{name}"
+        claim = snapshot.claim_by_key.get(key)
+        if claim is None or not claim.spec.access_modes or not _OF_ONE_NODE.issuperset(claim.spec.access_modes):
             continue
-        for other in snapshot.pods:
-            is_there = other.spec.node_name not in ("", pod.spec.node_name) and other.status.phase not in _ENDED
-            if is_there and other.metadata.namespace == own.namespace:
-                claims = (volume.persistent_volume_claim for volume in other.spec.volumes)
-                if any(one is not None and one.claim_name == own.name for one in claims):
-                    return HeldVolume(claim=own.key, pod=other.metadata.key, node=other.spec.node_name)
+        elsewhere = (one for one in snapshot.pods_by_claim.get(key, ()) if one.spec.node_name != pod.spec.node_name)
+        if (other := next(elsewhere, None)) is not None:
+            return HeldVolume(claim=key, pod=other.metadata.key, node=other.spec.node_name)
     return UNSET
 
 

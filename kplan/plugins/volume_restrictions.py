@@ -22,7 +22,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts, first_names
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.rules.pod_info import PodInfo, read_by_volume_plugins
-from kplan.rules.volumes import ClaimKey, named_claims, not_found
+from kplan.rules.volumes import ClaimKey, not_found
 
 REASON_DISK_CONFLICT = "node(s) had no available disk"
 REASON_NO_STATE = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
@@ -91,7 +91,7 @@ class VolumeRestrictions:
         if not isinstance(event, fwk.PodDeleted) or event.info.namespace != pod.namespace:
             return False
         gone = event.info.pod
-        if not set(named_claims(pod.pod)).isdisjoint(named_claims(gone)):
+        if not set(pod.pod.named_claims).isdisjoint(gone.named_claims):
             return True
         return any(conflicts(use, other) for use in disk_uses(pod.pod) for other in disk_uses(gone))
 
@@ -99,7 +99,7 @@ class VolumeRestrictions:
         """Count the pod's ReadWriteOncePod claims that are in use; skip without any and without disks."""
         pod = cycle.pod.pod
         disks = tuple(disk_uses(pod))
-        names = named_claims(pod)
+        names = pod.named_claims
         if not names and not _has_disks(pod):
             return fwk.SKIP_SHAPE
         once_claims = set()
@@ -163,7 +163,7 @@ class VolumeRestrictions:
             users = [
                 f"{info.key} on {names[row]}"
                 for info, row in zip(infos, node_of, strict=True)
-                if row >= 0 and info.namespace == namespace and claim in named_claims(info.pod)
+                if row >= 0 and info.namespace == namespace and claim in info.pod.named_claims
             ]
             if users:
                 used_by, more = first_names(users)
@@ -198,7 +198,7 @@ class VolumeUses:
         info = self.cluster.pods.infos[pod]
         if not info.pod.spec.volumes:
             return
-        for name in named_claims(info.pod):
+        for name in info.pod.named_claims:
             key = (info.namespace, name)
             self.claims[key] += sign
             if self.claims[key] <= 0:
@@ -230,7 +230,7 @@ class VolumeUses:
         pods = self.cluster.pods
         fresh = np.flatnonzero(pods.derived(STORAGE)[self._n_indexed :]) + self._n_indexed
         for pod in fresh.tolist():
-            for name in named_claims(pods.infos[pod].pod):
+            for name in pods.infos[pod].pod.named_claims:
                 self._naming.setdefault(name, []).append(pod)
             for use in disk_uses(pods.infos[pod].pod):
                 self._mounting.setdefault(use.disk, []).append((pod, use))

@@ -22,7 +22,7 @@ from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework import interface as fwk
 from kplan.rules.pod_info import read_by_volume_plugins
-from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, named_claims, not_found
+from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_class, not_found
 
 REASON_CONFLICT = "node(s) had no available volume zone"
 
@@ -60,7 +60,7 @@ class VolumeZone:
 
     def pre_filter(self, cycle: fwk.CycleState) -> fwk.PreFilterResult | None:
         """Read the topology labels of the pod's bound volumes; reject a pod with a claim that can never be bound."""
-        names = named_claims(cycle.pod.pod)
+        names = cycle.pod.pod.named_claims
         if not names:
             return fwk.SKIP_SHAPE
         topologies: list[VolumeTopology] = []

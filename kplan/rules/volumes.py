@@ -61,15 +61,6 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
-def named_claims(pod: Pod) -> list[str]:
-    """Return the claims that a pod's volumes name, an entry per volume, without those of generic ephemeral volumes."""
-    return [
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    ]
-
-
 def claims_of(pod: Pod) -> list[str]:
     return [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
 

@@ -1,8 +1,7 @@
 """Loading a cluster: from files in any common form, from objects in memory, or the built-in demo; and several at once.
 
 Which defaults are filled in depends on the source. Objects with a uid were served by an API server, and stay as the
-real scheduler sees them. Objects without one are completed as an API server does on creation. Objects in kplan's
-snapshot files are complete already.
+real scheduler sees them. Objects without one are completed as an API server does on creation.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ class _Loader:
     def _take(self, run: Run, *, is_own: bool = False) -> None:
         """Take objects of one kind: all at once where each can be decoded, else one by one.
 
-        Those of a file of kplan's own have all defaults, and nothing that scheduling does not read.
+        Those of a file of kplan's own hold nothing that scheduling does not read.
         """
         if (kind := kind_of(run.api_version, run.kind)) is None:
             self._skipped[run.kind] += len(run.contents)

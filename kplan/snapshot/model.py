@@ -11,6 +11,7 @@ import msgspec
 from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.api.meta import PlainMeta
+from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
@@ -129,6 +130,21 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     def pod_by_key(self) -> Mapping[str, core.Pod]:
         """Pods by ``namespace/name``."""
         return {pod.metadata.key: pod for pod in self.pods}
+
+    @cached_property
+    def claim_by_key(self) -> Mapping[str, core.PersistentVolumeClaim]:
+        """Persistent volume claims by ``namespace/name``."""
+        return {claim.metadata.key: claim for claim in self.persistent_volume_claims}
+
+    @cached_property
+    def pods_by_claim(self) -> Mapping[str, list[core.Pod]]:
+        """Pods that have nodes and have not ended, by ``namespace/name`` of the volume claims that they mount."""
+        pods: dict[str, list[core.Pod]] = {}
+        for pod in self.pods:
+            if pod.spec.volumes and pod.spec.node_name and pod.status.phase not in ENDED:
+                for name in pod.named_claims:
+                    pods.setdefault(f"{pod.metadata.namespace}/{name}", []).append(pod)
+        return pods
 
     @cached_property
     def has_claim_statuses(self) -> bool:
