@@ -6,7 +6,6 @@ ValidateVolumeMounts, validateProbe, validateLifecycle.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import Any
 
@@ -33,17 +32,17 @@ _CONVERTIBLE = frozenset(
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
-_SUBSCRIPT = r"(?s)(.+?)\['(.*)'\]"
 _SEVERAL = "may not have more than one field specified at a time"
 
 
 def field_selector(*fields: str) -> Check:
     def errors_of(source: Object, path: str) -> Errors:
         version, label = source.get("apiVersion", ""), source.get("fieldPath", "")
-        subscripted, problem = re.fullmatch(_SUBSCRIPT, label), ""
+        stem, mark, subscript = label.removesuffix("']").partition("['")
+        subscripted, problem = bool(stem and mark) and label.endswith("']"), ""
         if version != "v1":
             problem = f"unsupported pod version: {version}"
-        elif subscripted and subscripted[1] not in _SUBSCRIPTED:
+        elif subscripted and stem not in _SUBSCRIPTED:
             problem = f"field label does not support subscript: {label}"
         elif not subscripted and label not in _CONVERTIBLE:
             problem = f"field label not supported: {label}"
@@ -52,7 +51,7 @@ def field_selector(*fields: str) -> Check:
         elif problem:
             yield invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")
         elif subscripted:
-            yield from check.KEY(subscripted[2].lower() if subscripted[1] == _SUBSCRIPTED[0] else subscripted[2], path)
+            yield from check.KEY(subscript.lower() if stem == _SUBSCRIPTED[0] else subscript, path)
         elif (label := "spec.nodeName" if label == "spec.host" else label) not in fields:
             yield not_supported(f"{path}.fieldPath", label, fields)
 

@@ -330,7 +330,7 @@ def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:
     waiting = plan.simulation.waiting()
     for name, workload in plan.timeline.workloads.items():
         wanted = min(workload.ready_before, scaled(min_ready, workload.ready_before, round_up=True))
-        moves = workload.ready_before == 1 == workload.ready_at_end and min_ready == 1 and name not in waiting
+        moves = workload.ready_before == 1 <= workload.ready_at_end and min_ready == 1 and name not in waiting
         if workload.lowest_ready < wanted and not moves and not name.startswith(MAY_END):
             return TooFew(workload=name, ready=workload.lowest_ready, wanted=wanted)
     return None
