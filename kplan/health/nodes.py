@@ -214,11 +214,10 @@ def is_startup_taint(key: str) -> bool:
 
 
 def unusable_resources(node: Node) -> Iterator[UnusableResource]:
-    """Yield the resources of which a node has a capacity, and nothing to allocate, and devices that are not healthy."""
+    """Yield the devices of a node that are not healthy, so that it has more of them than it can give."""
     for resource, capacity in node.status.capacity.items():
-        allocatable = _count(node.status.allocatable.get(resource, "0"))
-        is_short = allocatable == 0 or ("/" in resource and allocatable is not None)
-        if is_short and (_count(capacity) or 0) > (allocatable or 0):
+        allocatable = _count(node.status.allocatable.get(resource, "0")) if "/" in resource else None
+        if allocatable is not None and (_count(capacity) or 0) > allocatable:
             yield UnusableResource(resource=resource, capacity=str(capacity), allocatable=str(allocatable))
 
 

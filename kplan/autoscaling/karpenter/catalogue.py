@@ -82,7 +82,8 @@ def _read(content: Any, entries: list[InstanceType]) -> Iterator[Problem]:
             _check(entry, reader)
             classes = set(entry.node_classes or ("",))
             others = classes_of.setdefault(entry.name, set())
-            if classes & others or (others and ("" in others or not entry.node_classes)):
+            is_second = classes & others or (others and ("" in others or not entry.node_classes))
+            if entry.name and is_second:
                 hint = "leave one out, or name different nodeClasses"
                 reader.wrong("name", f"a second instance type is called {entry.name}", hint)
             others |= classes
