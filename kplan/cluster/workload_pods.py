@@ -5,7 +5,7 @@ Names are NAMESPACE/POD, KIND/NAME or KIND/NAMESPACE/NAME.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from kplan.api.core import Pod
@@ -14,7 +14,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.api.pod import ENDED
 from kplan.errors import NotFoundError, UsageError
-from kplan.health.workloads import unlisted_sets
+from kplan.health.workloads import controllers_of_workloads, workloads_above
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 
@@ -75,8 +75,6 @@ _POD = "Pod"
 _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
 _NEAR = 0.8  #: how alike a name must be that was probably meant, from 0 to 1
 
-_Key = tuple[str, str, str]
-
 
 def kind_named(text: str) -> str:
     """Return ``Pod``, or the kind of `POD_MAKERS`, that kubectl understands by a word; empty for anything else."""
@@ -89,9 +87,9 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
 
     Raises NotFoundError when neither the workload nor a pod of it exists.
     """
-    wanted = (kind, namespace, name)
-    owners = controllers_of_workloads(snapshot)
-    pods = [pod for pod in snapshot.pods if pod.status.phase not in ENDED and wanted in _above(pod, owners)]
+    wanted, controllers = object_name(kind, namespace, name), controllers_of_workloads(snapshot)
+    alive = (pod for pod in snapshot.pods if pod.status.phase not in ENDED)
+    pods = [pod for pod in alive if wanted in workloads_above(pod, controllers)]
     if not pods:
         key = f"{namespace}/{name}"
         held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}
@@ -125,31 +123,6 @@ def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
         near = nearest_texts(key, {f"{where}/{other}" for _, where, other in workloads}, at_least=_NEAR)
         called = [workload for workload in workloads if f"{workload[1]}/{workload[2]}" in near]
     return [workload_name(*workload) for workload in called]
-
-
-def controllers_of_workloads(snapshot: Snapshot) -> dict[_Key, _Key]:
-    """Return the controller of each workload that has one, both as kind, namespace and name."""
-    owners = {}
-    for kind in POD_MAKERS.values():
-        for obj in getattr(snapshot, kind.attribute):
-            owner = controller_of(obj.metadata)
-            if owner is not None:
-                namespace = obj.metadata.namespace
-                owners[kind.name, namespace, obj.metadata.name] = (owner.kind, namespace, owner.name)
-    for namespace, name, deployment in unlisted_sets(snapshot):
-        owners["ReplicaSet", namespace, name] = ("Deployment", namespace, deployment)
-    return owners
-
-
-def _above(pod: Pod, owners: Mapping[_Key, _Key]) -> Iterator[_Key]:
-    """Yield the controller of the pod, the controller of that, and so on, until none is left or one repeats."""
-    owner = controller_of(pod.metadata)
-    key = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
-    visited: set[_Key] = set()
-    while key is not None and key not in visited:
-        yield key
-        visited.add(key)
-        key = owners.get(key)
 
 
 class Named(NamedTuple):

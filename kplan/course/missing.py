@@ -18,7 +18,6 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
 from kplan.cluster.base import Base
-from kplan.cluster.workload_pods import controllers_of_workloads
 from kplan.course.answers.verdict import Happened, counted_warnings
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
@@ -29,10 +28,17 @@ from kplan.documents.base import Counted, Report, Verdict
 from kplan.facts import InputWarning, QuotaRaise, RefusedPods
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
-from kplan.health.workloads import AtPresent, WorkloadHealth, pods_health, workloads_health
+from kplan.health.workloads import (
+    MISSING_REPLICAS,
+    AtPresent,
+    WorkloadHealth,
+    controllers_of_workloads,
+    pods_health,
+    workloads_health,
+)
 from kplan.snapshot.model import Snapshot
 
-MISSING_REPLICAS, RUNS_PILE_UP = "MissingReplicas", "RunsPileUp"
+RUNS_PILE_UP = "RunsPileUp"
 
 R = TypeVar("R", bound=Report)
 
@@ -55,7 +61,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         ]
         for daemons in snapshot.daemon_sets
     }
-    owners = {object_name(*own): object_name(*above) for own, above in controllers_of_workloads(snapshot).items()}
+    owners = controllers_of_workloads(snapshot)
     pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
     misses = {"misses-pods", "misses-nodes"}

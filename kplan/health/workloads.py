@@ -45,6 +45,7 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 )
 """The states of a workload that has fewer pods than it wants."""
 
+MISSING_REPLICAS = "MissingReplicas"  #: the rule for a workload that has too few pods, and the code of its warning
 _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
@@ -143,24 +144,37 @@ def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[s
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     """Return the pods of each workload, those of workloads below it included."""
-    above = {
-        object_name(kind.name, obj.metadata.namespace, obj.metadata.name): _owner(obj.metadata)
-        for kind in POD_MAKERS.values()
-        for obj in getattr(snapshot, kind.attribute)
-    }
-    for namespace, name, deployment in unlisted_sets(snapshot):
-        above[object_name("ReplicaSet", namespace, name)] = object_name("Deployment", namespace, deployment)
+    controllers = controllers_of_workloads(snapshot)
     members: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
-        key, passed = _owner(pod.metadata), set[str]()
-        while key and key not in passed:
-            passed.add(key)
+        for key in workloads_above(pod, controllers):
             members.setdefault(key, []).append(pod)
-            key = above.get(key, "")
     return members
 
 
-def unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+def controllers_of_workloads(snapshot: Snapshot) -> dict[str, str]:
+    """Return the controller of each workload that has one, both as KIND/NAMESPACE/NAME."""
+    controllers = {
+        object_name(kind.name, obj.metadata.namespace, obj.metadata.name): owner
+        for kind in POD_MAKERS.values()
+        for obj in getattr(snapshot, kind.attribute)
+        if (owner := _owner(obj.metadata))
+    }
+    for namespace, name, deployment in _unlisted_sets(snapshot):
+        controllers[object_name("ReplicaSet", namespace, name)] = object_name("Deployment", namespace, deployment)
+    return controllers
+
+
+def workloads_above(pod: Pod, controllers: Mapping[str, str]) -> Iterator[str]:
+    """Yield the controller of the pod, the controller of that, and so on, until none is left or one repeats."""
+    key, passed = _owner(pod.metadata), set[str]()
+    while key and key not in passed:
+        yield key
+        passed.add(key)
+        key = controllers.get(key, "")
+
+
+def _unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the replica sets that a snapshot has only by their pods: namespace, name, the Deployment named like it."""
     deployments = {obj.metadata.key for obj in snapshot.deployments}
     listed = {obj.metadata.key for obj in snapshot.replica_sets}

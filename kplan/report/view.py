@@ -16,7 +16,7 @@ from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.base import Report, Verdict
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange, InputWarning
-from kplan.health.workloads import WorkloadHealth
+from kplan.health.workloads import MISSING_REPLICAS, WorkloadHealth
 from kplan.report.blocks import Block, Heading, Span, Style, failure_words, line, plain
 from kplan.report.options import ReportOptions, Repository
 from kplan.report.words import name_ranges
@@ -191,7 +191,7 @@ def warning_texts(document: Report) -> list[str]:
     """
     present = getattr(document, "at_present", UNSET)
     workloads = present.workloads if present else getattr(document, "workloads", ())
-    in_answer = {("MissingReplicas", one.workload) for one in workloads or () if isinstance(one, WorkloadHealth)}
+    in_answer = {(MISSING_REPLICAS, one.workload) for one in workloads or () if isinstance(one, WorkloadHealth)}
     objects = grouped(
         ((warning.message, warning.code), warning.object)
         for warning in document.warnings

@@ -34,11 +34,12 @@ from kplan.api.quantity import grouped, milli_value, value
 from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.changes.values import taint_of
 from kplan.cluster.incoming import with_objects
-from kplan.cluster.workload_pods import controllers_of_workloads, no_node
+from kplan.cluster.workload_pods import no_node
 from kplan.diagnosis.intended import states_condition
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import ChangeWord, ClusterChange, RequestSum
 from kplan.framework.listers import key_of
+from kplan.health.workloads import controllers_of_workloads
 from kplan.reading.documents import read_documents
 from kplan.reading.files import REPORTS
 from kplan.remedies.node_shapes import NodeShape, added_nodes, differing
@@ -508,8 +509,8 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
     What made a workload that people write, such as an operator's resource, is none of these: recommendations name the
     workload itself.
     """
-    owners = controllers_of_workloads(snapshot).items()
-    return {object_name(*workload): object_name(*owner) for workload, owner in owners if workload[0] in MADE}
+    controllers = controllers_of_workloads(snapshot)
+    return {workload: owner for workload, owner in controllers.items() if workload.partition("/")[0] in MADE}
 
 
 def _with_template(obj: Any, requests: Requests) -> Any:

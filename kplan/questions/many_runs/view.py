@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.quantity import capitalized, count, grouped, listing
 from kplan.documents.odds import OddsReport, OddsSummary, PodOdds, RunExample, Share
+from kplan.health.workloads import MISSING_REPLICAS
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
@@ -30,7 +31,7 @@ _WHERE = "WHERE (95 % interval)"
 
 _RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone"}
 
-_AT_REST = {"MissingReplicas": "lacks replicas", "Stuck": "is stuck"}
+_AT_REST = {MISSING_REPLICAS: "lacks replicas", "Stuck": "is stuck"}
 """What is said of workloads of which no pod moves."""
 
 

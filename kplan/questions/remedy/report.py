@@ -28,7 +28,7 @@ from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
 from kplan.health.words import resume_command
-from kplan.health.workloads import WorkloadHealth, pods_health
+from kplan.health.workloads import MISSING_REPLICAS, WorkloadHealth, pods_health
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
 from kplan.questions.remedy.search import Search, Solution, budget
@@ -126,7 +126,7 @@ def _counted(
     judged = set(fail_on) - {"stuck"}  # which is about what a change brings about
     yield from (Counted(pod, rule) for pod, rule in left.items() if not judged.isdisjoint(conditions_of(rule)))
     if not {"unschedulable", "pending"}.isdisjoint(fail_on):
-        yield from (Counted(workload, "MissingReplicas") for workload in short)
+        yield from (Counted(workload, MISSING_REPLICAS) for workload in short)
     if "new-nodes" in fail_on and described.nodes:
         yield from (Counted(new.name, "NewNode") for new in described.nodes.added)
 
