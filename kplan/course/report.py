@@ -60,8 +60,8 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
     """Return what becomes of pods, with the number of other pods of their DaemonSets that run `after` it."""
     placed: Counter[WorkloadRef] = Counter()
     for change in changes:
-        if change.workload.startswith(DAEMON_SET) and change.owner is not None:
-            placed[change.owner] += change.to_node is not None
+        if change.is_daemon and (owner := change.owner) is not None:
+            placed[owner] += change.to_node is not None
     if not placed:
         return list(changes)
     running: Counter[WorkloadRef] = Counter()
@@ -70,8 +70,8 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
         if controller is not None and controller[1] == DAEMON_SET and after.node_of[row] != NOWHERE:
             running[WorkloadRef(DAEMON_SET, info.namespace, controller[2])] += 1
     return [
-        replace(change, siblings=max(running[change.owner] - placed[change.owner], 0))
-        if change.owner is not None and change.owner.kind == DAEMON_SET
+        replace(change, siblings=max(running[owner] - placed[owner], 0))
+        if change.is_daemon and (owner := change.owner) is not None
         else change
         for change in changes
     ]

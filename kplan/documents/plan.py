@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from kplan.api.kinds import ENDING
+from kplan.api.kinds import DAEMON_SET, ENDING
 from kplan.api.names import PodKey, WorkloadRef
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
@@ -62,6 +62,11 @@ class PodChange(Document, frozen=True, kw_only=True):
         return WorkloadRef(kind, self.key.namespace, name) if name else None
 
     @property
+    def is_daemon(self) -> bool:
+        """Whether it is a pod of a DaemonSet."""
+        return self.workload.startswith(f"{DAEMON_SET}/")
+
+    @property
     def owner_key(self) -> str:
         """KIND/NAMESPACE/NAME of its owner; ``Pod/NAMESPACE/NAME`` for a pod of its own."""
         owner = self.owner
@@ -70,13 +75,12 @@ class PodChange(Document, frozen=True, kw_only=True):
     @property
     def end(self) -> tuple[str, str, str]:
         """What pods that stay pending for one reason have in common: the reason is without the name of the pod."""
-        name = PodKey.parse(self.recreated_as or self.pod)
-        reason = self.reason
-        if not self.workload or name.name not in reason:  # a pod of its own may be called like a word of the reason
-            reason = reason.replace(f"{name.namespace}/{name.name}", "")
-        else:
-            whole, bare = re.escape(f"{name.namespace}/{name.name}"), re.escape(name.name)
-            reason = re.sub(rf"(?<![\w.-])(?:{whole}|{bare})(?![\w.])", "", reason)
+        reason, key = self.reason, self.recreated_as or self.pod
+        name = PodKey.parse(key).name
+        if not self.workload:  # such a pod may be called like a word of the reason
+            reason = reason.replace(key, "")
+        elif name in reason:
+            reason = re.sub(rf"(?<![\w.-])(?:{re.escape(key)}|{re.escape(name)})(?![\w.])", "", reason)
         return self.outcome, reason, self.held_back_by or ""
 
 

@@ -10,13 +10,13 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.health.words import quota_command, raises_text
+from kplan.health.workloads import MISSING_REPLICAS
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import remedy_text, why_nowhere
 from kplan.report.options import ReportOptions
@@ -49,10 +49,6 @@ def workload_of(change: PodChange) -> str:
 
 def workload_title(workload: WorkloadChange) -> str:
     return f"{workload.kind} {workload.namespace}/{workload.name}"
-
-
-def is_daemon(change: PodChange) -> bool:
-    return change.owner is not None and change.owner.kind == DAEMON_SET
 
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -145,7 +141,7 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.caused_by == "waiting" and first.from_node is None and is_about_change:
         parts.append("was pending before")
     pending = [change for change in group if change.action is Action.PENDING]
-    if is_daemon(first) and pending:
+    if first.is_daemon and pending:
         parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:
         parts += dict.fromkeys(_pending_words(document, change) for change in pending)
@@ -335,7 +331,7 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
     own = of_subjects.get(True, [])
     others = Counter(change.action for change in of_subjects.get(False, ()) if change.caused_by == "change")
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
-    missing = sum(warning.code == "MissingReplicas" for warning in document.warnings)
+    missing = sum(warning.code == MISSING_REPLICAS for warning in document.warnings)
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
     if not (subjects or own or document.obstacles or stuck):
         return _others_sentence(document, others) + lacking if others else ""
@@ -531,7 +527,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         detail = "\n".join(dict.fromkeys(filter(None, (obstacle.why, obstacle.words, text))))
         case = Case(pod, state_of(document.verdict, pod), obstacle.rule, f"{stays}: {obstacle.why}", detail, hint=text)
         yield case if obstacle.owner is None else replace(case, workload=obstacle.owner.title)
-    short = {warning.object for warning in document.warnings if warning.code == "MissingReplicas"}
+    short = {warning.object for warning in document.warnings if warning.code == MISSING_REPLICAS}
     for workload in document.workloads:
         state = state_of(document.verdict, workload.key)
         if workload.key in short and not workload.is_subject:

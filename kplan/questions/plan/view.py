@@ -264,7 +264,7 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
     for change in changes:
         if change.action is Action.PENDING and change.attempt is not None:
             first.setdefault(change.end, change.attempt)
-            if effects.is_daemon(change):
+            if change.is_daemon:
                 daemons.append(change.attempt)
     return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
 
@@ -274,7 +274,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     in_full = set(attempts_in_full(document.changes))
 
     def end(change: PodChange) -> tuple[str, ...]:
-        if effects.is_daemon(change):
+        if change.is_daemon:
             return effects.workload_of(change), change.outcome
         return change.end
 
@@ -282,7 +282,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     groups = grouped((end(change), change) for change in pending)
     for members in groups.values():
         first = members[0]
-        if effects.is_daemon(first) and any(member.attempt is not None for member in members):
+        if first.is_daemon and any(member.attempt is not None for member in members):
             yield from _pending_daemons(document, members, options)
         else:
             yield from _pending_alike(document, members, options, in_full=first.attempt in in_full)
