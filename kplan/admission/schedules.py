@@ -73,7 +73,7 @@ class Schedule(msgspec.Struct, frozen=True):
             return following is None or following > end
 
         # Between the two may lie decades.
-        last = bisect_left(range((end - start) // timedelta(minutes=1) + 1), True, key=is_over)  # noqa: FBT003
+        last = bisect_left(range((end - start) // timedelta(minutes=1) + 1), x=True, key=is_over)
         return start + timedelta(minutes=last) if last else None
 
 

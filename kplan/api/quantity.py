@@ -116,8 +116,12 @@ def stored(quantity: QuantityLike) -> str:
     parsed = _parse(text)
     if not parsed.is_big and (match := _SYNTAX.fullmatch(text)) is not None:
         digits = (match[2] or "0") + (match[3] or "")
-        is_binary = parsed.format == "BinarySI"
-        if int(digits) % 8 if is_binary else parsed.scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0":
+        # By these signs alone ParseQuantity takes a text for canonical.
+        if parsed.format == "BinarySI":
+            is_canonical = int(digits) % 8 != 0
+        else:
+            is_canonical = parsed.scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        if is_canonical:
             return text
     return canonical(text)
 

@@ -171,7 +171,8 @@ def _restarts(health: PodHealth) -> str:
 
 def _resize(health: PodHealth) -> str:
     """Return that a resize in place is not carried out, to stand behind what a pod is; empty where none waits."""
-    return f"; {resize_text(health)}" if health.resize is not UNSET else ""
+    text = resize_text(health)
+    return f"; {text}" if text else ""
 
 
 def resize_text(health: PodHealth) -> str:
@@ -199,16 +200,16 @@ def _deletion(health: PodHealth) -> str:
         return (
             f"and waits for {finalizers}; {gone}" if health.finalizers else f"{gone}: the garbage collector removes it"
         )
-    is_late = _is_late(health)
-    if health.finalizers and (is_late or not health.node):
+    is_overdue = _outlasts_grace(health)
+    if health.finalizers and (is_overdue or not health.node):
         them = "it" if len(health.finalizers) == 1 else "them"
         return f"and waits for {finalizers}: it goes once whoever set {them} takes {them} away"
-    if is_late:
+    if is_overdue:
         return f"and its kubelet has not ended it, though its grace period of {health.grace_seconds} s is over"
     return f"and ends within {health.grace_seconds} s" + (f", then waits for {finalizers}" if health.finalizers else "")
 
 
-def _is_late(health: PodHealth) -> bool:
+def _outlasts_grace(health: PodHealth) -> bool:
     """Tell whether the time is over in which a pod that is being deleted should have ended."""
     return health.seconds is not UNSET and health.seconds > health.grace_seconds
 
@@ -224,7 +225,7 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         )
     elif health.state == "being-deleted" and health.finalizers:
         yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
-    elif health.state == "being-deleted" and not health.is_collected and _is_late(health):
+    elif health.state == "being-deleted" and not health.is_collected and _outlasts_grace(health):
         yield (
             f"Look at the kubelet and the container runtime of {node}: kubectl describe node {node}. "
             f"Once its containers surely do not run: kubectl delete pod {name} -n {namespace} --force"

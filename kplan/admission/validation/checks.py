@@ -309,9 +309,18 @@ def domain_prefixed_path(value: str, path: str) -> Errors:
     return [*SUBDOMAIN(host, path), *_path_errors(rest, path)]
 
 
+def _without_leading_zeros(value: str) -> str:
+    """Return an IP address, or a range, with decimal numbers as older API servers took them."""
+    return re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value)
+
+
+def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+
+
 def ip_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address (upstream IsValidIPForLegacyField, strict)."""
-    sloppy = re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value) if "." in value else value
+    sloppy = _without_leading_zeros(value) if "." in value else value
     try:
         address = ipaddress.ip_address("" if "%" in value else sloppy)
     except ValueError:
@@ -319,7 +328,7 @@ def ip_errors(value: str, path: str) -> Errors:
         return
     if sloppy != value:
         yield invalid(path, value, "must not have leading 0s")
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+    if _is_mapped(address):
         yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
@@ -339,7 +348,7 @@ def endpoint_errors(value: str, path: str) -> Errors:
 
 def cidr_errors(value: str, path: str) -> Errors:
     """Return what is wrong with a range of IP addresses (upstream IsValidCIDRForLegacyField, strict)."""
-    sloppy = re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value)
+    sloppy = _without_leading_zeros(value)
     _, slash, length = sloppy.partition("/")
     try:
         known = ipaddress.ip_interface(sloppy if slash and length.isdecimal() and "%" not in value else "")
@@ -348,7 +357,7 @@ def cidr_errors(value: str, path: str) -> Errors:
         return
     if sloppy != value:
         yield invalid(path, value, "must not have leading 0s in IP or prefix length")
-    elif isinstance(known.ip, ipaddress.IPv6Address) and known.ip.ipv4_mapped is not None:
+    elif _is_mapped(known.ip):
         yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
     elif known.ip != known.network.network_address:
         yield invalid(path, value, "must not have bits set beyond the prefix length")

@@ -288,7 +288,7 @@ def _backed_off(
     state: JobState, wanted: WantedJob, actions: list[Action], record: BackoffRecord, now: float
 ) -> tuple[list[Action], float | None]:
     """Leave out the pods that may not be created yet; return the others, and when the next may be."""
-    creations = [action for action in actions if isinstance(action, Create)] if actions else []
+    creations = [action for action in actions if isinstance(action, Create)]
     if not creations:
         return actions, None
     if wanted.backoff_limit_per_index is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -188,7 +187,7 @@ class Log:
         self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
         self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
-        self._last_at, self._happened = 0.0, -math.inf  # the time of the last step, and when that happened
+        self._last_at = 0.0  # of a step
 
     def note_change(self) -> None:
         """Note that something happens now."""
@@ -219,10 +218,7 @@ class Log:
         at: float | UnsetType = UNSET
         if is_timed:
             happens = self.last_change if is_finding else motion.now
-            if happens != self._happened:
-                self._happened = happens
-                self._last_at = max(round(happens - motion.starts_at, 2), self._last_at)
-            at = self._last_at
+            at = self._last_at = max(round(happens - motion.starts_at, 2), self._last_at)
         n = len(self.steps) + 1
         step = Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         self.steps.append(step)
