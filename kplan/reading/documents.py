@@ -17,7 +17,8 @@ from kplan.reading.files import SETTINGS, SNAPSHOTS, Limits, Progress
 from kplan.reading.positions import Document
 
 T = TypeVar("T")
-_LOG_SECTION = rb"(?sm)\s*==== START logs for .*?^==== END logs for [^\n]*\n?"
+#: What stands between documents in JSON: logs, as in kubectl's dumps, and the mark of YAML, which JSON is, too.
+_BETWEEN = rb"(?sm)\s*(?:==== START logs for .*?^==== END logs for [^\n]*\n?|^---[ \t]*\r?$)"
 _BYTE_OFFSET = r"\(byte (\d+)\)"
 _HALF_PAIR = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _OBJECTS = "Kubernetes objects as JSON or YAML, for example from kubectl get -o json"
@@ -174,7 +175,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _json_documents(data: bytearray, path: str, problems: list[Problem]) -> Iterator[Document]:
-    """Yield one document, or several in sequence, as ``kubectl cluster-info dump`` prints them."""
+    """Yield one document, or several in sequence, as ``kubectl cluster-info dump`` prints them or YAML holds them."""
     number = 0
     start = 0
     line = 1
@@ -198,8 +199,8 @@ def _json_documents(data: bytearray, path: str, problems: list[Problem]) -> Iter
             return
         yield Document(path, number, line, msgspec.Raw(bytes(view[start : start + end])))
         end += start
-        while log := re.compile(_LOG_SECTION).match(data, end):
-            end = log.end()
+        while between := re.compile(_BETWEEN).match(data, end):
+            end = between.end()
         line += data.count(b"\n", start, end)
         start = end
 

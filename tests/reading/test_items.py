@@ -38,13 +38,14 @@ def kinds(items: list[Item]) -> list[tuple[str, str]]:
         (json.dumps({"kind": "PodList", "apiVersion": "v1", "items": None}), []),
         (json.dumps({"kind": "PodList", "apiVersion": "v1"}), []),
         (json.dumps(POD) + "\n" + json.dumps(NODE), [("Pod", "$"), ("Node", "$")]),
+        (json.dumps(POD) + "\n--- \r\n" + json.dumps(NODE) + "\n---", [("Pod", "$"), ("Node", "$")]),
         ("---\n" + json.dumps(POD) + "\n---\nkind: Node\napiVersion: v1\n", [("Pod", "$"), ("Node", "$")]),
         ("kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\n",
          [("Node", "$.items[0]"), ("Node", "$.items[1]")]),
         ("- kind: Node\n  apiVersion: v1\n", [("Node", "$[0]")]),
     ],
-    ids=["one", "array", "List", "PodList", "lists in lists", "null items", "no items", "JSON after JSON", "mixed",
-         "YAML list", "YAML array"],
+    ids=["one", "array", "List", "PodList", "lists in lists", "null items", "no items", "JSON after JSON", "marked",
+         "mixed", "YAML list", "YAML array"],
 )  # fmt: skip
 def test_forms(text: str, expected: list[tuple[str, str]]) -> None:
     items, problems = read("-", text.encode())
