@@ -73,6 +73,11 @@ class BudgetRoom(Document, frozen=True, kw_only=True):
     allowed: Count  #: how many evictions it allows now
     allowed_at_best: Count  #: how many it would allow if every expected pod were healthy
 
+    @property
+    def never_allows(self) -> bool:
+        """Whether it cannot allow an eviction even at best."""
+        return bool(self.expected) and not self.allowed_at_best
+
 
 class BudgetsReport(Report, frozen=True, kw_only=True):
     """What the disruption budgets of a cluster allow."""

@@ -8,9 +8,7 @@ from typing import Any
 
 from kplan.api.quantity import capitalized
 from kplan.errors import Problem, UsageError
-from kplan.questions.check import Checks
-from kplan.questions.check.judgement import plain_question, share_of, untold
-from kplan.questions.check.promises import Check
+from kplan.questions.check import Check, Checks, plain_question, share_of, untold
 from kplan.questions.reading import API_VERSION, converted, refuse
 from kplan.reading.arguments import seconds_of
 from kplan.reading.documents import read_contents

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
+from kplan.documents.checks import BudgetsReport, CheckOutcome, ChecksReport, CheckState, Finding, Level
 from kplan.report.blocks import Block, Cell, Heading, Span, Table, line
 from kplan.report.decision import remedy_text
 from kplan.report.options import ReportOptions
@@ -128,22 +128,19 @@ VIEW = View[ChecksReport](
 )
 
 
-def _cannot(budget: BudgetRoom) -> bool:
-    """Tell whether a budget can never allow an eviction."""
-    return bool(budget.expected) and not budget.allowed_at_best
-
-
 def _budgets_body(document: BudgetsReport, options: ReportOptions) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     for budget in document.budgets:
         numbers = map(str, (budget.pods, budget.healthy, budget.desired, budget.allowed))
-        rows.append((budget.budget, *numbers, Span(str(budget.allowed_at_best), "bad" if _cannot(budget) else "")))
+        at_best = Span(str(budget.allowed_at_best), "bad" if budget.never_allows else "")
+        rows.append((budget.budget, *numbers, at_best))
     header = ("BUDGET", "PODS", "HEALTHY", "MUST STAY", "ALLOWS NOW", "ALLOWS AT BEST")
     yield Table(header, tuple(rows), "<>>>>>")
 
 
 def _budgets_sentence(document: BudgetsReport) -> str:
-    never, of = sum(map(_cannot, document.budgets)), count(len(document.budgets), "disruption budget")
+    never = sum(budget.never_allows for budget in document.budgets)
+    of = count(len(document.budgets), "disruption budget")
     return f"{never} of {of} can never allow an eviction" if never else f"{of}: each can allow an eviction"
 
 
@@ -152,7 +149,7 @@ def _budgets_cases(document: BudgetsReport, options: ReportOptions) -> Iterator[
         of = "" if budget.expected is None else f" of {count(budget.expected, 'pod')}"
         healthy = f"{budget.desired}{of} must stay healthy"
         words = f"{healthy}; it allows {count(budget.allowed, 'eviction')} now"
-        state: State = "skipped" if _cannot(budget) else "passed"
+        state: State = "skipped" if budget.never_allows else "passed"
         yield Case(budget.budget, state, "Budget", words, kind="disruption budget")
 
 
@@ -161,5 +158,5 @@ BUDGETS_VIEW = View[BudgetsReport](
     _budgets_body,
     _budgets_cases,
     lambda document: (f"{room.budget} {room.allowed} {room.allowed_at_best}" for room in document.budgets),
-    style=lambda document: "bad" if any(map(_cannot, document.budgets)) else "good",
+    style=lambda document: "bad" if any(budget.never_allows for budget in document.budgets) else "good",
 )

@@ -10,13 +10,10 @@ import kplan
 from kplan.changes.remedy import AddNodes
 from kplan.course.clock import Clock
 from kplan.documents.checks import CheckOutcome
+from kplan.questions import Check, Checks, Drain, Expect, InTurn, Plan
 from kplan.questions.base import Question
-from kplan.questions.check import Checks, outcomes_of
-from kplan.questions.check.promises import STANDARD, AtMaximum, Budgets, Check, Expect, Least, PoolRoom, Surge
+from kplan.questions.check import STANDARD, AtMaximum, Budgets, Least, PoolRoom, Surge, outcomes_of
 from kplan.questions.check.reading import checks_of
-from kplan.questions.drain import Drain
-from kplan.questions.in_turn import InTurn
-from kplan.questions.plan import Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests import objects
