@@ -9,17 +9,7 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing
-from kplan.changes.remedy import (
-    Await,
-    CorrectName,
-    CorrectSelector,
-    Helped,
-    Remedy,
-    Uncordon,
-    of_members,
-    remedy_words,
-    untried,
-)
+from kplan.changes import remedy as r
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.pods import PodHealth
@@ -87,7 +77,7 @@ def _short_reasons(placement: PodPlacement) -> str:
         left -= group.nodes
     of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
     first = placement.remedies[0] if placement.remedies else None
-    meant = f" (did you mean {first.change.to}?)" if isinstance(first, CorrectName | CorrectSelector) else ""
+    meant = f" (did you mean {first.change.to}?)" if isinstance(first, r.CorrectName | r.CorrectSelector) else ""
     return f"{of}{', '.join(texts)}{meant}"
 
 
@@ -121,7 +111,7 @@ def ending_of(placement: PodPlacement) -> Ending:
 def _waits_for_victims(placement: PodPlacement) -> bool:
     """Tell of a pod of the cluster whether those that it would evict are being deleted already, and soon gone."""
     first, eviction = next(iter(placement.remedies or ()), None), placement.eviction
-    is_wait = isinstance(first, Await) and first.change.what == "pod"
+    is_wait = isinstance(first, r.Await) and first.change.what == "pod"
     return bool(placement.health and eviction and first and is_wait and first.then == eviction.nominated_node)
 
 
@@ -163,13 +153,8 @@ def decision_blocks(
     has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
     yield from diagnosis_blocks(placement, options, has_reason=has_reason)
     if outcome in (Outcome.GATED, Outcome.ERROR):
-        is_in_diagnosis = (
-            placement.undecided
-            or is_leaving(placement)
-            or outcome is not Outcome.ERROR
-            or placement.message in diagnosis
-        )
-        if not diagnosis or not is_in_diagnosis:
+        is_known = placement.undecided or is_leaving(placement) or outcome is Outcome.GATED
+        if not diagnosis or not (is_known or placement.message in diagnosis):
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:
@@ -237,7 +222,7 @@ def _winner(placement: PodPlacement, n_nodes: int, options: ReportOptions) -> It
     # The chosen one comes first, then by total, then by name.
     ranked = sorted(scores, key=lambda node: (node != placement.node, -scores[node].total, node))
     yield line(f"{of_all}. ", *_margin(placement, ranked, options.ties))
-    shown = ranked if options.top is None else ranked[: options.top]
+    shown = ranked[: options.top]
     yield _score_table(placement, ranked[0], shown, options)
     rows: list[tuple[Cell, ...]] = []
     for node in shown:
@@ -383,7 +368,7 @@ def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> l
         if rejection.plugin == group.plugin and group.reason in rejection.reasons
     ]
     ordered = [*(node for node in group.closest if node in rejections), *known]
-    return list(dict.fromkeys(ordered))[: len(ordered) if top is None else top]
+    return list(dict.fromkeys(ordered))[:top]
 
 
 def _about(rejection: Rejection, reason: str) -> str:
@@ -465,7 +450,7 @@ def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_rea
         yield from remedy_blocks(placement.remedies or (), most=most)
 
 
-def remedy_blocks(remedies: Sequence[Remedy], *, most: int | None = None) -> Iterator[Block]:
+def remedy_blocks(remedies: Sequence[r.Remedy], *, most: int | None = None) -> Iterator[Block]:
     """Yield what would help: all remedies, or the first ones."""
     shown = remedies[:most]
     left_out = len(remedies) - len(shown)
@@ -477,19 +462,19 @@ def remedy_blocks(remedies: Sequence[Remedy], *, most: int | None = None) -> Ite
         yield from (Line((remedy_text(remedy),), 2, is_item=True) for remedy in shown)
 
 
-def remedy_text(remedy: Remedy) -> str:
+def remedy_text(remedy: r.Remedy) -> str:
     """Return a remedy and its effect as a sentence without a full stop."""
     helps = _helps(remedy.helps)
-    if isinstance(remedy, Uncordon):  # a command, which nothing may follow that is not part of it
-        return f"{'for ' + helps + ': ' if helps else ''}{of_members(remedy)}{remedy_words(remedy)}"
-    change = f"{of_members(remedy)}{remedy_words(remedy)}"
+    if isinstance(remedy, r.Uncordon):  # a command, which nothing may follow that is not part of it
+        return f"{'for ' + helps + ': ' if helps else ''}{r.of_members(remedy)}{r.remedy_words(remedy)}"
+    change = f"{r.of_members(remedy)}{r.remedy_words(remedy)}"
     if remedy.then is not None and remedy.helps and remedy.helps.pods > 1:  # the others may go elsewhere
         return f"{change} ({helps}, the first on {remedy.then})"
     then = f" -> {remedy.then}" if remedy.then is not None else ""
-    return f"{change}{then}{f' ({helps})' if helps else ''}{untried(remedy)}"
+    return f"{change}{then}{f' ({helps})' if helps else ''}{r.untried(remedy)}"
 
 
-def _helps(helps: Helped | UnsetType) -> str:
+def _helps(helps: r.Helped | UnsetType) -> str:
     if not helps:
         return ""
     if helps.pods < helps.of:

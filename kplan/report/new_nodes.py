@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-import msgspec
 from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
@@ -20,13 +19,6 @@ from kplan.rules.nodes import short_group_name, short_group_names
 _EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 _DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-
-
-class StayReason(msgspec.Struct, frozen=True):
-    """What a reason means."""
-
-    words: str
-    remedy: str  #: empty where there is nothing to do
 
 
 _MEANINGS: Mapping[str, str] = {
@@ -56,7 +48,7 @@ _MEANINGS: Mapping[str, str] = {
 }
 """What the reasons of the cluster-autoscaler mean, said of one node or of several."""
 
-_WAYS_OUT: Mapping[str, str] = {
+WAYS_OUT: Mapping[str, str] = {
     "NotReplicated": f'run the pod from a workload, or annotate it with {_EVICT}: "true"',
     "NotEnoughPdb": "add replicas, or let the budget allow one disruption",
     "LocalStorageRequested": (
@@ -78,21 +70,20 @@ _WAYS_OUT: Mapping[str, str] = {
     "ScaleDownInCooldown": "wait, or lower --scale-down-delay-after-add",
     "RecentlyUnremovable": "wait five minutes",
 }
-"""What there is to do about them."""
+"""What there is to do about them; others need nothing."""
 
 _MESSAGES: Mapping[str, str] = {"Node isn't managed by karpenter": "not one of Karpenter's nodes"}
 """Messages of Karpenter, in plain words; most of its others name the pod or the numbers, and stay as they are."""
 
 
-def stay_reason(stay: KeptNode) -> StayReason:
+def stay_reason(stay: KeptNode) -> str:
     """Return why a node stays: what the reason or the message means, else the message, or the reason itself."""
-    words = _MEANINGS.get(stay.reason) or _MESSAGES.get(stay.message) or stay.message or stay.reason
-    return StayReason(words, _WAYS_OUT.get(stay.reason, ""))
+    return _MEANINGS.get(stay.reason) or _MESSAGES.get(stay.message) or stay.message or stay.reason
 
 
 def stay_words(stay: KeptNode) -> str:
     """Return why a node stays, with the numbers of the cluster-autoscaler's message."""
-    return stay.message if stay.message and stay.message not in _MESSAGES else stay_reason(stay).words
+    return stay.message if stay.message and stay.message not in _MESSAGES else stay_reason(stay)
 
 
 _MOST_ROWS = 20

@@ -316,7 +316,7 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
         where = f" on {names}{more}" if names else ""
-        yield line(f"{group.pods:,} more of {group.workload}: {_ending(group)}{where}", is_item=True)
+        yield line(f"{group.pods:,} more of {group.workload}: {outcome_text(group.outcome)}{where}", is_item=True)
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
@@ -333,11 +333,11 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> Iterator[Case]:
     for group in document.unlisted:
         fails = group.outcome in counts and counts[group.outcome] in document.verdict.fail_on
         is_scheduled = group.outcome is Outcome.SCHEDULED
-        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
+        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or outcome_text(group.outcome)}"
         rule = "NotLookedAt" if group.outcome is None else group.outcome.value
         state = "failed" if fails else "passed" if is_scheduled else "skipped"
         yield Case(group.workload, state, rule, message, message)  # type: ignore[arg-type]  # one of its words
 
 
-def _ending(group: Unlisted) -> str:
-    return "not tried" if group.outcome is None else group.outcome.lower()
+def outcome_text(outcome: Outcome | None) -> str:
+    return "not tried" if outcome is None else outcome.lower()

@@ -277,24 +277,17 @@ def _rule(name: str) -> dict[str, Any]:
 def _result(cases: Sequence[Case], rules: Sequence[str], source: str) -> dict[str, Any]:
     case = cases[0]
     name = case.file or source
-    in_repository = {"uri": quote(name), "uriBaseId": _ROOT}
+    is_absolute = name.startswith("/")
+    file = {"uri": PurePosixPath(name).as_uri()} if is_absolute else {"uri": quote(name), "uriBaseId": _ROOT}
+    # Code scanning takes no result without a place in a file.
+    place = {"artifactLocation": file, "region": {"startLine": case.line or 1}}
+    about = {"fullyQualifiedName": case.about, "kind": "object"}
     return {
         "ruleId": case.rule,
         "ruleIndex": rules.index(case.rule),
         "level": case.level,
         "message": {"text": _LINK.sub(r"\\[", "\n".join([f"{case.about}: {_words(case.rule)}", *brief_lines(cases)]))},
-        "locations": [
-            {
-                # Code scanning takes no result without a place in a file.
-                "physicalLocation": {
-                    "artifactLocation": (
-                        {"uri": PurePosixPath(name).as_uri()} if name.startswith("/") else in_repository
-                    ),
-                    "region": {"startLine": case.line or 1},
-                },
-                "logicalLocations": [{"fullyQualifiedName": case.about, "kind": "object"}],
-            }
-        ],
+        "locations": [{"physicalLocation": place, "logicalLocations": [about]}],
         "partialFingerprints": {"kplanCase/v1": _fingerprint(case)},
     }
 
@@ -308,14 +301,15 @@ def render_code_quality(report: CaseReport) -> str:
     for cases in alike(case for case in report.cases if case.state != "passed"):
         case = cases[0]
         sentences = (text if text.endswith((".", "?", "!")) else f"{text}." for text in brief_lines(cases))
-        issue = {
-            "description": f"{case.about}: {' '.join(sentences)}",
-            "check_name": case.rule,
-            "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
-            "severity": _SEVERITIES[case.level],
-            "location": {"path": case.file or report.source, "lines": {"begin": case.line or 1}},
-        }
-        issues.append(issue)
+        issues.append(
+            {
+                "description": f"{case.about}: {' '.join(sentences)}",
+                "check_name": case.rule,
+                "fingerprint": hashlib.sha256(f"{_fingerprint(case)}:{case.message}".encode()).hexdigest(),
+                "severity": _SEVERITIES[case.level],
+                "location": {"path": case.file or report.source, "lines": {"begin": case.line or 1}},
+            }
+        )
     return as_json(issues) + "\n"
 
 

@@ -35,6 +35,13 @@ _WRITERS = {
 }
 """Formats that hold what went well and what did not -> the function that writes it."""
 PROGRAM_FORMATS = frozenset({*_WRITERS, "openmetrics"})
+_OF_REFUSALS = {
+    **_WRITERS,
+    "openmetrics": "kplan.report.pipelines:refused_in_openmetrics",
+    "markdown": "kplan.report.markdown:refused_in_markdown",
+    "html": "kplan.report.html.page:refused_in_html",
+}
+"""The same of formats that say why there is no answer."""
 
 
 def view_of(kind: str) -> View[Any]:
@@ -139,7 +146,7 @@ def _cases(document: Report, view: View[Any], options: ReportOptions) -> list[Ca
 
 def render_for_programs(report: CaseReport, output: str) -> str:
     """Return the cases in one of the formats for programs, such as `junit`."""
-    text: str = loaded(_WRITERS[output])(report)
+    text: str = loaded(_OF_REFUSALS[output])(report)
     return text
 
 
@@ -174,20 +181,8 @@ def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
 
 def render_refusal(report: CaseReport, output: str) -> str:
     """Return why there is no answer in one of `FORMATS`."""
-    if output in _WRITERS:
+    if output in _OF_REFUSALS:
         return render_for_programs(report, output)
-    if output == "openmetrics":
-        from kplan.report.pipelines import refused_in_openmetrics
-
-        return refused_in_openmetrics(report)
-    if output == "markdown":
-        from kplan.report.markdown import refused_in_markdown
-
-        return refused_in_markdown(report)
-    if output == "html":
-        from kplan.report.html.page import refused_in_html
-
-        return refused_in_html(report)
     if output in ("json", "yaml"):
         problems = [{"message": case.detail, "hint": case.hint} for case in report.cases]
         document = {"apiVersion": "kplan/v1", "kind": report.kind, "message": report.title, "problems": problems}

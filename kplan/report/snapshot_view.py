@@ -156,11 +156,8 @@ def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> 
 
 def _resource_row(resource: ResourceTotal) -> tuple[str, ...]:
     share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
-    return (
-        resource.name,
-        *(_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested)),
-        share,
-    )
+    amounts = (_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested))
+    return (resource.name, *amounts, share)
 
 
 def _duration_blocks(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:

@@ -8,16 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.change import (
-    NodeTimeline,
-    PodDurations,
-    QueueTimeline,
-    Step,
-    StepEvent,
-    Timeline,
-    UsageTimeline,
-    WorkloadTimeline,
-)
+from kplan.documents import change as c
 from kplan.documents.plan import PlanReport
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
@@ -34,7 +25,7 @@ _LONG = 600.0
 """Shorter courses, in seconds, are told without a table over time."""
 
 
-def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
+def occupancy_blocks(timeline: c.Timeline) -> Iterator[Block]:
     """Yield how long pods wait, then the queue and the utilisation in equal parts of the time."""
     queue, usages = timeline.queue, timeline.utilisation
     if not queue or isinstance(usages, UnsetType) or not timeline.length:
@@ -60,7 +51,7 @@ def occupancy_blocks(timeline: Timeline) -> Iterator[Block]:
         yield line(Span(f"Requested on average: {', '.join(means)}", "dim"))
 
 
-def queue_sentence(queue: QueueTimeline) -> str:
+def queue_sentence(queue: c.QueueTimeline) -> str:
     """Return how many pods wait at most, and which waits longest."""
     if not queue.most:
         return "No pod waits for a node"
@@ -76,7 +67,7 @@ def when_text(seconds: float) -> str:
     return "at the start" if seconds < _SHORT else f"after {seconds_text(seconds)}"
 
 
-def shown_usages(usages: dict[str, UsageTimeline]) -> dict[str, UsageTimeline]:
+def shown_usages(usages: dict[str, c.UsageTimeline]) -> dict[str, c.UsageTimeline]:
     """Return the resources of tables and pictures: the first ones that anything requests."""
     used = {name: usage for name, usage in usages.items() if usage.highest}
     return dict(list(used.items())[:_MOST_RESOURCES])
@@ -87,7 +78,7 @@ def _in_json(number: int, noun: str) -> str:
     return f"and {count(number, f'more {noun}')} (JSON has all)" if number > 0 else ""
 
 
-def _over_time(timeline: Timeline, queue: QueueTimeline, usages: dict[str, UsageTimeline]) -> Table:
+def _over_time(timeline: c.Timeline, queue: c.QueueTimeline, usages: dict[str, c.UsageTimeline]) -> Table:
     end = timeline.length
     bounds = [end * part / _PARTS for part in range(_PARTS + 1)]
     columns = [[f"{_highest(queue.over_time, *span):g}" for span in itertools.pairwise(bounds)]]
@@ -117,7 +108,7 @@ def _mean(points: Sequence[tuple[float, float]], start: float, end: float) -> fl
     return (total + last * (end - at_last)) / (end - start) if end > start else last
 
 
-def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
+def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
     """Return when everything ends, and what is wanting then.
 
     `present`: how workloads are before the change; of those that the course does not touch, it is so at the end, too.
@@ -139,7 +130,7 @@ def end_line(timeline: Timeline, present: Sequence[WorkloadHealth] = ()) -> Bloc
     return line("Time: ", Span(f"{end}; {wanting}" if wanting else end, style))
 
 
-def _wanting(timeline: Timeline) -> list[str]:
+def _wanting(timeline: c.Timeline) -> list[str]:
     """Return how many pods workloads have at the end of those that they want, and what still waits for a node."""
     short = [
         f"{object_title(name)} is not ready"
@@ -161,7 +152,7 @@ def _wanting(timeline: Timeline) -> list[str]:
     return short
 
 
-def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block]:
+def timeline_blocks(steps: Sequence[c.Step], timeline: c.Timeline) -> Iterator[Block]:
     """Yield what the course, `steps` with times, waits for, then the times of nodes, and how many pods are ready."""
     if waits := _longest_waits(steps):
         yield line(f"Longest waits: {'; '.join(waits)}")
@@ -180,12 +171,12 @@ def timeline_blocks(steps: Sequence[Step], timeline: Timeline) -> Iterator[Block
         yield line(Span(f"Durations of {which}: {words}", "dim"))
 
 
-def by_drop(name: str, workload: WorkloadTimeline) -> tuple[bool, int, str]:
+def by_drop(name: str, workload: c.WorkloadTimeline) -> tuple[bool, int, str]:
     """Return the place of a workload among others: those that lose most ready pods first, jobs, which end, last."""
     return name.startswith(("Job/", "CronJob/")), workload.lowest_ready - workload.ready_before, name
 
 
-def _row(name: str, workload: WorkloadTimeline) -> tuple[Cell, ...]:
+def _row(name: str, workload: c.WorkloadTimeline) -> tuple[Cell, ...]:
     has_drop = workload.lowest_ready < workload.ready_before
     style: Style = "bad" if has_drop and workload.lowest_ready == 0 else "warn" if has_drop else ""
     return (
@@ -209,7 +200,7 @@ _NODE_COLUMNS = (
 )
 
 
-def _node_blocks(nodes: Mapping[str, NodeTimeline]) -> Iterator[Block]:
+def _node_blocks(nodes: Mapping[str, c.NodeTimeline]) -> Iterator[Block]:
     """Yield a table of the nodes that come, are emptied or go, those with the same times in one row."""
     times = {title: {name: getattr(node, field) for name, node in nodes.items()} for title, field in _NODE_COLUMNS}
     columns = {title: own for title, own in times.items() if any(time is not None for time in own.values())}
@@ -225,15 +216,15 @@ def _node_blocks(nodes: Mapping[str, NodeTimeline]) -> Iterator[Block]:
     yield Table(("NODE", *columns), tuple(rows), "<" + ">" * len(columns), note=note)
 
 
-def _longest_waits(steps: Sequence[Step]) -> list[str]:
+def _longest_waits(steps: Sequence[c.Step]) -> list[str]:
     """Return the longest waits of pods for a node, of pods to be ready, and of evictions for a budget."""
-    since: dict[tuple[str, StepEvent], float] = {}
-    best: dict[StepEvent, tuple[float, str]] = {}
+    since: dict[tuple[str, c.StepEvent], float] = {}
+    best: dict[c.StepEvent, tuple[float, str]] = {}
     ends = {
-        StepEvent.BOUND: (StepEvent.CREATED, "until {} has a node"),
-        StepEvent.READY: (StepEvent.BOUND, "until {} is ready"),
-        StepEvent.GONE: (StepEvent.TERMINATING, "until {} is gone"),
-        StepEvent.EVICTED: (StepEvent.BLOCKED, "until a budget lets {} go"),
+        c.StepEvent.BOUND: (c.StepEvent.CREATED, "until {} has a node"),
+        c.StepEvent.READY: (c.StepEvent.BOUND, "until {} is ready"),
+        c.StepEvent.GONE: (c.StepEvent.TERMINATING, "until {} is gone"),
+        c.StepEvent.EVICTED: (c.StepEvent.BLOCKED, "until a budget lets {} go"),
     }
     begins = {begun for begun, _ in ends.values()}
     for step in steps:
@@ -250,7 +241,7 @@ def _longest_waits(steps: Sequence[Step]) -> list[str]:
     return [f"{seconds_text(seconds)} {words}" for seconds, words in sorted(best.values(), reverse=True)[:3]]
 
 
-def _durations_text(durations: PodDurations) -> str:
+def _durations_text(durations: c.PodDurations) -> str:
     """Return how long pods take, and where that is known from."""
     texts = []
     for name, duration in (("start", durations.start), ("stop", durations.stop), ("run", durations.run)):
@@ -271,16 +262,16 @@ def unavailable_cases(document: PlanReport) -> Iterator[Case]:
 
 
 _MOST_STEPS = 200
-_STYLES: Mapping[StepEvent, Style] = {
-    StepEvent.BOUND: "good",
-    StepEvent.EVICTED: "warn",
-    StepEvent.BLOCKED: "bad",
-    StepEvent.STUCK: "bad",
-    StepEvent.REFUSED: "bad",
+_STYLES: Mapping[c.StepEvent, Style] = {
+    c.StepEvent.BOUND: "good",
+    c.StepEvent.EVICTED: "warn",
+    c.StepEvent.BLOCKED: "bad",
+    c.StepEvent.STUCK: "bad",
+    c.StepEvent.REFUSED: "bad",
 }
 
 
-def step_blocks(steps: Sequence[Step]) -> Iterator[Block]:
+def step_blocks(steps: Sequence[c.Step]) -> Iterator[Block]:
     """Yield a table of everything that happens, in order."""
     if not steps:
         return

@@ -208,12 +208,10 @@ R = TypeVar("R", bound=Report)
 
 def reasons_of(verdict: Verdict) -> str:
     """Return why a verdict is a failure: conditions of ``--fail-on`` with the names of their objects."""
-    objects: dict[str, dict[str, None]] = {}
-    for event in verdict.counted:
-        runs = f" in {event.runs} of {event.of_runs} runs" if event.runs else ""
-        own = objects.setdefault(f"{verdict.condition_of(event)}{runs}", {})
-        own[event.object] = None
-    return failure_words(verdict.also, {condition: [*own] for condition, own in objects.items()})
+    runs = (f" in {event.runs} of {event.of_runs} runs" if event.runs else "" for event in verdict.counted)
+    events = zip(verdict.counted, runs, strict=True)
+    objects = dict.fromkeys((f"{verdict.condition_of(event)}{often}", event.object) for event, often in events)
+    return failure_words(verdict.also, grouped(objects))
 
 
 def verdict_line(verdict: Verdict, reasons: str) -> Heading:

@@ -10,24 +10,9 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import capitalized, grouped
 from kplan.course.answers.verdict import counted_warnings
+from kplan.documents import diff as d
 from kplan.documents.base import Condition, Counted, Report, Verdict
 from kplan.documents.capacity import CapacityReport, HeadroomReport
-from kplan.documents.diff import (
-    OF_PODS,
-    CapacityDifference,
-    Cause,
-    CauseKind,
-    Cost,
-    Difference,
-    DiffReport,
-    DiffSummary,
-    Fate,
-    PodDifference,
-    Side,
-    UsageDifference,
-    WorkloadDifference,
-    WorkloadSide,
-)
 from kplan.documents.nodes import ClusterMap, NodeLoad
 from kplan.documents.placement import ClustersReport, Origin, PodPlacement
 from kplan.errors import UsageError
@@ -55,12 +40,12 @@ COMPARED = (
 """Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 
 _MOST_CAUSES = 5
-_OF_OLD: tuple[CauseKind, CauseKind] = "node-gone", "rejects"
-_OF_NEW: tuple[CauseKind, CauseKind] = "node-new", "took-off"
+_OF_OLD: tuple[d.CauseKind, d.CauseKind] = "node-gone", "rejects"
+_OF_NEW: tuple[d.CauseKind, d.CauseKind] = "node-new", "took-off"
 """Why a pod is not on the old node any more, and on the new one only now: without the node, and with it."""
 
 
-def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> DiffReport:
+def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Sequence[Condition] = ()) -> d.DiffReport:
     """Return what differs between two answers; raises UsageError when one of them is of a kind that cannot be compared.
 
     With ``regression`` it fails when more pods of a workload are pending, a pod is newly evicted, less fits, or a
@@ -77,16 +62,16 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     counts = Counter(pod.difference for pod in pods)
     n_both = len(then.fates.keys() & now.fates.keys())
     in_both = sum(pod.before is not None and pod.after is not None for pod in pods)
-    report = DiffReport(
+    report = d.DiffReport(
         snapshot=after.report.snapshot,
         scheduler=after.report.scheduler,
         verdict=Verdict.of((), ()),
         warnings=tuple(_warnings(before, after)),
         before=_side(before),
         after=_side(after),
-        summary=DiffSummary(
+        summary=d.DiffSummary(
             same=n_both - in_both,
-            **{difference.name.lower(): counts[difference] for difference in OF_PODS},
+            **{difference.name.lower(): counts[difference] for difference in d.OF_PODS},
             victims_added=len(added),
             victims_removed=len(removed),
         ),
@@ -105,17 +90,17 @@ def diff_report(before: ComparedAnswer, after: ComparedAnswer, *, fail_on: Seque
     return replace(report, verdict=Verdict.of(fail_on, counted))
 
 
-def _side(answer: ComparedAnswer) -> Side:
+def _side(answer: ComparedAnswer) -> d.Side:
     report = answer.report
-    return Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
+    return d.Side(what=answer.what, kind=report.kind, snapshot=report.snapshot, scheduler=report.scheduler)
 
 
-def _capacity(before: Report, after: Report) -> Iterator[CapacityDifference]:
+def _capacity(before: Report, after: Report) -> Iterator[d.CapacityDifference]:
     """Yield the templates of which another number of replicas fits."""
     then, now = _fits_of(before), _fits_of(after)
     for name in now | then:
         if then.get(name) != now.get(name):
-            yield CapacityDifference(template=name, before=then.get(name), after=now.get(name))
+            yield d.CapacityDifference(template=name, before=then.get(name), after=now.get(name))
 
 
 def _fits_of(report: Report) -> dict[str, int]:
@@ -127,13 +112,13 @@ def _fits_of(report: Report) -> dict[str, int]:
     return {}
 
 
-def _utilisation(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[UsageDifference]:
+def _utilisation(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[d.UsageDifference]:
     for name in sorted(before.keys() & after.keys()):
         if before[name] != after[name]:
-            yield UsageDifference(resource=name, before=before[name], after=after[name])
+            yield d.UsageDifference(resource=name, before=before[name], after=after[name])
 
 
-def _costs(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
+def _costs(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[d.Cost]:
     """Yield for each resource what the manifests request and what is free, where the two answers differ in it."""
     then, now = before.room, after.room
     are_both = before.requests is not None and after.requests is not None
@@ -144,7 +129,7 @@ def _costs(before: ComparedAnswer, after: ComparedAnswer) -> Iterator[Cost]:
             for amount, room in zip(requests, (then, now), strict=True)
         )
         if first != second:
-            yield Cost(
+            yield d.Cost(
                 resource=resource,
                 requests_before=first[0],
                 requests_after=second[0],
@@ -205,16 +190,16 @@ def _check_comparable(before: ComparedAnswer, after: ComparedAnswer) -> None:
         raise UsageError(f"{message}: they answer different questions", hint="compare two reports of the same kind")
 
 
-def _worse(now: Ends, report: DiffReport) -> Iterator[Counted]:
+def _worse(now: Ends, report: d.DiffReport) -> Iterator[Counted]:
     """Yield what is worse in the second answer; a pod that is pending only where more of its workload are."""
-    yield from (Counted(row.workload, "Refused") for row in report.workloads if row.difference is Difference.REFUSED)
+    yield from (Counted(row.workload, "Refused") for row in report.workloads if row.difference is d.Difference.REFUSED)
     pods = ((pod, pod.after) for pod in report.pods)
     without_node = grouped((pod.workload, (pod, fate)) for pod, fate in pods if fate is not None and fate.node is None)
     for row in (row for row in report.workloads if row.is_pending_now):
         pending = [
             Counted(pod.pod, "NewlyPending" if pod.before else fate.outcome)
             for pod, fate in without_node.get(row.workload, ())
-            if pod.difference is not Difference.STILL_PENDING
+            if pod.difference is not d.Difference.STILL_PENDING
         ]
         yield from pending or [Counted(row.workload, "NewlyPending")]
     for victim in report.victims_added:
@@ -229,8 +214,8 @@ def _worse(now: Ends, report: DiffReport) -> Iterator[Counted]:
 
 
 def _workloads(
-    then: Ends, now: Ends, pods: Sequence[PodDifference], added: Mapping[str, str], origins: Mapping[str, Origin]
-) -> Iterator[WorkloadDifference]:
+    then: Ends, now: Ends, pods: Sequence[d.PodDifference], added: Mapping[str, str], origins: Mapping[str, Origin]
+) -> Iterator[d.WorkloadDifference]:
     """Yield the workloads about which two answers differ; `origins` are their places in manifests.
 
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
@@ -247,7 +232,7 @@ def _workloads(
         row = _workload(workload, then.tallies.get(workload), now.tallies.get(workload), own)
         if row is None:
             continue
-        is_worse = row.now_pending > 0 or row.difference is Difference.REFUSED
+        is_worse = row.now_pending > 0 or row.difference is d.Difference.REFUSED
         if not is_worse and None in (row.before, row.after) and workload in now.passing | then.passing:
             continue
         victims = (victim for pod in own if pod.after is not None for victim in pod.after.victims)
@@ -260,16 +245,16 @@ def _workloads(
 
 
 def _workload(
-    workload: str, former: Tally | None, tally: Tally | None, pods: Sequence[PodDifference]
-) -> WorkloadDifference | None:
+    workload: str, former: Tally | None, tally: Tally | None, pods: Sequence[d.PodDifference]
+) -> d.WorkloadDifference | None:
     """Return what differs about a workload in itself; None where nothing does."""
     before, after = (None if one is None else one.side for one in (former, tally))
     refused = "" if tally is None or (former is not None and tally.refused == former.refused) else tally.refused
-    difference = Difference.REFUSED if refused else _difference_of_workload(before, after)
+    difference = d.Difference.REFUSED if refused else _difference_of_workload(before, after)
     numbers = [None if side is None else (side.pending, side.pods) for side in (before, after)]
     if difference is None or not (pods or refused or numbers[0] != numbers[1]):
         return None
-    row = WorkloadDifference(
+    row = d.WorkloadDifference(
         workload=workload,
         difference=difference,
         before=before,
@@ -283,61 +268,61 @@ def _workload(
     return replace(row, message=refused or tally.message, decision=tally.decision)
 
 
-def _rank(row: WorkloadDifference) -> tuple[bool | str, ...]:
+def _rank(row: d.WorkloadDifference) -> tuple[bool | str, ...]:
     """Return the place of a workload among others, of which the worst come first."""
-    is_refused = row.difference is Difference.REFUSED
+    is_refused = row.difference is d.Difference.REFUSED
     return not is_refused, row.now_pending <= 0, not row.origin, not row.evicts, row.workload
 
 
-def _difference_of_workload(before: WorkloadSide | None, after: WorkloadSide | None) -> Difference | None:
+def _difference_of_workload(before: d.WorkloadSide | None, after: d.WorkloadSide | None) -> d.Difference | None:
     if before is None:
-        return Difference.APPEARED
+        return d.Difference.APPEARED
     if after is None:
-        return Difference.DISAPPEARED
+        return d.Difference.DISAPPEARED
     if after.pending > before.pending:
-        return Difference.NEWLY_PENDING
+        return d.Difference.NEWLY_PENDING
     if after.pods != before.pods:
-        return Difference.SCALED
+        return d.Difference.SCALED
     if after.pending < before.pending:
-        return Difference.NEWLY_PLACED
-    return Difference.MOVED if after.nodes != before.nodes else None
+        return d.Difference.NEWLY_PLACED
+    return d.Difference.MOVED if after.nodes != before.nodes else None
 
 
-def _pods(before: ComparedAnswer, then: Ends, after: ComparedAnswer, now: Ends) -> Iterator[PodDifference]:
+def _pods(before: ComparedAnswer, then: Ends, after: ComparedAnswer, now: Ends) -> Iterator[d.PodDifference]:
     workloads = then.workload_of | now.workload_of
     for pod in dict.fromkeys((*now.fates, *then.fates)):
         first, second = then.fates.get(pod), now.fates.get(pod)
         difference = _difference_of_pod(first, second)
         if difference is None:
             continue
-        why: tuple[Cause, ...] = ()
+        why: tuple[d.Cause, ...] = ()
         if first is not None and second is not None:
             placements = then.placements.get(pod), now.placements.get(pod)
             why = tuple(_causes(first, second, placements, (before.nodes, after.nodes)))
         workload = workloads.get(pod, f"Pod/{pod}")
-        yield PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
+        yield d.PodDifference(pod=pod, difference=difference, before=first, after=second, why=why, workload=workload)
 
 
-def _difference_of_pod(first: Fate | None, second: Fate | None) -> Difference | None:
+def _difference_of_pod(first: d.Fate | None, second: d.Fate | None) -> d.Difference | None:
     if first is None:
-        return Difference.APPEARED
+        return d.Difference.APPEARED
     if second is None:
-        return Difference.DISAPPEARED
+        return d.Difference.DISAPPEARED
     if first.node is not None and second.node is not None:
-        return Difference.MOVED if first.node != second.node else None
+        return d.Difference.MOVED if first.node != second.node else None
     if first.node is not None:
-        return Difference.NEWLY_PENDING
+        return d.Difference.NEWLY_PENDING
     if second.node is not None:
-        return Difference.NEWLY_PLACED
-    return Difference.STILL_PENDING if first != second else None
+        return d.Difference.NEWLY_PLACED
+    return d.Difference.STILL_PENDING if first != second else None
 
 
 def _causes(
-    first: Fate,
-    second: Fate,
+    first: d.Fate,
+    second: d.Fate,
     placements: tuple[PodPlacement | None, PodPlacement | None],
     nodes: tuple[frozenset[str] | None, frozenset[str] | None],
-) -> Iterator[Cause]:
+) -> Iterator[d.Cause]:
     """Yield why a pod ends elsewhere: the old node rejects it, or the new one rejected it before or scores more now."""
     old, new = first.node, second.node
     then, now = placements
@@ -345,17 +330,17 @@ def _causes(
     for node, (absent, rejected), known, placement in ((old, _OF_OLD, nodes[1], now), (new, _OF_NEW, nodes[0], then)):
         if node is not None and known is not None and node not in known:
             is_hard = True
-            yield Cause(kind=absent, node=node)
+            yield d.Cause(kind=absent, node=node)
         elif node is not None and placement is not None and (rejection := placement.rejections.get(node)):
             is_hard = True
-            yield Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
+            yield d.Cause(kind=rejected, node=node, plugin=rejection.plugin, reasons=rejection.reasons)
     if is_hard or old is None or new is None or then is None or now is None:
         return
     before, after = _leads(then, old, new), _leads(now, old, new)
     leads = [(before.get(name, 0), after.get(name, 0), name) for name in before | after]
     tips = sorted((lead for lead in leads if lead[1] > lead[0]), key=lambda lead: (lead[0] - lead[1], lead[2]))
     for lead_before, lead_after, name in tips[:_MOST_CAUSES]:
-        yield Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
+        yield d.Cause(kind="score", node=new, plugin=name, before=lead_before, after=lead_after)
 
 
 def _leads(placement: PodPlacement, old: str, new: str) -> dict[str, int]:

@@ -117,7 +117,7 @@ def _of_nodes(report: NodesReport) -> Named:
         fate = f"replaced, {removed.reason}: by {by}" if by else f"removed: {removed.reason}"
         yield from (((name, NODE), fate) for name in removed.nodes)
     for name, stay in report.stays.items():
-        words = stay_reason(stay).words  # without numbers, such as how much of the node is used
+        words = stay_reason(stay)  # without numbers, such as how much of the node is used
         yield (name, NODE), words if stay.reason == DRIFTED else f"stays: {words}"
     yield from (((kind, ADDED), number) for kind, number in Counter(map(_kind_of, report.new_nodes)).items())
     for pod in report.unhelped:

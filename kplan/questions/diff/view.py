@@ -10,21 +10,8 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from kplan.api.quantity import capitalized, count, grouped, in_cores, listing
+from kplan.documents import diff as d
 from kplan.documents.base import Counted
-from kplan.documents.diff import (
-    OF_PODS,
-    Blame,
-    Cause,
-    CauseKind,
-    Difference,
-    DiffReport,
-    Fact,
-    FactDifference,
-    Fate,
-    PodDifference,
-    WorkloadDifference,
-    WorkloadSide,
-)
 from kplan.questions.diff.facts import ADDED, NODE, PRICE
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, failure_words, line
 from kplan.report.decision import located, remedy_text
@@ -36,15 +23,15 @@ from kplan.report.words import left_out
 
 T = TypeVar("T")
 
-STYLES: Mapping[Difference, Style] = {
-    Difference.NEWLY_PENDING: "bad",
-    Difference.REFUSED: "bad",
-    Difference.NEWLY_PLACED: "good",
+STYLES: Mapping[d.Difference, Style] = {
+    d.Difference.NEWLY_PENDING: "bad",
+    d.Difference.REFUSED: "bad",
+    d.Difference.NEWLY_PLACED: "good",
 }
-WORDS: Mapping[Difference, str] = {
-    **{difference: difference.value.replace("-", " ") for difference in Difference},
-    Difference.APPEARED: "added",
-    Difference.DISAPPEARED: "removed",
+WORDS: Mapping[d.Difference, str] = {
+    **{difference: difference.value.replace("-", " ") for difference in d.Difference},
+    d.Difference.APPEARED: "added",
+    d.Difference.DISAPPEARED: "removed",
 }
 _EVENTS: Mapping[str, str] = {
     "Refused": "refused now",
@@ -70,11 +57,11 @@ def name_of(workload: str) -> str:
     return name if kind == "Pod" else f"{kind} {name}"
 
 
-def workloads_sentence(document: DiffReport) -> str:
+def workloads_sentence(document: d.DiffReport) -> str:
     """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
-    refused = [row for row in document.workloads if row.difference is Difference.REFUSED]
+    refused = [row for row in document.workloads if row.difference is d.Difference.REFUSED]
     worse = [row for row in document.workloads if row.is_pending_now]
-    others = [row for row in document.workloads if row.difference is not Difference.REFUSED and row.now_pending <= 0]
+    others = [row for row in document.workloads if row.difference is not d.Difference.REFUSED and row.now_pending <= 0]
     parts = []
     if refused:
         parts.append(f"refused now: {name_of(refused[0].workload)}{_more(refused)}: {refused[0].message}")
@@ -91,56 +78,56 @@ def workloads_sentence(document: DiffReport) -> str:
     return capitalized("; ".join(parts))
 
 
-def _more(rows: Sequence[WorkloadDifference]) -> str:
+def _more(rows: Sequence[d.WorkloadDifference]) -> str:
     """Return how many there are besides the first; empty for none."""
     return f" and {count(len(rows) - 1, f'more {_noun_of(rows[1:])}')}" if len(rows) > 1 else ""
 
 
-def _noun_of(rows: Iterable[WorkloadDifference]) -> str:
+def _noun_of(rows: Iterable[d.WorkloadDifference]) -> str:
     return "pod" if all(row.workload.startswith("Pod/") for row in rows) else "workload"
 
 
-def _numbers(noun: str, number: int, ways: Mapping[Difference, int]) -> str:
+def _numbers(noun: str, number: int, ways: Mapping[d.Difference, int]) -> str:
     words = ", ".join(f"{n} {WORDS[difference]}" for difference, n in ways.items() if n)
     return f"{count(number, noun)} {'differs' if number == 1 else 'differ'}: {words}"
 
 
-def evicted_for_good(document: DiffReport) -> list[str]:
+def evicted_for_good(document: d.DiffReport) -> list[str]:
     """Return the pods that only the second answer evicts, without those whose workload has a row as pending."""
     pending = {row.workload for row in document.workloads if row.now_pending > 0}
     pods = {pod.pod for pod in document.pods if pod.workload in pending}
     return [victim for victim in document.victims_added if victim not in pods]
 
 
-def _pending_of(row: WorkloadDifference) -> str:
+def _pending_of(row: d.WorkloadDifference) -> str:
     """Return how many pods of a workload are pending: ``5 of 6 pods of Deployment shop/web``."""
     if row.workload.startswith("Pod/") or row.after is None:
         return name_of(row.workload)
     return f"{_pending_pods(row.after)} of {name_of(row.workload)}"
 
 
-def _pending_pods(side: WorkloadSide) -> str:
+def _pending_pods(side: d.WorkloadSide) -> str:
     if side.placed:
         return f"{side.pending} of {count(side.pods, 'pod')}"
     return {1: "the pod", 2: "both pods"}.get(side.pods, f"all {side.pods} pods")
 
 
-def _rule(difference: Difference) -> str:
+def _rule(difference: d.Difference) -> str:
     return difference.value.title().replace("-", "")
 
 
-def workload_blocks(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+def workload_blocks(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
     """Yield the workloads, the worst first, each with the reason; a comment folds those that only move."""
     rows = document.workloads
-    moved = [row for row in rows if options.is_comment and row.difference is Difference.MOVED]
+    moved = [row for row in rows if options.is_comment and row.difference is d.Difference.MOVED]
     if moved and len(moved) < len(rows):
-        yield from _workload_rows([row for row in rows if row.difference is not Difference.MOVED], options)
+        yield from _workload_rows([row for row in rows if row.difference is not d.Difference.MOVED], options)
         yield Heading((f"{count(len(moved), 'workload')} only {'moves' if len(moved) == 1 else 'move'}",))
         rows = tuple(moved)
     yield from _workload_rows(rows, options)
 
 
-def _workload_rows(rows: Sequence[WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
+def _workload_rows(rows: Sequence[d.WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of workloads, and below it the reasons, where they would fill a narrow column for many lines."""
     shown = _shown(rows, options)
     cells: list[tuple[Cell, ...]] = []
@@ -151,7 +138,7 @@ def _workload_rows(rows: Sequence[WorkloadDifference], options: ReportOptions) -
         cells.append((_workload_link(row, options), word, *places))
     note = left_out(len(rows) - len(shown))
     table = Table(("WORKLOAD", "DIFFERENCE", "BEFORE", "AFTER"), tuple(cells), "<<<<", note=note)
-    reasons = [workload_reason(row, in_full=options.explain) for row in shown]
+    reasons = [" ".join(_reasons(row, in_full=options.explain)) for row in shown]
     width = options.width - natural_width(table)
     if options.is_comment or options.is_page or max(map(len, reasons), default=0) <= max(width, 0) * _MOST_LINES:
         whole = tuple((*row, reason) for row, reason in zip(cells, reasons, strict=True))
@@ -168,7 +155,7 @@ def _shown(rows: Sequence[T], options: ReportOptions) -> Sequence[T]:
     return rows if options.explain or options.top is None else rows[:_MOST_ROWS]
 
 
-def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
+def _workload_link(row: d.WorkloadDifference, options: ReportOptions) -> Cell:
     """Return the name of a workload; where pipelines show files, with the address of its line."""
     name = name_of(row.workload)
     if not options.pages:
@@ -180,7 +167,7 @@ def _workload_link(row: WorkloadDifference, options: ReportOptions) -> Cell:
     return Span(name, href=f"{options.pages}/{quote(file)}#L{case.line or 1}")
 
 
-def _located(row: WorkloadDifference) -> Case:
+def _located(row: d.WorkloadDifference) -> Case:
     """Return a case of a workload with its line in the manifests of the second answer."""
     case = Case(name_of(row.workload), "skipped", "", "", kind="workload")
     if row.decision is not None:
@@ -190,14 +177,14 @@ def _located(row: WorkloadDifference) -> Case:
     return replace(case, workload=case.name if case.file else "")
 
 
-def difference_word(row: WorkloadDifference) -> str:
+def difference_word(row: d.WorkloadDifference) -> str:
     """Return how a workload differs: ``scaled 2 -> 4``."""
-    if row.difference is Difference.SCALED and row.before is not None and row.after is not None:
+    if row.difference is d.Difference.SCALED and row.before is not None and row.after is not None:
         return f"scaled {row.before.pods} -> {row.after.pods}"
     return WORDS[row.difference]
 
 
-def _reasons(row: WorkloadDifference, *, tells_help: bool, in_full: bool = False) -> Iterator[str]:
+def _reasons(row: d.WorkloadDifference, *, tells_help: bool = True, in_full: bool = False) -> Iterator[str]:
     """Yield why a workload differs: its own reason, parts of the change, and what it evicts, or is evicted for."""
     diagnosis, remedies = (row.decision.diagnosis, row.decision.remedies) if row.decision is not None else ("", ())
     if reason := diagnosis or row.message or "; ".join(map(cause_text, row.why)):
@@ -215,22 +202,18 @@ def _reasons(row: WorkloadDifference, *, tells_help: bool, in_full: bool = False
         yield " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
 
 
-def _workload_place(row: WorkloadDifference, side: WorkloadSide | None) -> str:
+def _workload_place(row: d.WorkloadDifference, side: d.WorkloadSide | None) -> str:
     if side is None:
         return "-"
     nodes = listing(list(side.nodes), most=_MOST_NODES)
     if side.pods == 1:
         return nodes or "pending"
-    is_moved = row.difference is Difference.MOVED
+    is_moved = row.difference is d.Difference.MOVED
     text = f"{side.placed} of {side.pods} placed" if side.placed < side.pods or not is_moved else ""
     return ": ".join(part for part in (text, nodes if is_moved else "") if part)
 
 
-def workload_reason(row: WorkloadDifference, *, in_full: bool = False) -> str:
-    return " ".join(_reasons(row, tells_help=True, in_full=in_full))
-
-
-def blame_text(blame: Blame) -> str:
+def blame_text(blame: d.Blame) -> str:
     if not blame.took:
         return f"Because of {name_of(blame.workload)}"
     amounts = ", ".join(f"{in_cores(amount)} {resource}" for resource, amount in blame.took.items())
@@ -239,10 +222,10 @@ def blame_text(blame: Blame) -> str:
     return f"Because {name_of(blame.workload)} took {amounts} {place}{zone}"
 
 
-def cause_text(cause: Cause) -> str:
+def cause_text(cause: d.Cause) -> str:
     reasons = ", ".join(cause.reasons) + (f" ({cause.plugin})" if cause.plugin else "")
     lead = f"{cause.plugin} puts {cause.node} {_lead(cause.after or 0)}; before, it was {_lead(cause.before or 0)}"
-    words: Mapping[CauseKind, str] = {
+    words: Mapping[d.CauseKind, str] = {
         "node-gone": f"{cause.node} is gone",
         "node-new": f"{cause.node} is new",
         "rejects": f"{cause.node} rejects it: {reasons}",
@@ -258,7 +241,7 @@ def _lead(points: int) -> str:
     return f"{count(abs(points), 'point')} {'ahead' if points > 0 else 'behind'}"
 
 
-def cost_blocks(document: DiffReport) -> Iterator[Block]:
+def cost_blocks(document: d.DiffReport) -> Iterator[Block]:
     """Yield what the change costs, resource by resource: requests, and the room that is left."""
     shares = {usage.resource: _then(f"{usage.before:.1f}%", f"{usage.after:.1f}%") for usage in document.utilisation}
     costs = {
@@ -287,7 +270,7 @@ def _then(before: str, after: str) -> str:
     return after if before == after else f"{before} -> {after}"
 
 
-def workload_cases(document: DiffReport) -> Iterator[Case]:
+def workload_cases(document: d.DiffReport) -> Iterator[Case]:
     """Yield a case for each workload, at its line in the manifests of the second answer."""
     failed = {event.object for event in document.verdict.counted}
     failed |= {row.workload for row in document.workloads if not failed.isdisjoint(row.evicts)} | {
@@ -300,12 +283,12 @@ def workload_cases(document: DiffReport) -> Iterator[Case]:
             state="failed" if row.workload in failed else "skipped",
             rule="NewlyPending" if row.is_pending_now else ends,
             message=_message(row),
-            detail=workload_reason(row),
-            is_notable=row.now_pending > 0 or row.difference is Difference.REFUSED,
+            detail=" ".join(_reasons(row)),
+            is_notable=row.now_pending > 0 or row.difference is d.Difference.REFUSED,
         )
 
 
-def _message(row: WorkloadDifference) -> str:
+def _message(row: d.WorkloadDifference) -> str:
     """Return what becomes of a workload; the reason is in the second line."""
     if row.is_pending_now and row.after is not None:
         before = "" if row.before is None else f", before {row.before.pending} of {row.before.pods}"
@@ -315,19 +298,19 @@ def _message(row: WorkloadDifference) -> str:
     return "\n".join((first, *_reasons(row, tells_help=False)))
 
 
-def _where(side: WorkloadSide | None) -> str:
+def _where(side: d.WorkloadSide | None) -> str:
     if side is None:
         return "nothing"
     nodes = listing(list(side.nodes), most=_MOST_NODES) or "pending"
     return nodes if side.pods == 1 else f"{side.placed} of {count(side.pods, 'pod')} placed ({nodes})"
 
 
-def event_text(document: DiffReport, event: Counted) -> str:
+def event_text(document: d.DiffReport, event: Counted) -> str:
     worse = (fact.fact for fact in document.facts if fact.about == event.object and fact.worse)
     return _EVENTS.get(event.rule) or next((f"{fact} worse than before" for fact in worse), event.text)
 
 
-def reasons(document: DiffReport) -> str:
+def reasons(document: d.DiffReport) -> str:
     """Return why the verdict is a failure: ``pending now: 5 of 6 pods of Deployment shop/web``."""
     workload = {pod.pod: pod.workload for pod in document.pods}
     rows = {row.workload: row for row in document.workloads}
@@ -339,7 +322,7 @@ def reasons(document: DiffReport) -> str:
         words = event_text(document, event)
         if event.object in evicted and event.rule == "NewVictim":
             continue
-        if row is not None and row.difference is Difference.REFUSED:
+        if row is not None and row.difference is d.Difference.REFUSED:
             words, name = _EVENTS["Refused"], name_of(row.workload)
         elif row is not None and row.now_pending > 0 and words in (_EVENTS["NewlyPending"], _EVENTS["StateWorse"]):
             words, name = _EVENTS["NewlyPending"], _pending_of(row)
@@ -366,7 +349,7 @@ _FACTS = {
 }
 
 
-def _opening(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+def _opening(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
     if options.is_comment:  # whoever reads it wants to know first whether it may be merged
         word = Span("Failed", "bad") if document.verdict.failed else Span("Passed", "good")
         yield line(word, f": {listing(document.verdict.fail_on)}" if document.verdict.failed else "")
@@ -374,7 +357,7 @@ def _opening(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
         yield from _sides(document)
 
 
-def _sides(document: DiffReport) -> Iterator[Block]:
+def _sides(document: d.DiffReport) -> Iterator[Block]:
     for title, side in (("Before", document.before), ("After", document.after)):
         parts = [side.what, f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"]
         parts.append(f"Kubernetes {side.scheduler.kubernetes_version}")
@@ -382,7 +365,7 @@ def _sides(document: DiffReport) -> Iterator[Block]:
         yield line(f"{title}: ", "; ".join(parts))
 
 
-def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
+def _body(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
     if document.workloads:
         yield from workload_blocks(document, options)
     if document.pods and (options.tells_all or not document.workloads):
@@ -416,18 +399,18 @@ def _body(document: DiffReport, options: ReportOptions) -> Iterator[Block]:
         yield from _sides(document)
 
 
-def _fact_row(fact: FactDifference) -> tuple[Cell, ...]:
+def _fact_row(fact: d.FactDifference) -> tuple[Cell, ...]:
     name = _FACTS.get(fact.fact, fact.fact)
     name = f"on {name.removeprefix(_ON_NODE)}" if name.startswith(_ON_NODE) else name
     before, after = _fact_texts(fact)
     return (fact.about or "all pods", name, before, Span(after, "bad") if fact.worse else after)
 
 
-def _fact_texts(fact: FactDifference) -> tuple[str, str]:
+def _fact_texts(fact: d.FactDifference) -> tuple[str, str]:
     return _fact_text(fact.fact, fact.before), _fact_text(fact.fact, fact.after)
 
 
-def _fact_text(name: str, fact: Fact | None) -> str:
+def _fact_text(name: str, fact: d.Fact | None) -> str:
     if fact is None:
         return "-"
     if name == PRICE and isinstance(fact, float):
@@ -437,18 +420,18 @@ def _fact_text(name: str, fact: Fact | None) -> str:
     return f"{fact:.1%}" if isinstance(fact, float) else str(fact)
 
 
-def _sentence(document: DiffReport) -> str:
+def _sentence(document: d.DiffReport) -> str:
     if document.workloads:
         return workloads_sentence(document)
     summary = document.summary
-    numbers = Counter[Difference]({difference: getattr(summary, difference.name.lower()) for difference in OF_PODS})
+    numbers = Counter[d.Difference]({difference: getattr(summary, difference.name.lower()) for difference in d.OF_PODS})
     if any(numbers.values()):
         return f"{_numbers('pod', len(document.pods), numbers)}; {count(summary.same, 'pod')} the same"
     others = document.utilisation or document.victims_added or document.victims_removed
     return _other_differences(document) or ("No pod differs" if others else "Nothing differs")
 
 
-def _other_differences(document: DiffReport) -> str:
+def _other_differences(document: d.DiffReport) -> str:
     """Return what differs besides the places of pods: how many replicas fit, and facts."""
     parts = []
     both = ((fit.template, fit.before, fit.after) for fit in document.capacity)
@@ -469,7 +452,7 @@ def _other_differences(document: DiffReport) -> str:
     return capitalized("; ".join(parts))
 
 
-def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
+def _node_differences(facts: Sequence[d.FactDifference]) -> Iterator[str]:
     if others := sum(fact.fact == NODE for fact in facts):
         yield f"the autoscaler treats {count(others, 'node')} differently"
     if added := [fact for fact in facts if fact.fact == ADDED]:
@@ -485,21 +468,21 @@ def _node_differences(facts: Sequence[FactDifference]) -> Iterator[str]:
             yield "price {} before, {} after".format(*_fact_texts(fact))
 
 
-def _row(pod: PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
+def _row(pod: d.PodDifference, options: ReportOptions) -> tuple[Cell, ...]:
     word = Span(WORDS[pod.difference], STYLES.get(pod.difference, ""))
-    is_left_out = pod.difference is Difference.STILL_PENDING and not options.is_wide
+    is_left_out = pod.difference is d.Difference.STILL_PENDING and not options.is_wide
     why = "different message (-o wide shows it)" if is_left_out else _why(pod)
     return (pod.pod, word, _place(pod.before), _place(pod.after), why)
 
 
-def _place(fate: Fate | None) -> str:
+def _place(fate: d.Fate | None) -> str:
     if fate is None:
         return "-"
     to = "" if fate.nominated_node is None else f", to {fate.nominated_node}"
     return f"{fate.outcome}{to}" if fate.node is None else fate.node
 
 
-def _why(pod: PodDifference) -> str:
+def _why(pod: d.PodDifference) -> str:
     message = pod.after.message if pod.after is not None and pod.after.node is None else ""
     return "; ".join(map(cause_text, pod.why)) or message
 
@@ -508,14 +491,14 @@ def _number(fits: int | None) -> str:
     return "-" if fits is None else str(fits)
 
 
-def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
+def _cases(document: d.DiffReport, options: ReportOptions) -> Iterator[Case]:
     named = {name for row in document.workloads for name in (row.workload, *row.evicts)}
     yield from workload_cases(document)
     # Pods that are evicted and pending again are told with their workload.
     named |= {*document.victims_added} - {*evicted_for_good(document)}
     counted_objects = {event.object for event in document.verdict.counted}
     for pod in document.pods:
-        if pod.workload in named or pod.difference is Difference.STILL_PENDING:
+        if pod.workload in named or pod.difference is d.Difference.STILL_PENDING:
             continue
         message = f"{WORDS[pod.difference]}: {_place(pod.before)} before, {_place(pod.after)} after"
         rule = _rule(pod.difference)
@@ -528,9 +511,9 @@ def _cases(document: DiffReport, options: ReportOptions) -> Iterator[Case]:
             yield Case(counted.object, "failed", counted.rule, event_text(document, counted))
 
 
-def _names(document: DiffReport) -> Iterator[str]:
+def _names(document: d.DiffReport) -> Iterator[str]:
     for row in document.workloads:
-        if row.difference is Difference.REFUSED:
+        if row.difference is d.Difference.REFUSED:
             yield f"{row.difference.value} {row.workload}"
     for pod in document.pods:
         yield f"{pod.difference.value} {pod.pod} {_place(pod.before)} {_place(pod.after)}"

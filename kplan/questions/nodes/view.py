@@ -107,13 +107,13 @@ def _stays(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     if is_whole:
         rows = [(name, stay.reason, stay.pod or _NONE, new_nodes.stay_words(stay)) for name, stay in stays.items()]
         yield new_nodes.node_table(["NODE", "WHY", "POD", "WORDS"], rows, is_whole=True)
-    together = grouped(((stay.reason, new_nodes.stay_reason(stay).words), name) for name, stay in stays.items())
+    together = grouped(((stay.reason, new_nodes.stay_reason(stay)), name) for name, stay in stays.items())
     for (reason, words), nodes in together.items():
-        first = stays[nodes[0]]
         if not is_whole:
-            such, names = f", such as {first.pod} of {nodes[0]}" if first.pod else "", name_ranges(nodes, _MOST_NAMES)
+            pod, names = stays[nodes[0]].pod, name_ranges(nodes, _MOST_NAMES)
+            such = f", such as {pod} of {nodes[0]}" if pod else ""
             yield line(f"{count(len(nodes), 'node')}: {words}{such} ({names})", is_item=True)
-        if remedy := new_nodes.stay_reason(first).remedy:
+        if remedy := new_nodes.WAYS_OUT.get(reason):
             lead = f"{reason}: " if is_whole else ""
             would_free = Span(f"{lead}What would free {'it' if len(nodes) == 1 else 'them'}", "strong")
             yield Line((would_free, f": {remedy}."), 2)
@@ -130,9 +130,8 @@ def _cases(document: NodesReport, options: ReportOptions) -> Iterator[Case]:
         yield Case(pod, state, "Unschedulable", message, more=f"kplan explain {pod}")
     for name, stay in document.stays.items():
         meaning, message = new_nodes.stay_reason(stay), f"stays: {new_nodes.stay_words(stay)}"
-        of = meaning.words if meaning.words != stay.message else stay.reason
-        case = Case(name, "skipped", "Kept", message, stay.pod, workload=of, would_help=meaning.remedy, kind="node")
-        yield case
+        of, helps = stay.reason if meaning == stay.message else meaning, new_nodes.WAYS_OUT.get(stay.reason, "")
+        yield Case(name, "skipped", "Kept", message, stay.pod, workload=of, would_help=helps, kind="node")
 
 
 def _names(document: NodesReport) -> Iterator[str]:

@@ -40,14 +40,6 @@ _MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
 
-_OF_REPLICAS: Mapping[Outcome | None, str] = {
-    Outcome.SCHEDULED: "scheduled",
-    Outcome.UNSCHEDULABLE: "unschedulable",
-    Outcome.GATED: "gated",
-    None: "not tried",
-}
-
-
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from overview.group_blocks(document.groups or (), options)
     groups, n_nodes, workloads = _groups(document), document.snapshot.nodes, _named_workloads(document)
@@ -366,7 +358,8 @@ def _workload_heading(
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
-        words = {**_OF_REPLICAS, Outcome.ERROR: ENDINGS[_of_errors(members)].short}
+        words = {outcome: overview.outcome_text(outcome) for outcome in outcomes}
+        words[Outcome.ERROR] = ENDINGS[_of_errors(members)].short
         ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
     why = why_nowhere(failed) if not level and failed is not None and not overview.is_daemon_set(members) else ""

@@ -171,7 +171,6 @@ _WORDS: Mapping[Change, str] = {
     Change.NONE: "unchanged",
     Change.DELETED: "deleted",
 }
-_MOST_NODES = 3
 _MOST_REFUSED = 400  #: characters of a refusal in the first words, as a few lines show them
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _JOBS_RUN_ON = " Jobs run on; with --timeline they end, and make room."

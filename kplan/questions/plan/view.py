@@ -9,18 +9,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, readable
+from kplan.documents import plan as p
 from kplan.documents.change import Change
-from kplan.documents.plan import (
-    Action,
-    LargestFit,
-    NodeGroup,
-    PlanReport,
-    PodChange,
-    QueuePlace,
-    QueueReport,
-    Usage,
-    Utilisation,
-)
 from kplan.health import words as health_words
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth
 from kplan.questions.plan import effects_view as effects
@@ -39,7 +29,7 @@ _NEARLY_FULL = 90.0
 _MOST_FITS = 2
 
 
-def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Iterator[Block]:
+def fullness_blocks(utilisation: p.Utilisation, fits: Sequence[p.LargestFit]) -> Iterator[Block]:
     """Yield in a sentence each how full the cluster is, and how large a pod still fits."""
     whole = utilisation.cluster
     if not whole.nodes:
@@ -51,14 +41,14 @@ def fullness_blocks(utilisation: Utilisation, fits: Sequence[LargestFit]) -> Ite
         yield line(Span(f"Largest request that still fits: {', '.join(largest)}", "dim"))
 
 
-def _percent(usage: Usage) -> str:
+def _percent(usage: p.Usage) -> str:
     if usage.allocatable == "0" and usage.after == "0":
         return ""
     then, now = f"{usage.percent_before:.0f}%", f"{usage.percent_after:.0f}%"
     return now if then == now else f"{then} -> {now}"
 
 
-def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iterator[Block]:
+def utilisation_blocks(utilisation: p.Utilisation, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of how full the cluster, its zones and its pools are; with -o wide every node, too."""
     whole = utilisation.cluster
     if not whole.nodes:
@@ -71,7 +61,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
         if len(groups) > 1 or options.is_wide:
             where |= {f"{kind} {name or '(none)'}": group for name, group in groups.items()}
     if options.is_wide:
-        where |= {name: NodeGroup(nodes=1, resources=group) for name, group in utilisation.nodes.items()}
+        where |= {name: p.NodeGroup(nodes=1, resources=group) for name, group in utilisation.nodes.items()}
     rows = tuple(
         (name, str(group.nodes), *(_share(group.resources.get(resource), options) for resource in resources))
         for name, group in where.items()
@@ -82,7 +72,7 @@ def utilisation_blocks(utilisation: Utilisation, options: ReportOptions) -> Iter
     yield Table(("WHERE", "NODES", *resources), rows, "<>" + ">" * len(resources), note=note)
 
 
-def _share(usage: Usage | None, options: ReportOptions) -> Cell:
+def _share(usage: p.Usage | None, options: ReportOptions) -> Cell:
     text = "" if usage is None else _percent(usage)
     if usage is None or not text:
         return "-"
@@ -92,7 +82,7 @@ def _share(usage: Usage | None, options: ReportOptions) -> Cell:
     return Span(text, "warn") if usage.percent_after >= _NEARLY_FULL and has_moved else text
 
 
-def largest_fit_blocks(fits: Sequence[LargestFit], options: ReportOptions) -> Iterator[Block]:
+def largest_fit_blocks(fits: Sequence[p.LargestFit], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of how large one more pod can be, by resource, and how much is free in all."""
     shown = [fit for fit in fits if fit.before.node is not None or fit.after.node is not None]
     if not shown:
@@ -113,7 +103,7 @@ _STAYING_SHORT = SHORT_STATES - {"misses-pods", "misses-nodes"}
 _MOST_PRESENT = 10
 
 
-def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[str]:
+def _present_texts(document: p.PlanReport, *, is_sentence: bool = False) -> list[str]:
     """Return what is not well before anything happens, workloads with too few pods first.
 
     Nodes that somebody cordoned, or that are full, are none of the first sentence.
@@ -133,7 +123,7 @@ def _present_texts(document: PlanReport, *, is_sentence: bool = False) -> list[s
     return [*short, *(f"node {health_words.node_text(node)}" for node in nodes), *others, *pods]
 
 
-def _is_short(document: PlanReport) -> bool:
+def _is_short(document: p.PlanReport) -> bool:
     """Tell whether workloads lack pods that no controller makes."""
     present = document.at_present.workloads if document.at_present else ()
     return any(not _STAYING_SHORT.isdisjoint(health.states) for health in present)
@@ -145,7 +135,7 @@ def _hangs_on_nodes(health: WorkloadHealth, silent: Container[str]) -> bool:
     return is_mild and all(pod.node in silent for pod in health.troubled)
 
 
-def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what is not well besides what the first line says, with the commands that have workloads go on."""
     present, texts = document.at_present, _present_texts(document)
     if not present or not texts:
@@ -163,7 +153,7 @@ def _present_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Bl
         yield line(f"{health_words.resume_words(one)} ({health_words.workload_name(one.workload)}): {command}")
 
 
-def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _body(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
     if document.timeline:
         yield end_line(document.timeline, document.at_present.workloads if document.at_present else ())
     begins_with_present = not (document.changes or document.workloads) or _is_short(document)
@@ -192,7 +182,7 @@ def _body(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield from largest_fit_blocks(document.largest_fit, options)
 
 
-def _sentence(document: PlanReport) -> str:
+def _sentence(document: p.PlanReport) -> str:
     present = _present_texts(document, is_sentence=True)
     if not present:
         return _ends_sentence(document)
@@ -207,7 +197,7 @@ def _sentence(document: PlanReport) -> str:
     return f"{_ends_sentence(document)}; at present {present[0]}{also}"
 
 
-def _ends_sentence(document: PlanReport) -> str:
+def _ends_sentence(document: p.PlanReport) -> str:
     if sentence := effects.change_sentence(document):
         return sentence + added_text(document.nodes)
     summary = document.summary
@@ -221,7 +211,7 @@ def _ends_sentence(document: PlanReport) -> str:
     actions = Counter(change.action for change in own)
     numbers = [summary.placed, summary.moved, summary.evicted, summary.pending]
     if is_apart:
-        numbers = [actions[action] for action in (Action.PLACED, Action.MOVED, Action.EVICTED, Action.PENDING)]
+        numbers = [actions[action] for action in (p.Action.PLACED, p.Action.MOVED, p.Action.EVICTED, p.Action.PENDING)]
     stay = "stays pending" if numbers[3] == 1 else "stay pending"
     words = ("placed", "moved", "not replaced", stay)
     shown_ones = () if is_apart else ("placed",)
@@ -238,12 +228,12 @@ def _ends_sentence(document: PlanReport) -> str:
     return f"{first}; {numbers_text}" if first else numbers_text
 
 
-def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _new(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why the first pod of the only new workload goes where it goes; with --explain that of every workload."""
     placed = grouped(
         (change.owner_key, decision)
         for change in document.changes
-        if change.action in (Action.PLACED, Action.MOVED) and (decision := document.decision(change))
+        if change.action in (p.Action.PLACED, p.Action.MOVED) and (decision := document.decision(change))
     )
     new = [workload for workload in document.workloads if options.in_full or workload.change is Change.NEW]
     for workload in new if options.in_full or len(new) == 1 else ():
@@ -254,7 +244,7 @@ def _new(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from decision_blocks(first, document.snapshot.nodes, options)
 
 
-def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
+def attempts_in_full(changes: Sequence[p.PodChange]) -> list[int]:
     """Return the indices of the placements that are shown in full: of pending pods the first with each message.
 
     Every pending pod of a DaemonSet is among them, since each is meant for another node.
@@ -262,23 +252,23 @@ def attempts_in_full(changes: Sequence[PodChange]) -> list[int]:
     first: dict[tuple[str, ...], int] = {}
     daemons: list[int] = []
     for change in changes:
-        if change.action is Action.PENDING and change.attempt is not None:
+        if change.action is p.Action.PENDING and change.attempt is not None:
             first.setdefault(change.end, change.attempt)
             if change.is_daemon:
                 daemons.append(change.attempt)
     return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
 
 
-def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
+def _pending(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield why pods stay pending: once for all that share a reason, and once for the pods of a DaemonSet."""
     in_full = set(attempts_in_full(document.changes))
 
-    def end(change: PodChange) -> tuple[str, ...]:
+    def end(change: p.PodChange) -> tuple[str, ...]:
         if change.is_daemon:
             return effects.workload_of(change), change.outcome
         return change.end
 
-    pending = (change for change in document.changes if change.action is Action.PENDING)
+    pending = (change for change in document.changes if change.action is p.Action.PENDING)
     groups = grouped((end(change), change) for change in pending)
     for members in groups.values():
         first = members[0]
@@ -288,7 +278,7 @@ def _pending(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
             yield from _pending_alike(document, members, options, in_full=first.attempt in in_full)
 
 
-def _pending_daemons(document: PlanReport, members: Sequence[PodChange], options: ReportOptions) -> Iterator[Block]:
+def _pending_daemons(document: p.PlanReport, members: Sequence[p.PodChange], options: ReportOptions) -> Iterator[Block]:
     """Yield on how many nodes the pods of a DaemonSet run, and why those that are pending do not."""
     owner = effects.workload_of(members[0])
     own = [change for change in document.changes if effects.workload_of(change) == owner]
@@ -302,7 +292,7 @@ def _pending_daemons(document: PlanReport, members: Sequence[PodChange], options
 
 
 def _pending_alike(
-    document: PlanReport, members: Sequence[PodChange], options: ReportOptions, *, in_full: bool
+    document: p.PlanReport, members: Sequence[p.PodChange], options: ReportOptions, *, in_full: bool
 ) -> Iterator[Block]:
     """Yield the decision about the first of pods with one reason, and what differs for the others."""
     first, placement = members[0], document.decision(members[0])
@@ -325,7 +315,7 @@ def _pending_alike(
         yield line(f"and {len(others) - len(shown)} more", is_item=True)
 
 
-def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
+def _cases(document: p.PlanReport, options: ReportOptions) -> Iterator[Case]:
     yield from overview.group_cases(document.groups or (), document.verdict)
     for change in document.changes:
         yield _case(document, change, options)
@@ -335,10 +325,10 @@ def _cases(document: PlanReport, options: ReportOptions) -> Iterator[Case]:
         yield from added_cases(document.nodes.added, document.verdict)
 
 
-def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Case:
+def _case(document: p.PlanReport, change: p.PodChange, options: ReportOptions) -> Case:
     placement = document.decision(change)
     counted = document.verdict.counted_of(change.pod)
-    is_placed, is_pending = change.action in (Action.PLACED, Action.MOVED), change.action is Action.PENDING
+    is_placed, is_pending = change.action in (p.Action.PLACED, p.Action.MOVED), change.action is p.Action.PENDING
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
     message = _message(change, placement.diagnosis or "" if placement is not None else "")
     if counted and not is_pending:
@@ -355,22 +345,22 @@ def _case(document: PlanReport, change: PodChange, options: ReportOptions) -> Ca
     return case if placement.pod.key == change.pod else replace(case, more="")
 
 
-def _message(change: PodChange, diagnosis: str) -> str:
+def _message(change: p.PodChange, diagnosis: str) -> str:
     left = f" from {change.from_node}" if change.from_node is not None else ""
     evicted = f"evicted{left} for {change.by}" if change.by else ""
     if change.because:
         evicted = f"{'goes' if change.from_node is None else f'leaves {change.from_node}'}: {change.because}"
     reason = diagnosis or change.reason
     words = {
-        Action.PLACED: f"placed on {change.to_node}",
-        Action.MOVED: f"{evicted}, placed on {change.to_node}",
-        Action.EVICTED: evicted if change.because else f"{evicted}; no controller recreates it",
-        Action.PENDING: f"{evicted}. {reason}" if evicted else reason,
+        p.Action.PLACED: f"placed on {change.to_node}",
+        p.Action.MOVED: f"{evicted}, placed on {change.to_node}",
+        p.Action.EVICTED: evicted if change.because else f"{evicted}; no controller recreates it",
+        p.Action.PENDING: f"{evicted}. {reason}" if evicted else reason,
     }
     return words[change.action]
 
 
-def _names(document: PlanReport) -> list[str]:
+def _names(document: p.PlanReport) -> list[str]:
     listed = [f"{change.action} {change.pod} {change.to_node or '-'}" for change in document.changes]
     blocked = [f"x {obstacle.pod} {obstacle.node or '-'}" for obstacle in document.obstacles]
     return [*listed, *overview.unlisted_names(document.unlisted), *blocked]
@@ -385,41 +375,41 @@ VIEW = View(
 )
 
 
-_PLACE_STYLES: Mapping[QueuePlace, Style] = {
-    QueuePlace.GATED: "warn",
-    QueuePlace.FOREIGN: "bad",
-    QueuePlace.DELETING: "dim",
+_PLACE_STYLES: Mapping[p.QueuePlace, Style] = {
+    p.QueuePlace.GATED: "warn",
+    p.QueuePlace.FOREIGN: "bad",
+    p.QueuePlace.DELETING: "dim",
 }
 
 
-def _queue_body(document: QueueReport, options: ReportOptions) -> Iterator[Block]:
+def _queue_body(document: p.QueueReport, options: ReportOptions) -> Iterator[Block]:
     if not document.queue:
         return
     yield line("By priority, then by age; pods that are not active have no turn.")
     rows: list[tuple[Cell, ...]] = []
     for entry in document.queue:
-        turn = str(entry.position) if entry.place is QueuePlace.ACTIVE else "-"
+        turn = str(entry.position) if entry.place is p.QueuePlace.ACTIVE else "-"
         rows.append((turn, entry.pod, Span(entry.place, _PLACE_STYLES.get(entry.place, "")), entry.reason))
     yield Table(("TURN", "POD", "PLACE", "WHY THERE"), tuple(rows), "><<<")
 
 
-def _queue_sentence(document: QueueReport) -> str:
+def _queue_sentence(document: p.QueueReport) -> str:
     summary = document.summary
     others = ((summary.gated, "gated"), (summary.foreign, "of other schedulers"), (summary.deleting, "being deleted"))
     parts = [f"{summary.active} active", *(f"{number} {words}" for number, words in others if number)]
     return f"{count(summary.pods, 'pending pod')}: {', '.join(parts)}" if summary.pods else "No pod is pending"
 
 
-def _queue_cases(document: QueueReport, options: ReportOptions) -> Iterator[Case]:
+def _queue_cases(document: p.QueueReport, options: ReportOptions) -> Iterator[Case]:
     for entry in document.queue:
-        is_active = entry.place is QueuePlace.ACTIVE
+        is_active = entry.place is p.QueuePlace.ACTIVE
         message = f"turn {entry.position}: {entry.reason}" if is_active else entry.reason
         yield Case(entry.pod, state_of(document.verdict, entry.pod, is_well=is_active), entry.place, message, message)
 
 
-QUEUE_VIEW = View[QueueReport](
+QUEUE_VIEW = View[p.QueueReport](
     _queue_sentence,
     _queue_body,
     _queue_cases,
-    lambda document: [entry.pod for entry in document.queue if entry.place is QueuePlace.ACTIVE],
+    lambda document: [entry.pod for entry in document.queue if entry.place is p.QueuePlace.ACTIVE],
 )
