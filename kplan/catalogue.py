@@ -35,7 +35,7 @@ HOMES = (
     Home(
         "place",
         ("Place",),
-        {"PlacementReport": ("placement", "view"), "ClustersReport": ("placement", "clusters")},
+        {"PlacementReport": ("placement", "view"), "ClustersReport": ("placement", "view:CLUSTERS_VIEW")},
         "Show where pods or workloads would land, and why.",
     ),
     Home(

@@ -17,7 +17,7 @@ from kplan.errors import UsageError
 
 if TYPE_CHECKING:
     from kplan.documents.base import Condition
-    from kplan.questions.diff.answers import ComparedAnswer
+    from kplan.questions.diff.document import ComparedAnswer
 CONDITIONS = ("regression", "warning", "none")
 _HINT = "kplan diff BEFORE.json AFTER.json, or one question with --against, --against-config or --against-version"
 
@@ -42,10 +42,6 @@ class _AgainstFlags(Flags, panel=OPTIONS):
         if not flags.against_manifests and len(names) == 2 and (names[0].startswith(GIT) or Path(names[0]).is_dir()):
             return replace(flags, against_manifests=names[0]), names[1:]
         return flags, names
-
-    @property
-    def is_any(self) -> bool:
-        return bool(self.against or self.against_config or self.against_version or self.against_manifests)
 
     @property
     def is_about_manifests(self) -> bool:
@@ -119,7 +115,7 @@ def diff(
     from kplan.questions.diff.sides import compare, without_deleted, without_manifests
 
     other, names = other.with_manifests_of([*(what or ()), *(manifests.filename or ())])
-    if not (other.is_any or cluster.is_changed):
+    if other.is_about_manifests and not (other.against_manifests or cluster.is_changed):
         before, after = _saved(names)
         emit(diff_report(before, after, fail_on=fail_on), output, verbosity)
         return
@@ -168,7 +164,7 @@ def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
         hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT
         raise UsageError("nothing to compare with", hint=hint)
     from kplan.documents.kinds import read_report
-    from kplan.questions.diff.answers import ComparedAnswer
+    from kplan.questions.diff.document import ComparedAnswer
 
     first, second = (ComparedAnswer(name, read_report(name)) for name in names)
     return first, second

@@ -130,7 +130,7 @@ def place(
             reply_to_runs(question, subject, showing, own, runs=runs, sweeping=sweeping, doing=doing)
             return
         reports.append((source, answered(question, subject, showing, own, Meanwhile(doing))))
-    from kplan.questions.place.clusters import clusters_report
+    from kplan.questions.place.view import clusters_report
 
     emit(clusters_report(reports), flags.output, flags.verbosity)
 

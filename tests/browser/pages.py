@@ -6,8 +6,7 @@ from typing import Any
 
 import kplan
 from kplan.questions.base import Showing
-from kplan.questions.diff.answers import ComparedAnswer
-from kplan.questions.diff.document import diff_report
+from kplan.questions.diff.document import ComparedAnswer, diff_report
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn
 from kplan.report.options import ReportOptions

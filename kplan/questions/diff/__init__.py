@@ -26,8 +26,7 @@ class Diff(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> DiffReport:
         """Return the DiffReport; raises UsageError for answers that cannot be compared."""
-        from kplan.questions.diff.answers import ComparedAnswer
-        from kplan.questions.diff.document import diff_report
+        from kplan.questions.diff.document import ComparedAnswer, diff_report
 
         before, after = (
             ComparedAnswer(name, question.answer_about(question.subject(subject.base), Showing(fail_on=())))

@@ -30,8 +30,7 @@ from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.diff import Blame, DiffReport, WorkloadDifference
 from kplan.facts import InputWarning
-from kplan.questions.diff.answers import ComparedAnswer, tallies_of
-from kplan.questions.diff.document import diff_report
+from kplan.questions.diff.document import ComparedAnswer, diff_report, tallies_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text, resource_order
 from kplan.whatif.references import parse_reference

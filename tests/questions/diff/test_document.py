@@ -18,10 +18,9 @@ from kplan.errors import UsageError
 from kplan.planner.planner import Planner
 from kplan.questions.capacity import Capacity
 from kplan.questions.check import Budgets, Check, Checks, Surge
-from kplan.questions.diff.answers import ComparedAnswer
-from kplan.questions.diff.document import COMPARED, _both, diff_report
+from kplan.questions.diff.document import COMPARED, ComparedAnswer, _both, diff_report
 from kplan.questions.diff.facts import _of_capacity
-from kplan.questions.place.clusters import clusters_report
+from kplan.questions.place.view import clusters_report
 from kplan.questions.preempt import Preempt
 from kplan.questions.preempt.document import preemption_report
 from kplan.questions.remedy import Remedy
