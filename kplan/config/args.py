@@ -10,14 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import (
-    FIELD_OPERATORS,
-    LABEL_OPERATORS,
-    NodeAffinity,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    TopologySpreadConstraint,
-)
+from kplan.api import affinity
 from kplan.api.field_errors import GoStruct
 from kplan.api.labels import requirement_errors
 from kplan.api.meta import Int64
@@ -160,7 +153,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     List it is the list that applies to pods without constraints, and may be empty.
     """
 
-    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    default_constraints: tuple[affinity.TopologySpreadConstraint, ...] = ()
     defaulting_type: str = "System"
 
     def defaulted(self, _: Release) -> PodTopologySpreadArgs:
@@ -186,7 +179,7 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
 class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """Arguments of NodeAffinity; `added_affinity` applies to every pod of the profile besides its own."""
 
-    added_affinity: NodeAffinity | None = None
+    added_affinity: affinity.NodeAffinity | None = None
 
     def check(self, place: Place) -> None:
         if self.added_affinity is None:
@@ -305,7 +298,7 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 
 
-def _spread_constraint(constraint: TopologySpreadConstraint, place: Place) -> None:
+def _spread_constraint(constraint: affinity.TopologySpreadConstraint, place: Place) -> None:
     if constraint.max_skew <= 0:
         place["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
     if not constraint.topology_key:
@@ -338,22 +331,22 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> N
         at["score"].check_range(point.score, 10)
 
 
-def _node_selector_term(term: NodeSelectorTerm, place: Place) -> None:
+def _node_selector_term(term: affinity.NodeSelectorTerm, place: Place) -> None:
     for at, requirement in place["matchExpressions"].walk(term.match_expressions):
         _label_requirement(requirement, at)
     for at, requirement in place["matchFields"].walk(term.match_fields):
-        if requirement.operator not in FIELD_OPERATORS:
+        if requirement.operator not in affinity.FIELD_OPERATORS:
             hint = "write In or NotIn, with one node name"
-            at["operator"].unsupported(requirement.operator, FIELD_OPERATORS, hint)
+            at["operator"].unsupported(requirement.operator, affinity.FIELD_OPERATORS, hint)
         elif len(requirement.values) != 1:
             hint = "write one value; use several terms for several nodes"
             at["values"].invalid(list(requirement.values), "must have one element", hint)
 
 
-def _label_requirement(requirement: NodeSelectorRequirement, place: Place) -> None:
-    if requirement.operator not in LABEL_OPERATORS:
+def _label_requirement(requirement: affinity.NodeSelectorRequirement, place: Place) -> None:
+    if requirement.operator not in affinity.LABEL_OPERATORS:
         hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
-        place["operator"].unsupported(requirement.operator, LABEL_OPERATORS, hint)
+        place["operator"].unsupported(requirement.operator, affinity.LABEL_OPERATORS, hint)
         return
     key, operator, values = requirement.key, requirement.operator, requirement.values
     for error in requirement_errors(key, operator, values, place.path):

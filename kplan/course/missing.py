@@ -26,16 +26,9 @@ from kplan.course.watching import begin
 from kplan.diagnosis.intended import missing_name
 from kplan.documents.base import Counted, Report, Verdict
 from kplan.facts import InputWarning, QuotaRaise, RefusedPods
+from kplan.health import workloads as w
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
-from kplan.health.workloads import (
-    MISSING_REPLICAS,
-    AtPresent,
-    WorkloadHealth,
-    controllers_of_workloads,
-    pods_health,
-    workloads_health,
-)
 from kplan.snapshot.model import Snapshot
 
 RUNS_PILE_UP = "RunsPileUp"
@@ -47,7 +40,7 @@ _IN_PLACE = ("not-ready", "starting")  #: states of pods that have nodes and are
 _WITH_PODS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController", "DaemonSet", "Job"})
 
 
-def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[WorkloadHealth, ...]:
+def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tuple[w.WorkloadHealth, ...]:
     """Return what workloads of the cluster are at present, in the order of their kinds.
 
     `only`: KIND/NAMESPACE/NAME of those that are asked about; None for all that no other one of the cluster controls.
@@ -61,16 +54,16 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         ]
         for daemons in snapshot.daemon_sets
     }
-    owners = controllers_of_workloads(snapshot)
-    pods = pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
-    everything = {health.workload: health for health in workloads_health(snapshot, {}, nodes, pods)}
+    owners = w.controllers_of_workloads(snapshot)
+    pods = w.pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
+    everything = {health.workload: health for health in w.workloads_health(snapshot, {}, nodes, pods)}
     misses = {"misses-pods", "misses-nodes"}
     lacking = {key: health.missing for key, health in everything.items() if not misses.isdisjoint(health.states)}
     refused = _refused(base, lacking, owners)
     if refused:
-        everything = {health.workload: health for health in workloads_health(snapshot, refused, nodes, pods)}
+        everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
-    def is_listed(health: WorkloadHealth) -> bool:
+    def is_listed(health: w.WorkloadHealth) -> bool:
         above = owners.get(health.workload)
         # An operator may mean to keep what it made without pods, such as the replica set of a former revision.
         is_wrong = above is None or health.is_short or "pods-not-ready" in health.states
@@ -79,23 +72,23 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
 
 
-def workloads_of_task(base: Base, task: Task) -> tuple[WorkloadHealth, ...] | None:
+def workloads_of_task(base: Base, task: Task) -> tuple[w.WorkloadHealth, ...] | None:
     """Return what the workloads are at present of which a task tells that; None where it is about other pods alone."""
     if not task.is_queue or (task.tells_of is None and not task.is_about_all):
         return None
     return workloads_at_present(base, task.tells_of)
 
 
-def at_present(snapshot: Snapshot, workloads: Iterable[WorkloadHealth], *, of_all: bool) -> AtPresent | None:
+def at_present(snapshot: Snapshot, workloads: Iterable[w.WorkloadHealth], *, of_all: bool) -> w.AtPresent | None:
     """Return what is not well in a cluster whose workloads are as given, or only with these; None where all is well."""
     workloads = [health for health in workloads if not health.has_what_it_wants]
     if not of_all:
-        return AtPresent(workloads=tuple(workloads)) if workloads else None
+        return w.AtPresent(workloads=tuple(workloads)) if workloads else None
     own = [pod for pod in snapshot.pods if controller_of(pod.metadata) is None]
-    present = AtPresent(
+    present = w.AtPresent(
         nodes=tuple(node for _, node in sorted(nodes_health(snapshot).items()) if node.states or node.unusable),
         workloads=tuple(sorted(workloads, key=lambda health: not health.is_short)),
-        pods=tuple(pod for _, pod in sorted(pods_health(snapshot, own).items()) if not pod.is_well),
+        pods=tuple(pod for _, pod in sorted(w.pods_health(snapshot, own).items()) if not pod.is_well),
     )
     return present if present.nodes or present.workloads or present.pods else None
 
@@ -169,16 +162,16 @@ def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[Q
     return raises
 
 
-def short_workloads(workloads: Iterable[WorkloadHealth], end: Simulation | None = None) -> tuple[InputWarning, ...]:
+def short_workloads(workloads: Iterable[w.WorkloadHealth], end: Simulation | None = None) -> tuple[InputWarning, ...]:
     """Return a warning for each of some workloads that has too few pods, and whose controller makes no more.
 
     `end`: the cluster after controllers have gone on with these workloads; None where they have not.
     """
     short = (health for health in workloads if _stays_short(health, end))
-    return tuple(InputWarning(MISSING_REPLICAS, health.workload, shortage_text(health)) for health in short)
+    return tuple(InputWarning(w.MISSING_REPLICAS, health.workload, shortage_text(health)) for health in short)
 
 
-def _stays_short(health: WorkloadHealth, end: Simulation | None) -> bool:
+def _stays_short(health: w.WorkloadHealth, end: Simulation | None) -> bool:
     if not health.is_short or "misses-pods" in health.states:
         return False
     workload = None if end is None else end.workloads.find(health.workload)
@@ -188,12 +181,12 @@ def _stays_short(health: WorkloadHealth, end: Simulation | None) -> bool:
     return sum(not pod.is_terminating for pod in pods) < workload.desired
 
 
-def happened_before(workloads: Sequence[WorkloadHealth], end: Simulation | None = None) -> Iterator[Happened]:
+def happened_before(workloads: Sequence[w.WorkloadHealth], end: Simulation | None = None) -> Iterator[Happened]:
     """Yield what is wrong with workloads before anything happens, and does not heal when their pods have nodes.
 
     `end`: as for `short_workloads`.
     """
-    wrong = [Counted(health.workload, MISSING_REPLICAS) for health in workloads if _stays_short(health, end)]
+    wrong = [Counted(health.workload, w.MISSING_REPLICAS) for health in workloads if _stays_short(health, end)]
     wrong += [Counted(health.workload, "Stuck") for health in workloads if health.is_stuck]
     yield from (Happened("stuck", counted) for counted in wrong)
 

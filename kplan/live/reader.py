@@ -21,15 +21,8 @@ import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
+from kplan import errors
 from kplan.api.quantity import count
-from kplan.errors import (
-    ApiError,
-    ForbiddenError,
-    KubeconfigError,
-    LiveClusterError,
-    UnauthorizedError,
-    UnreachableError,
-)
 from kplan.live import connections
 from kplan.live.kubeconfig import Access
 
@@ -93,13 +86,13 @@ class Transport:
         try:
             return connections.in_time(self._timeout, functools.partial(self._exchange, url, headers))
         except connections.BodyTooLargeError:
-            raise UnreachableError(
+            raise errors.UnreachableError(
                 f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB", hint=NO_SERVER_HINT
             ) from None
         except (connections.OutOfTimeError, HTTPError, OSError) as error:
             raise connections.explain(error, self.server, self._timeout) from None
         except ValueError:
-            raise KubeconfigError(
+            raise errors.KubeconfigError(
                 f"the request to {self.server} cannot be sent: a header cannot hold what it should",
                 hint="look for line breaks and other control characters in the token and in --as and --as-group",
             ) from None
@@ -162,7 +155,7 @@ class _Status(msgspec.Struct, frozen=True):
     metadata: ListMeta = ListMeta()
 
 
-class ExpiredListError(ApiError):
+class ExpiredListError(errors.ApiError):
     """410: the state of a list has expired; `continue_token`, if any, continues it in its present state."""
 
     def __init__(self, message: str, *, continue_token: str) -> None:
@@ -195,7 +188,7 @@ class Reader:
             except connections.BrokenAnswerError as error:
                 if attempt == MAX_ATTEMPTS:
                     raise
-                failure: LiveClusterError = error
+                failure: errors.LiveClusterError = error
             else:
                 if 200 <= response.status < 300:
                     return response
@@ -220,26 +213,26 @@ def _retry_after(response: Response, otherwise: float) -> float:
         return otherwise
 
 
-def _error(response: Response, path: str, attempts: int) -> ApiError:
+def _error(response: Response, path: str, attempts: int) -> errors.ApiError:
     """Return the error of an answer; `attempts` is 0 for a status that does not pass by itself."""
     status, code = _read_status(response), response.status
     message = status.message or f"answered {code}"
     if code == 401:
         message = f"the API server does not know who asks: {message} (401)"
         hint = "the token or certificate may have expired: log in again; kubectl auth whoami shows who you are"
-        return UnauthorizedError(message, status=code, hint=hint)
+        return errors.UnauthorizedError(message, status=code, hint=hint)
     if code == 403:
         hint = (
             "kplan snapshot rbac prints a role with just the rights that kplan needs; "
             "--namespaces reads only the namespaces you may see"
         )
-        return ForbiddenError(message, status=code, hint=hint)
+        return errors.ForbiddenError(message, status=code, hint=hint)
     if code == 410:
         return ExpiredListError(message, continue_token=status.metadata.continue_token)
     if attempts:
         hint = "the API server is overloaded or unwell; try again later"
-        return ApiError(f"{path}: {message} ({code}, asked {count(attempts, 'time')})", status=code, hint=hint)
-    return ApiError(f"{path}: {message} ({code})", status=code, hint=NO_SERVER_HINT)
+        return errors.ApiError(f"{path}: {message} ({code}, asked {count(attempts, 'time')})", status=code, hint=hint)
+    return errors.ApiError(f"{path}: {message} ({code})", status=code, hint=NO_SERVER_HINT)
 
 
 def _read_status(response: Response) -> _Status:
