@@ -115,14 +115,17 @@ def headroom_report(
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
     default = ("none",) if wanted is None else DEFAULT_FAIL_ON["capacity"]
     chosen = default if showing.fail_on is None else showing.fail_on
-    short = [workload for workload in workloads if wanted is not None and workload.fits < wanted]
-    failures = [Counted(workload.workload, "Unschedulable") for workload in short if "unschedulable" in chosen]
-    return HeadroomReport(
-        **opening(base.context(), chosen, failures),
-        wanted=wanted,
-        limit=DEFAULT_HEADROOM if stop_at is None else stop_at,
-        workloads=tuple(workloads),
-    )
+    return _report(base, workloads, chosen, wanted, DEFAULT_HEADROOM if stop_at is None else stop_at)
+
+
+def _report(
+    base: Base, workloads: Sequence[WorkloadHeadroom], fail_on: Sequence[Condition], wanted: int | None, limit: int
+) -> HeadroomReport:
+    """Return the report about workloads; `wanted`: how many more replicas of each, unless it says so itself."""
+    short = [one.workload for one in workloads if one.fits < (one.wanted or wanted or 0)]
+    counted = [Counted(name, "Unschedulable") for name in short if "unschedulable" in fail_on]
+    context = opening(base.context(), fail_on, counted)
+    return HeadroomReport(**context, wanted=wanted, limit=limit, workloads=tuple(workloads))
 
 
 def base_of_manifests(
@@ -192,7 +195,7 @@ def alone(base: Base, wanted: Sequence[Wanted], *, fail_on: Sequence[Condition],
     questions = [partial(count_here, workload=key, running=running[key], limit=number) for key, number in known]
     counted = answers(base, questions, showing.ask_all)
     rooms = (replace(answer, wanted=number) for answer, (_, number) in zip(counted, known, strict=True))
-    return _report(base, [_with_new_nodes(base, room) for room in rooms], fail_on)
+    return _of_rooms(base, [_with_new_nodes(base, room) for room in rooms], fail_on)
 
 
 def _with_new_nodes(base: Base, room: WorkloadHeadroom) -> WorkloadHeadroom:
@@ -206,16 +209,9 @@ def _with_new_nodes(base: Base, room: WorkloadHeadroom) -> WorkloadHeadroom:
     return replace(room, fits=fits, stop=None if fits >= number else room.stop)
 
 
-def _report(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
+def _of_rooms(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[Condition]) -> HeadroomReport:
     ordered = sorted(rooms, key=lambda room: (room.fits >= (room.wanted or 0), room.workload))
-    short = [room.workload for room in ordered if room.fits < (room.wanted or 0)]
-    counted = [Counted(name, "Unschedulable") for name in short if "unschedulable" in fail_on]
-    return HeadroomReport(
-        **opening(base.context(), fail_on, counted),
-        wanted=None,
-        limit=max((room.wanted or 0 for room in ordered), default=0),
-        workloads=tuple(ordered),
-    )
+    return _report(base, ordered, fail_on, None, max((room.wanted or 0 for room in ordered), default=0))
 
 
 def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | IncomingPod]]:
@@ -275,7 +271,7 @@ def room_for_largest(base: Base, *, fail_on: Sequence[Condition]) -> HeadroomRep
         key = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
         room = count_more(base, workload=key, running=1, limit=1, nodes=(), template=template)
         rooms.append(replace(room, wanted=1, pool=pool))
-    return _report(base, rooms, fail_on)
+    return _of_rooms(base, rooms, fail_on)
 
 
 def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:

@@ -189,7 +189,7 @@ class _Shrinking:
         by_shape = {infos[pod.row].shape: pod for pod in reversed(waiting)}
         for pod in [*by_shape.values()][:_MOST_WAITING]:
             is_new = infos[pod.row].pod.metadata.uid.startswith(f"{pod.key}#")  # it was created on paper
-            if resizes and is_new and (self._workload(pod) in resized or not names_all):
+            if resizes and is_new and (not names_all or self._simulation.workload_of(pod) in resized):
                 return StayingNode(name=name, why="pods-wait", pod=pod.key)
             session = self._simulation.session.fork()
             for other in leaving:
@@ -246,7 +246,7 @@ class _Shrinking:
             return StayingNode(name=name, why="budget", pod=first.pod, because=first.why)
         more = self._waiting() - waiting
         for pod in simulation.pods.values():
-            if not pod.node and self._workload(pod) in more:
+            if not pod.node and simulation.workload_of(pod) in more:
                 because = simulation.messages.get(pod.row, "")
                 return StayingNode(name=name, why="no-place", pod=pod.key, because=because)
         moved = next((step for step in simulation.log.steps[n_steps:] if step.event is StepEvent.NOMINATED), None)
@@ -263,11 +263,8 @@ class _Shrinking:
         return drain
 
     def _waiting(self) -> Counter[str]:
-        return Counter(self._workload(pod) for pod in self._simulation.pods.values() if not pod.node)
-
-    def _workload(self, pod: ObservedPod) -> str:
-        owner = self._simulation.owner(pod.row)
-        return f"Pod/{pod.key}" if owner is None else owner.workload.key
+        simulation = self._simulation
+        return Counter(simulation.workload_of(pod) for pod in simulation.pods.values() if not pod.node)
 
 
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:

@@ -36,11 +36,10 @@ class AboutWorkloads(Question, frozen=True):
         from kplan.capacity.measure import single_replicas
         from kplan.course.subject import Subject
 
-        loaded = None
-        if self.manifests:
-            keeps_groups = isinstance(self, Counting)
-            loaded = single_replicas(base, self.manifests, self.namespace, keeps_groups=keeps_groups)
-        return Subject(base, manifests=loaded)
+        if not self.manifests:
+            return Subject(base)
+        keeps_groups = isinstance(self, Counting)
+        return Subject(base, manifests=single_replicas(base, self.manifests, self.namespace, keeps_groups=keeps_groups))
 
     def _named(self, base: Base) -> list[str]:
         """Return the workloads as KIND/NAMESPACE/NAME; raises UsageError or NotFoundError for what is none."""
@@ -77,20 +76,14 @@ class Counting(AboutWorkloads, frozen=True):
     def _count(self, subject: Subject, showing: Showing, limit: int | None = None, **how: Any) -> CapacityReport:
         """Return the CapacityReport; `limit` and `how` as for `measure`."""
         from kplan.capacity.measure import measure, with_templates
-        from kplan.capacity.templates import number_of_templates
-        from kplan.framework.pod_groups import WORKLOAD_GATE
 
         if subject.manifests is None and not self.workloads:
             raise UsageError("nothing to count", hint="name manifests")
-        keeps_groups = subject.base.release.is_on(WORKLOAD_GATE)
-        manifests = subject.manifests
-        n_counted = len(self.workloads)
-        n_counted += number_of_templates(manifests, keeps_groups=keeps_groups) if manifests else 0
-        if len(self.mix) == 1 and n_counted == 1:
-            showing.tell_no_effect("mix", "a mix needs a number for each workload")
         base, templates = with_templates(
             subject.base, subject.manifests, self._named(subject.base), mix=self.mix, wanted=self.replicas, limit=limit
         )
+        if len(self.mix) == len(templates) == 1:
+            showing.tell_no_effect("mix", "a mix needs a number for each workload")
         progress = showing.progress
         counted = None if progress is None else lambda n: progress(n, None)
         capacity = measure(base, templates, wanted=self.replicas, limit=limit, progress=counted, **how)
