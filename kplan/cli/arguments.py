@@ -109,9 +109,9 @@ class PodChoiceFlags(Flags, panel="Pods"):
         own = (pod for pod in pods if not where or pod.metadata.namespace == where)
         return [pod for pod in own if wanted.matches(pod.metadata.labels)]
 
-    def keys_of(self, pods: Iterable[Pod], namespace: str) -> list[str]:
-        """Return the chosen pods as NAMESPACE/NAME; as `of`."""
-        return [pod.metadata.key for pod in self.of(pods, namespace)]
+    def among(self, keys: Iterable[str], snapshot: Snapshot, namespace: str) -> list[str]:
+        """Return the chosen ones among pods, NAMESPACE/NAME; as `of`."""
+        return [pod.metadata.key for pod in self.of(map(snapshot.pod_by_key.__getitem__, keys), namespace)]
 
     def workloads_of(self, snapshot: Snapshot, namespace: str) -> frozenset[str]:
         """Return the workloads whose pods are chosen, as KIND/NAMESPACE/NAME; only those that no other one controls."""

@@ -56,7 +56,8 @@ def _chosen(choice: PodChoiceFlags, namespace: str, snapshot: Snapshot) -> list[
     from kplan.cluster.workload_pods import has_ended
     from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 
-    keys = choice.keys_of((pod for pod in snapshot.pods if has_ended(pod) is None), namespace or DEFAULT_NAMESPACE)
+    there = (pod for pod in snapshot.pods if has_ended(pod) is None)
+    keys = [pod.metadata.key for pod in choice.of(there, namespace or DEFAULT_NAMESPACE)]
     if not keys:
         where = "" if choice.all_namespaces else f" in namespace {namespace or DEFAULT_NAMESPACE}"
         raise NotFoundError(f"no such pod{where}", hint="kubectl get pods -A --show-labels lists them all")

@@ -137,8 +137,7 @@ def place(
 
 def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
     """Return the same about the chosen pending pods; raises NotFoundError where there are none."""
-    known = subject.base.objects.pod_by_key
-    if not (keys := choice.keys_of((known[key] for key in subject.base.pending_keys()), namespace)):
+    if not (keys := choice.among(subject.base.pending_keys(), subject.base.objects, namespace)):
         where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""
         hint = "name a pod as NAMESPACE/NAME, or a manifest: kplan place web.yaml"
         raise NotFoundError(f"no such pending pod{where}", hint=hint)

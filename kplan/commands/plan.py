@@ -69,8 +69,7 @@ def plan(
         for option in filter(narrowed.get, narrowed):
             tell_no_effect(option, "with a clock the whole cluster is followed")
     elif not time.has_clock and not question.only_these and any(narrowed.values()):
-        known = base.objects.pod_by_key
-        chosen = choice.keys_of((known[key] for key in base.pending_keys()), namespace)
+        chosen = choice.among(base.pending_keys(), base.objects, namespace)
         workloads = choice.workloads_of(base.objects, namespace)
         subject = replace(subject, pods=[*subject.pods, *chosen], tells_of=workloads)
         question = replace(question, only_these=True)

@@ -51,9 +51,8 @@ def preempt(
     from kplan.report.registry import HUMAN_FORMATS
 
     if not subject.pods:
-        known = subject.base.objects.pod_by_key
-        pending = (known[key] for key in pending_in_turn(subject.base))
-        subject = replace(subject, pods=choice.keys_of(pending, namespace), is_choice=True)
+        pods = choice.among(pending_in_turn(subject.base), subject.base.objects, namespace)
+        subject = replace(subject, pods=pods, is_choice=True)
     is_followed = follow if follow is not None else not HUMAN_FORMATS.isdisjoint(formats_of(flags.output))
     question = Preempt(follow=is_followed, explain=flags.output.explain, **settings)
     reply(question, subject, showing, flags, Meanwhile("looking for pods to evict"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from kplan.reading.arguments import Manifest, Number
 
 if TYPE_CHECKING:
     from kplan.cluster.base import Base
+    from kplan.course.odds.runs import Drawn
     from kplan.course.subject import Subject
     from kplan.course.task import Task
     from kplan.documents.base import Head
@@ -111,6 +113,13 @@ def with_right_sizing(report: R, subject: Subject) -> R:
     from kplan.capacity.headroom import right_sizing
 
     return replace(report, right_sizing=right_sizing(subject.base))
+
+
+def drawn_change(base: Base, task: Task) -> tuple[Base, Drawn]:
+    """Return a task as it is drawn again and again, and its cluster."""
+    from kplan.course.odds.of_changes import of_change
+
+    return base, partial(of_change, task=task)
 
 
 def change_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
@@ -17,7 +16,7 @@ from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
 from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import Question, change_of
+from kplan.questions.base import Question, change_of, drawn_change
 from kplan.reading.arguments import Number, Option, seconds_of
 
 if TYPE_CHECKING:
@@ -223,11 +222,8 @@ class Drain(Question, frozen=True):
         return {first: more} if more else {}
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
-        from kplan.course.odds.of_changes import of_change
-
         self.check()
-        base, task = self.task(subject.base)
-        return base, partial(of_change, task=task)
+        return drawn_change(*self.task(subject.base))
 
 
 def how_of(*, lost: bool = False, one_by_one: bool = False, rolling: bool = False, replace: bool = False) -> How:

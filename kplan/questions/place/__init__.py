@@ -10,7 +10,7 @@ from msgspec import UNSET
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError, UsageError
-from kplan.questions.base import AboutPods, change_of, with_right_sizing
+from kplan.questions.base import AboutPods, change_of, drawn_change, with_right_sizing
 from kplan.reading.arguments import Option, Rollout
 
 if TYPE_CHECKING:
@@ -81,10 +81,7 @@ class Place(AboutPods, frozen=True):
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
-            from kplan.course.odds.of_changes import of_change
-
-            base, task = subject.task(self._task())
-            return base, partial(of_change, task=task)
+            return drawn_change(*subject.task(self._task()))
         from kplan.course.odds.of_pods import of_pods
 
         return subject.base, partial(of_pods, pods=tuple(subject.pods), settle_preemption=self.settle_preemption)

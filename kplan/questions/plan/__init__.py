@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
 from kplan.errors import ParameterError
-from kplan.questions.base import AboutPods, PodName, Question, change_of, with_right_sizing
+from kplan.questions.base import AboutPods, PodName, Question, change_of, drawn_change, with_right_sizing
 from kplan.reading.arguments import DEFAULT_MAX_ROUNDS, Manifest, Option, Positive, Rollout
 
 if TYPE_CHECKING:
@@ -50,11 +49,8 @@ class Plan(AboutPods, frozen=True):
         return with_right_sizing(document, subject)
 
     def drawn(self, subject: Subject) -> tuple[Base, Drawn]:
-        from kplan.course.odds.of_changes import of_change
-
         self.check()
-        base, task = subject.task(self._task(subject))
-        return base, partial(of_change, task=task)
+        return drawn_change(*subject.task(self._task(subject)))
 
     def _task(self, subject: Subject) -> Task:
         """Return how the queue is worked off, and then manifests are applied."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from kplan.changes.limits import LoosenBudget, Pool, RaiseQuota
 from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
-from kplan.cluster.base import Base
+from kplan.cluster.base import Base, Progress
 from kplan.cluster.incoming import with_objects
 from kplan.course.in_order import Growth, prices_of
 from kplan.course.provisioning import Growing, growth_of
@@ -106,9 +106,7 @@ class Goal:
 class Playing:
     """Carries out sets of actions, each from the same start: with quotas raised, and the pods that they kept away."""
 
-    def __init__(
-        self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Progress | None = None) -> None:
         self.base = base
         self.quotas = quotas
         self.n_tried = 0
@@ -173,7 +171,7 @@ class Playing:
     def _play(self, acts: Changes) -> Played:
         self.n_tried += 1
         if self._progress is not None:
-            self._progress(self.n_tried)
+            self._progress(self.n_tried, None)
         ordered = by_rank(acts)
         base, simulation = self.begin(ordered)
         simulation.retry_pending()

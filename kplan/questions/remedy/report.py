@@ -60,12 +60,11 @@ def remedy_report(
     `pods`: as in the question. `leaving`: those of them that are being deleted. `kinds`: of all actions that may be
     taken.
     """
-    progress = showing.progress
     present = () if pods else workloads_at_present(base)
     workloads = tuple(one for one in present if not one.has_what_it_wants or resume_command(one))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
-    playing = Playing(base, quotas, None if progress is None else lambda n: progress(n, None))
+    playing = Playing(base, quotas, showing.progress)
     simulation = playing.begin()[1]
     start, by_itself = waiting_of(simulation), playing.play(())
     asleep = _asleep(simulation)
