@@ -11,7 +11,7 @@ from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
 from kplan.config.releases import nearest
-from kplan.course.simulation.durations import EACH, Duration, learn
+from kplan.course.simulation.durations import EACH, learn
 from kplan.documents.base import now
 from kplan.documents.change import LearnedDurations, PodDuration
 from kplan.documents.files import InspectedSnapshot, ResourceTotal, SnapshotCheck, SnapshotOverview
@@ -49,14 +49,13 @@ def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> Snap
 
 def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
     learned = learn(snapshot)
-
-    def known(durations: Mapping[str, Duration]) -> dict[str, PodDuration]:
-        return {
+    start, run = (
+        {
             name: PodDuration(seconds=one.seconds, source=one.source.value, samples=one.n_samples)
             for name, one in durations.items()
         }
-
-    start, run = known(learned.start), known(learned.run)
+        for durations in (learned.start, learned.run)
+    )
     names = sorted((start.keys() | run.keys()) - {EACH})
     return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
 
@@ -124,9 +123,12 @@ def _overview(report: SnapshotOverview) -> Iterator[Block]:
     yield from _shares("Kubelets", report.nodes.kubelet_versions, "of unknown version")
     yield Heading((f"Pods: {_pods(report.pods)}",))
     yield from _shares("Schedulers", report.pods.schedulers, "without a scheduler")
-    if report.resources:
-        rows = tuple(map(_resource_row, report.resources))
-        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), rows, "<>>>")
+    rows = []
+    for one in report.resources:
+        share = f"{100 * one.requested / one.allocatable:.0f} %" if one.allocatable else ""
+        rows.append((one.name, _amount(one.name, one.allocatable), _amount(one.name, one.requested), share))
+    if rows:
+        yield Table(("RESOURCE", "ALLOCATABLE", "REQUESTED", "SHARE"), tuple(rows), "<>>>")
     counts = [(name, str(number)) for name, number in report.counts.items() if name not in {"nodes", "pods"}]
     if counts:
         yield Table(("KIND", "OBJECTS"), tuple(counts), "<>")
@@ -152,12 +154,6 @@ def render_snapshot_check(report: SnapshotCheck, width: int = DEFAULT_WIDTH) -> 
     # The first line stays whole, so that searches find it.
     head = f"{facts.source}: {verdict} ({count(facts.nodes, 'node')}, {count(facts.pods, 'pod')})\n"
     return head + (render_plain(blocks, width) if blocks else "")
-
-
-def _resource_row(resource: ResourceTotal) -> tuple[str, ...]:
-    share = f"{100 * resource.requested / resource.allocatable:.0f} %" if resource.allocatable else ""
-    amounts = (_amount(resource.name, amount) for amount in (resource.allocatable, resource.requested))
-    return (resource.name, *amounts, share)
 
 
 def _duration_blocks(durations: Mapping[str, LearnedDurations]) -> Iterator[Block]:

@@ -43,14 +43,6 @@ def tries_of(placements: Sequence[PodPlacement]) -> list[Tries]:
     return pods
 
 
-def tries_blocks(tries: Sequence[Tries], options: ReportOptions, preempting: Container[str] = ()) -> Iterator[Block]:
-    """Yield a table of the pods, those without any node first; `preempting` are pods whose group evicts as a whole."""
-    ordered = sorted(tries, key=lambda pod: pod.node is not None)
-    yield Table(("POD", "EVICTS", "ON NODE", "STATE"), tuple(_row(pod, options, preempting) for pod in ordered), "<<<<")
-    if not options.in_full and any(pod.evicts for pod in tries):
-        yield line(Span(_TELLS_MORE, "hint"))
-
-
 def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tuple[Cell, ...]:
     key = pod.placement.pod.key
     if key in preempting:
@@ -86,12 +78,6 @@ _LOST_BY: Mapping[Criterion | None, str] = {
 _MOST_FREED = 3
 
 
-def _answer(document: PreemptionReport) -> str | Heading:
-    if len(tries_of(document.placements)) != 1:
-        return _sentence(document)
-    return _with_reason(document.placements[0])
-
-
 def _with_reason(placement: PodPlacement) -> Heading:
     """Return what becomes of a pod, with the reason where it fits nowhere."""
     heading = replace(_heading(placement), level=0)
@@ -107,8 +93,12 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
         blocks = (_pod_blocks(document, one, options, is_brief=False, in_answer=True) for one in document.placements)
         yield from itertools.islice(itertools.chain.from_iterable(blocks), 1, None)
     else:
-        if tries:
-            yield from tries_blocks(tries, options, preempting)
+        if tries:  # those without any node first
+            ordered = sorted(tries, key=lambda pod: pod.node is not None)
+            rows = tuple(_row(pod, options, preempting) for pod in ordered)
+            yield Table(("POD", "EVICTS", "ON NODE", "STATE"), rows, "<<<<")
+        if not options.in_full and any(pod.evicts for pod in tries):
+            yield line(Span(_TELLS_MORE, "hint"))
         for placement in document.placements:
             if options.in_full or (_needs_attention(placement) and placement.pod.key not in preempting):
                 yield from _pod_blocks(document, placement, options, is_brief=not options.in_full, in_answer=False)
@@ -123,6 +113,7 @@ def _body(document: PreemptionReport, options: ReportOptions) -> Iterator[Block]
 
 
 def _preempting(document: PreemptionReport) -> set[str]:
+    """Return the pods whose group evicts others as a whole."""
     return {pod for group in document.groups or () if group.state == "Preempts" for pod in group.members}
 
 
@@ -131,11 +122,13 @@ def _needs_attention(placement: PodPlacement) -> bool:
     return is_broken and placement.outcome is not Outcome.SCHEDULED
 
 
-def _sentence(document: PreemptionReport) -> str:
+def _answer(document: PreemptionReport) -> str | Heading:
     summary = document.summary
     if not document.placements:
         return "No pod needs preemption: every pending pod fits without it" if document.fits else "No pod is pending"
     tries = tries_of(document.placements)
+    if len(tries) == 1:
+        return _with_reason(document.placements[0])
     evicting = sum(pod.evicts is not None for pod in tries)
     victims = [victim.key for pod in tries if pod.evicts is not None for victim in pod.evicts.victims]
     alone = ", each by itself," if len({*victims}) < len(victims) else ""  # what makes room for one is not there twice

@@ -273,16 +273,12 @@ MOST_NODES = 12
 
 def scores_by_plugin(placements: Sequence[PodPlacement]) -> str:
     """Return a table of scores for each placement that has them; equal tables are shown once."""
-    drawn: list[str] = []
-    tables: set[str] = set()
+    first: dict[str, str] = {}  # table -> the first pod that has it
     for placement in placements:
-        if len(drawn) == MOST_PLACEMENTS:
-            break
-        table = _table(placement) if placement.scores else ""
-        if table and table not in tables:
-            tables.add(table)
-            drawn.append(f"<details><summary>{escape(placement.pod.key)}</summary>{table}</details>")
-    return f"<h2>Scores by plugin</h2>{''.join(drawn)}" if drawn else ""
+        if placement.scores and len(first) < MOST_PLACEMENTS:
+            first.setdefault(_table(placement), placement.pod.key)
+    drawn = "".join(f"<details><summary>{escape(key)}</summary>{table}</details>" for table, key in first.items())
+    return f"<h2>Scores by plugin</h2>{drawn}" if drawn else ""
 
 
 def _table(placement: PodPlacement) -> str:
