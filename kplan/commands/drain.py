@@ -9,10 +9,9 @@ from msgspec import structs
 from kplan.api.quantity import enumerated
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import NodeChoiceFlags, node_names
-from kplan.cli.flags import GrowingSavingFlags, RunsOption, SweepFlags
+from kplan.cli.flags import GrowingSavingFlags, RunsOption, SweepFlags, TimelineFlags
 from kplan.cli.options import MORE, Fields, arguments, flag, switch, with_flags
 from kplan.cli.subject import load_subject
-from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.drain import Drain, how_of

@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import listing
 from kplan.cli.answer import Meanwhile, reply, showing_for
-from kplan.cli.flags import AutoscalerFlags, ManifestFlags, SavingFlags
+from kplan.cli.flags import AutoscalerFlags, ManifestFlags, SavingFlags, TimelineFlags
 from kplan.cli.options import Fields, arguments, with_flags
 from kplan.cli.subject import load_subject
-from kplan.cli.timeline import TimelineFlags
 from kplan.errors import UsageError
 from kplan.questions.nodes import Nodes
 from kplan.snapshot.model import Snapshot

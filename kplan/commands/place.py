@@ -15,10 +15,17 @@ from kplan.api.affinity import EFFECTS
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.cli.answer import Meanwhile, answered, emit, showing_for
 from kplan.cli.arguments import STANDARD_INPUT, PodChoiceFlags
-from kplan.cli.flags import GrowingClusterFlags, GrowingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
+from kplan.cli.flags import (
+    GrowingClusterFlags,
+    GrowingFlags,
+    ManifestFlags,
+    RunCronJobsOption,
+    RunsOption,
+    SweepFlags,
+    TimelineFlags,
+)
 from kplan.cli.options import SNAPSHOT, Fields, arguments, option, repeated, with_flags
 from kplan.cli.subject import load_subject
-from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_to_runs
 from kplan.errors import NotFoundError, UsageError
 from kplan.questions.place import Place

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags
 from kplan.cli.effects import tell_no_effect
-from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags
+from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags, TimelineFlags
 from kplan.cli.options import Fields, arguments, switch, with_flags
 from kplan.cli.subject import load_subject
-from kplan.cli.timeline import TimelineFlags
 from kplan.commands.runs import reply_to_runs
 from kplan.errors import UsageError
 from kplan.questions.plan import Plan, Queue
