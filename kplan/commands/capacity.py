@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import structs
 
@@ -15,13 +15,11 @@ from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
 from kplan.cli.manifests import read_manifests
 from kplan.cli.options import MORE, OPTIONS, Fields, Flags, arguments, flag, repeated, switch, with_flags
 from kplan.cli.subject import load_subject
+from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.questions.capacity import AboutWorkloads, Capacity, Counting, Headroom, Shapes, Shrink
-
-if TYPE_CHECKING:
-    from kplan.cluster.base import Base
 
 
 class OtherQuestions(Flags, panel=OPTIONS):

@@ -242,7 +242,7 @@ def node_pool_problems(obj: msgspec.Struct) -> list[Problem]:
 
 def _of_pool(pool: NodePool) -> Iterator[Problem]:
     spec, template, disruption = pool.spec, pool.spec.template.spec, pool.spec.disruption
-    yield from _of_requirements(template.requirements, "$.spec.template.spec.requirements")
+    yield from _of_requirements(template.requirements)
     for text, path, allows_never in (
         (template.expire_after, "$.spec.template.spec.expireAfter", True),
         (template.termination_grace_period, "$.spec.template.spec.terminationGracePeriod", False),
@@ -259,9 +259,9 @@ def _of_pool(pool: NodePool) -> Iterator[Problem]:
         yield Problem(f"{spec.replicas} replicas", json_path="$.spec.replicas", hint="0 or more")
 
 
-def _of_requirements(requirements: Iterable[NodeRequirement], path: str) -> Iterator[Problem]:
+def _of_requirements(requirements: Iterable[NodeRequirement]) -> Iterator[Problem]:
     for index, wanted in enumerate(requirements):
-        place = f"{path}[{index}]"
+        place = f"$.spec.template.spec.requirements[{index}]"
         if wanted.operator not in REQUIREMENT_OPERATORS:
             yield _not_one_of(wanted.operator, REQUIREMENT_OPERATORS, f"{place}.operator")
         if wanted.operator == "In" and not wanted.values:
