@@ -14,7 +14,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
-from kplan.api.quantity import listing
+from kplan.api.quantity import grouped, listing
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import did_you_mean
@@ -511,10 +511,9 @@ class Replacements:
 
     def short(self) -> Iterator[Happened]:
         """Yield the workloads that end with less than they want because of the change."""
-        own: dict[str, list[ObservedPod]] = {}
-        for one in self.all:
-            if one.added is not None and one.action is Action.PENDING and not self.is_old(one.added_key):
-                own.setdefault(one.workload, []).append(one.added)
+        pending = ((one, one.added) for one in self.all if one.action is Action.PENDING)
+        new = ((one, pod) for one, pod in pending if pod is not None and not self.is_old(one.added_key))
+        own = grouped((one.workload, pod) for one, pod in new)
         lacking = frozenset(self._change.not_replaced)
         for workload in self._change.workloads:
             is_stuck = workload.state is d.WorkloadState.STUCK

@@ -15,6 +15,7 @@ from typing import Final, Literal, cast
 import msgspec
 from msgspec import UNSET
 
+from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.pod_creation import with_status
@@ -244,11 +245,8 @@ class Waves:
 
     def report(self, rows: Sequence[int]) -> d.WaveReport:
         """Return how everything ends; `rows` are the pods that arrived, in order."""
-        members: dict[Key, list[int]] = {}
-        for row in rows:
-            key = group_of(self._infos[row])
-            if key is not None:
-                members.setdefault(key, []).append(row)
+        groups = ((group_of(self._infos[row]), row) for row in rows)
+        members = grouped((key, row) for key, row in groups if key is not None)
         return d.WaveReport(
             pods=tuple(map(self._pod, rows)),
             groups={"/".join(key): self._group(key, pods) for key, pods in sorted(members.items())},

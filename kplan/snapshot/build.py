@@ -23,7 +23,7 @@ from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
 from kplan.api.names import camel_case, object_name
 from kplan.api.provisioning import REASONS, REQUIREMENT_OPERATORS, Budget, NodeOverlay, NodePool, NodeRequirement
-from kplan.api.quantity import MAX_INT64, InvalidQuantity, listing, parse
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, grouped, listing, parse
 from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
@@ -318,10 +318,9 @@ def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
 
 def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
     """Yield warnings about nodes that pods run on and that are not there, and about nodes without room."""
-    strays: dict[str, list[str]] = {}
     known = snapshot.node_by_name
-    for pod in [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in known]:
-        strays.setdefault(pod.spec.node_name, []).append(pod.metadata.key)
+    on_nodes = ((pod.spec.node_name, pod.metadata.key) for pod in snapshot.pods if pod.spec.node_name)
+    strays = grouped((node_name, key) for node_name, key in on_nodes if node_name not in known)
     for node_name, pods in sorted(strays.items()):
         verb = "runs" if len(pods) == 1 else "run"
         yield Warning(
@@ -329,7 +328,6 @@ def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
             object_name("Node", "", node_name),
             f"not in the snapshot, but {listing(sorted(pods))} {verb} there; they take no room on any other node",
         )
-
     for node in [node for node in snapshot.nodes if "pods" not in node.status.allocatable]:
         name = object_name("Node", "", node.metadata.name)
         if not node.status.allocatable:

@@ -70,12 +70,8 @@ def complete_pod(pod: core.Pod) -> core.Pod:
         )
         spec = replace(spec, resources=replace(spec.resources, limits=limits, requests=requests))
     spec = merge_label_keys(spec, pod.metadata.labels)
-    metadata = pod.metadata
-    if not metadata.namespace:
-        metadata = replace(metadata, namespace=DEFAULT_NAMESPACE)
-    status = pod.status
-    if not status.phase:
-        status = replace(status, phase="Running" if spec.node_name else "Pending")
+    metadata = _filled(pod.metadata, namespace=DEFAULT_NAMESPACE)
+    status = _filled(pod.status, phase="Running" if spec.node_name else "Pending")
     return replace(pod, metadata=metadata, spec=spec, status=status)
 
 

@@ -13,7 +13,7 @@ from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE, metadata_of
 from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
-from kplan.api.quantity import listing, parse
+from kplan.api.quantity import grouped, listing, parse
 from kplan.api.workloads import PodDisruptionBudgetStatus
 from kplan.facts import Count, Document
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
@@ -218,17 +218,16 @@ def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield labels that distort topologies: shared or absent host names, zones on some nodes only."""
-    by_host: dict[str, list[str]] = {}
-    for node in snapshot.nodes:
-        by_host.setdefault(node.metadata.labels.get(HOSTNAME, ""), []).append(f"Node/{node.metadata.name}")
+    metadata = [node.metadata for node in snapshot.nodes]
+    by_host = grouped((own.labels.get(HOSTNAME, ""), f"Node/{own.name}") for own in metadata)
     if without := by_host.pop("", []):
         message = f"not on {_listed(without)}; rules by host leave these nodes out"
         yield Finding("NoHostname", HOSTNAME, message)
     for host, nodes in sorted(by_host.items()):
         if len(nodes) > 1:
             yield Finding("SharedHostname", f"{HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
-    zoneless = [f"Node/{node.metadata.name}" for node in snapshot.nodes if not node.metadata.labels.get(ZONE)]
-    if 0 < len(zoneless) < len(snapshot.nodes):
+    zoneless = [f"Node/{own.name}" for own in metadata if not own.labels.get(ZONE)]
+    if 0 < len(zoneless) < len(metadata):
         message = f"not on {_listed(zoneless)}; rules by zone leave these nodes out"
         yield Finding("NoZone", ZONE, message, is_note=True)
 
@@ -242,9 +241,7 @@ def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield disruption budgets that protect nothing, or of which it is not known what they allow."""
-    labels_in: dict[str, list[dict[str, str]]] = {}
-    for pod in snapshot.pods:
-        labels_in.setdefault(pod.metadata.namespace, []).append(pod.metadata.labels)
+    labels_in = grouped((pod.metadata.namespace, pod.metadata.labels) for pod in snapshot.pods)
     for budget in snapshot.pod_disruption_budgets:
         namespace = budget.metadata.namespace
         name = object_name("PodDisruptionBudget", namespace, budget.metadata.name)

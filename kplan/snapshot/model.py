@@ -12,6 +12,7 @@ from kplan.api import core, provisioning, resource, scheduling, storage, workloa
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
 from kplan.api.meta import PlainMeta
 from kplan.api.pod import ENDED
+from kplan.api.quantity import grouped
 from kplan.api.time import seconds
 from kplan.facts import ClusterChange, InputWarning, MissingKind
 
@@ -139,12 +140,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def pods_by_claim(self) -> Mapping[str, list[core.Pod]]:
         """Pods that have nodes and have not ended, by ``namespace/name`` of the volume claims that they mount."""
-        pods: dict[str, list[core.Pod]] = {}
-        for pod in self.pods:
-            if pod.spec.volumes and pod.spec.node_name and pod.status.phase not in ENDED:
-                for name in pod.named_claims:
-                    pods.setdefault(f"{pod.metadata.namespace}/{name}", []).append(pod)
-        return pods
+        users = (pod for pod in self.pods if pod.spec.volumes and pod.spec.node_name and pod.status.phase not in ENDED)
+        return grouped((f"{pod.metadata.namespace}/{name}", pod) for pod in users for name in pod.named_claims)
 
     @cached_property
     def has_claim_statuses(self) -> bool:

@@ -122,18 +122,12 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
         changes["generate_name"] = ""
     if isinstance(metadata, core.NodeMeta | PodMeta) and metadata.finalizers and not metadata.deletion_timestamp:
         changes["finalizers"] = metadata.held_by if isinstance(metadata, PodMeta) else ()
-    if metadata.owner_references and any(owner.block_owner_deletion for owner in metadata.owner_references):
-        changes["owner_references"] = tuple(
-            replace(owner, block_owner_deletion=False) for owner in metadata.owner_references
-        )
-    if (
-        isinstance(metadata, ObjectMeta)
-        and metadata.annotations
-        and not metadata.annotations.keys() <= DECIDING_ANNOTATIONS
-    ):
-        changes["annotations"] = {
-            key: text for key, text in metadata.annotations.items() if key in DECIDING_ANNOTATIONS
-        }
+    owners = metadata.owner_references
+    if any(owner.block_owner_deletion for owner in owners):
+        changes["owner_references"] = tuple(replace(owner, block_owner_deletion=False) for owner in owners)
+    annotations = metadata.annotations if isinstance(metadata, ObjectMeta) else {}
+    if not annotations.keys() <= DECIDING_ANNOTATIONS:
+        changes["annotations"] = {key: text for key, text in annotations.items() if key in DECIDING_ANNOTATIONS}
     return changes
 
 
@@ -213,15 +207,11 @@ def _lean_container_status(status: ContainerStatus) -> ContainerStatus:
     return replace(status, state=replace(status.state, waiting=replace(waiting, message=message)))
 
 
-_SETTLED = (None, True)
-
-
 def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> bool:
     """Tell whether a container runs with the resources of the spec, and never restarted."""
     state = status.state
-    if status.restart_count or state.waiting is not None or (state.terminated and state.terminated.exit_code):
-        return False
-    if status.ready not in _SETTLED:
+    has_failed = state.terminated and state.terminated.exit_code
+    if status.restart_count or state.waiting is not None or has_failed or status.ready is False:
         return False
     if status.resources is None:
         return True

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
+from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers import verdict
@@ -192,9 +193,7 @@ def _ranked(numbers: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _workloads(odds: Odds, pods: Iterable[PodOdds]) -> tuple[WorkloadOdds, ...]:
-    groups: dict[str, list[PodOdds]] = {}
-    for pod in pods:
-        groups.setdefault(pod.workload or f"Pod/{pod.pod}", []).append(pod)
+    groups = grouped((pod.workload or f"Pod/{pod.pod}", pod) for pod in pods)
     for name in odds.tally.incomplete:  # refused altogether, so that no pod of it moves
         groups.setdefault(name, [])
     return tuple(_workload(odds, name, members) for name, members in groups.items())
@@ -260,7 +259,6 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
 def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     """Return whether anything in `fail_on` happens in any run, and in how many."""
     runs = odds.runs
-    counted: list[Counted] = []
     times: Counter[tuple[Condition, Counted]] = Counter()
     for happened, n in odds.tally.happened.items():
         if happened.counts(fail_on):
@@ -268,14 +266,11 @@ def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     # What counts under two conditions happens only once.
     most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
     ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
-    counted += [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
+    counted = [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
     if odds.is_change:
         return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)])
-    waiting: dict[tuple[str, str], list[str]] = {}
-    for pod in odds.pods:
-        rule = _pending_rule(pod, fail_on)
-        if rule:
-            waiting.setdefault((pod.group or pod.key, rule), []).append(pod.key)
+    rules = ((pod, _pending_rule(pod, fail_on)) for pod in odds.pods)
+    waiting = grouped(((pod.group or pod.key, rule), pod.key) for pod, rule in rules if rule)
     for (name, rule), pods in waiting.items():
         n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
         counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
