@@ -197,12 +197,8 @@ class QuotaLedger:
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
-        if namespace not in self._quotas:
-            return
-        usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
-        if not group and resource in _COUNTED:
-            usage[resource] = _ONE
-        self._charge(namespace, usage, None)
+        if namespace in self._quotas:
+            self._charge(namespace, _object_usage(group, resource), None)
 
     def _charge(self, namespace: str, amounts: Usage, item: Scoped) -> None:
         quotas = self._quotas[namespace]
@@ -254,10 +250,19 @@ class QuotaLedger:
                     yield QuotaRaise(quota.metadata.key, limits)
 
     def release(self, item: core.Pod | core.PersistentVolumeClaim) -> None:
-        quotas = [entry for entry in self._quotas.get(item.metadata.namespace, ()) if _matches(entry[0], item)]
-        usage = usage_of(item) if quotas else {}
-        for _, hard, used in quotas:
-            for name in usage.keys() & hard.keys() & used.keys():
+        self._release(item.metadata.namespace, usage_of(item), item)
+
+    def note_end(self, pod: core.Pod) -> None:
+        """Count a pod that has ended as an object alone, which stays."""
+        usage = usage_of(pod)
+        self._release(pod.metadata.namespace, {name: usage[name] for name in usage.keys() - _OBJECT_ALONE.keys()}, pod)
+
+    def release_object(self, namespace: str, group: str, resource: str) -> None:
+        self._release(namespace, _object_usage(group, resource), None)
+
+    def _release(self, namespace: str, usage: Usage, item: Scoped) -> None:
+        for quota, hard, used in self._quotas.get(namespace, ()):
+            for name in usage.keys() & hard.keys() & used.keys() if _matches(quota, item) else ():
                 used[name] = Quantity(max(used[name].nanos - usage[name].nanos, 0), used[name].format)
 
 
@@ -287,11 +292,19 @@ def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> 
     return replace(quota, status=replace(quota.status, used=used)) if used != quota.status.used else quota
 
 
+_OBJECT_ALONE: Usage = {"count/pods": _ONE}
+
+
+def _object_usage(group: str, resource: str) -> Usage:
+    usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
+    return usage | {resource: _ONE} if not group and resource in _COUNTED else usage
+
+
 def usage_of(item: core.Pod | core.PersistentVolumeClaim) -> Usage:
     """Return the usage of a pod, a finished one being only an object, or of a claim (upstream PodUsageFunc)."""
     if isinstance(item, core.Pod):
         is_over = item.status.phase in ENDED
-        return {"count/pods": _ONE} if is_over else {"count/pods": _ONE, **_compute_usage(*stored_totals(item))}
+        return _OBJECT_ALONE if is_over else {**_OBJECT_ALONE, **_compute_usage(*stored_totals(item))}
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in item.spec.resources.requests:
         amounts["requests.storage"] = parse(item.spec.resources.requests["storage"])

@@ -15,6 +15,7 @@ from kplan.api.meta import (
     ObjectMeta,
     PlainMeta,
     ResourceList,
+    TypedObjectReference,
     controller_of,
 )
 from kplan.api.storage import PersistentVolumeClaimSpec
@@ -216,6 +217,7 @@ class JobSpec(KubeStruct, frozen=True):
     active_deadline_seconds: Int64 | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
+    ttl_seconds_after_finished: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
 
@@ -247,11 +249,18 @@ class CronJobSpec(KubeStruct, frozen=True):
     concurrency_policy: str = ""
     starting_deadline_seconds: Int64 | None = None
     suspend: bool | None = None
+    successful_jobs_history_limit: Int32 | None = None
+    failed_jobs_history_limit: Int32 | None = None
     job_template: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJobStatus(KubeStruct, frozen=True):
+    active: tuple[TypedObjectReference, ...] = ()  #: the jobs that its controller has started, and that are not over
 
 
 class CronJob(ApiObject, frozen=True):
     spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus | None = None
 
 
 class CrossVersionObjectReference(KubeStruct, frozen=True):

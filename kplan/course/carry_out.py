@@ -403,11 +403,22 @@ class _Course:
     def _apply_written(self, workload: WrittenWorkload) -> None:
         if workload.type is CronJob and self._runs_cron_jobs:
             return
+        self._forget_deleted(workload)
         update = self._opening.compared(workload, self._snapshot)
         if isinstance(update, InputWarning):
             self._left_out.append(update)
         else:
             self._apply(update)
+
+    def _forget_deleted(self, workload: WrittenWorkload) -> None:
+        """Compare a manifest with nothing where it is of a job that is deleted meanwhile."""
+        metadata, deleted = workload.content["metadata"], self.simulation.workloads.deleted
+        key = object_name(workload.type.__name__, metadata["namespace"], metadata.get("name", ""))
+        if key in deleted:
+            deleted.remove(key)
+            self._applying.forget(key)
+            jobs = tuple(job for job in self._snapshot.jobs if f"Job/{job.metadata.key}" != key)
+            self._snapshot = replace(self._snapshot, jobs=jobs)
 
     def _apply(self, update: Update) -> None:
         if update.key in self._replaced:

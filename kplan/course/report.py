@@ -340,6 +340,10 @@ def ways(
         to = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
         words = f"unhealthyPodEvictionPolicy: {old}" if old else "", f"unhealthyPodEvictionPolicy: {ALWAYS_ALLOW}"
         yield _changed_budget(base, replace(budget, spec=to), *words)
+    if at_rest.without_scale:  # which the controller does not need for a number of pods
+        to = replace(spec, max_unavailable=None, min_available=max(at_rest.healthy - 1, 0))
+        yield _changed_budget(base, replace(budget, spec=to), _limit_text(spec), _limit_text(to))
+        return
     yield from _more_replicas(base, obstacle, missing_pods(obstacle, at_rest))
     states = {state.key: state for state in at_rest_of(base).disruptions.budgets}
     expected = states[at_rest.name].expected if at_rest.name in states else None

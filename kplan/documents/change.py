@@ -133,6 +133,8 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     healthy: Count  #: covered pods that are ready
     desired: Count  #: how many must stay ready
     allowed: Count  #: how many may be evicted
+    #: KIND/NAMESPACE/NAME of a Job or DaemonSet of which it selects a pod, so that nothing may be evicted
+    without_scale: str = ""
     unready: tuple[str, ...] = ()  #: the first covered pods that are not ready, as NAMESPACE/NAME
     pending: tuple[str, ...] = ()  #: those of them that have no node
     silent: dict[str, str] = {}  #: those of them whose node does not answer, with that node
@@ -174,6 +176,9 @@ class Obstacle(Document, frozen=True, kw_only=True):
             names = listing([budget.name for budget in self.budgets])
             return f"{names} select it, and the eviction API allows one budget only"
         (budget,) = self.budgets
+        if budget.without_scale:
+            culprit = WorkloadRef.parse(budget.without_scale).title
+            return f"budget {budget.name} selects a pod of {culprit}, which has no scale, and so allows no eviction"
         others = [pod for pod in budget.unready if pod != self.pod]
         unready = f", as {listing(others)} {'is' if len(others) == 1 else 'are'} not ready" if others else ""
         return f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}{unready}"

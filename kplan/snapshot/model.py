@@ -10,7 +10,8 @@ import msgspec
 
 from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
-from kplan.api.meta import PlainMeta
+from kplan.api.meta import PlainMeta, controller_of
+from kplan.api.names import object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
 from kplan.api.time import seconds
@@ -142,6 +143,17 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Pods that have nodes and have not ended, by ``namespace/name`` of the volume claims that they mount."""
         users = (pod for pod in self.pods if pod.spec.volumes and pod.spec.node_name and pod.status.phase not in ENDED)
         return grouped((f"{pod.metadata.namespace}/{name}", pod) for pod in users for name in pod.named_claims)
+
+    @cached_property
+    def ended_pods(self) -> Mapping[str, list[core.Pod]]:
+        """Pods that have ended, by KIND/NAMESPACE/NAME of their controllers; "" for those without one."""
+        pods: dict[str, list[core.Pod]] = {}
+        for pod in self.pods:
+            if pod.status.phase in ENDED:
+                owner = controller_of(pod.metadata)
+                key = "" if owner is None else object_name(owner.kind, pod.metadata.namespace, owner.name)
+                pods.setdefault(key, []).append(pod)
+        return pods
 
     @cached_property
     def has_claim_statuses(self) -> bool:

@@ -82,6 +82,10 @@ class Applying:
             self._simulation.enqueue(applied.owner)
         return applied
 
+    def forget(self, key: str) -> None:
+        """Forget a workload that is deleted."""
+        self._known.pop(key, None)
+
     def _refusal(self, update: Update) -> str:
         """Return why admission refuses a new workload; pods go through admission when they are created."""
         if not update.is_new or isinstance(update.obj, Pod) or update.key in self._known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -16,6 +17,7 @@ from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.life_cycle import FailedSyncs
 from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
 
@@ -33,7 +35,10 @@ class _Cron(msgspec.Struct):
     schedule: Schedule
     model: JobState  #: a run before it starts, but for its name and labels
     active: dict[str, JobState]
-    missed: float | None = None  #: the last time at which it could not run, as a job of it was still active
+    missed: float | None = None  #: the last time at which it could not run: a job was active, or a quota exceeded
+    failed_at: float | None = None  #: when a quota has refused its job
+    succeeded: list[JobState] = []  #: jobs that are over, and not deleted
+    failed: list[JobState] = []
 
 
 class CronJobs:
@@ -57,7 +62,7 @@ class CronJobs:
         self._until = until
         self._cron_of: dict[str, _Cron] = {}
         self._n_runs = 0
-        crons: dict[str, _Cron] = {}
+        crons = self._crons = dict[str, _Cron]()
         known = simulation.workloads.templates
         for obj in cron_jobs:
             schedule = parse_schedule(obj.spec.schedule)
@@ -80,10 +85,19 @@ class CronJobs:
             if owner is not None:
                 cron = crons.get(object_name(owner.kind, job.metadata.namespace, owner.name))
             state = simulation.workloads.owner(f"Job/{job.metadata.key}")
-            if cron is not None and isinstance(state, JobState) and not state.wanted.is_over:
+            if cron is None or not isinstance(state, JobState):
+                continue
+            if state.wanted.is_over:
+                has_failed = any((one.type, one.status) == ("Failed", "True") for one in job.status.conditions)
+                (cron.failed if has_failed else cron.succeeded).append(state)
+                continue
+            self._cron_of[state.ref.key] = cron
+            # Upstream looks at the status alone, which does not have the jobs that somebody made from the template.
+            status = cron.obj.status
+            if status is None or state.ref.uid in {reference.uid for reference in status.active}:
                 cron.active[state.ref.key] = state
-                self._cron_of[state.ref.key] = cron
         simulation.controllers.on_job_over = self._over
+        simulation.life.on_job_deleted = self._retry
         for cron in crons.values():
             cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None
             self._post(cron)
@@ -128,6 +142,7 @@ class CronJobs:
                 self._simulation.life.remove(pod, StepEvent.DELETED, "replaced by the next run", by_owner=True)
             state.wanted = replace(state.wanted, is_over=True)
             del cron.active[key]
+            self._simulation.life.delete_job(state)
 
     def _over(self, job: JobState) -> None:
         """Start the run that was missed meanwhile, as the controller does when it sees that the last job is over."""
@@ -137,12 +152,36 @@ class CronJobs:
         cron.active.pop(job.ref.key, None)
         if job.parent is not None and not (job.refusal or job.pods or job.terminating):
             self._simulation.workloads.forget(job.ref.key)
-        if cron.active or cron.missed is None:
+        self._clean_up(cron, job)
+        self._catch_up(cron)
+
+    def _clean_up(self, cron: _Cron, job: JobState) -> None:
+        """Note that a job is over, and delete the oldest beyond the limits. Upstream: cleanupFinishedJobs."""
+        spec, deleted = cron.obj.spec, self._simulation.workloads.deleted
+        finished, limit, default = cron.succeeded, spec.successful_jobs_history_limit, 3
+        if job.wanted.why_failed:
+            finished, limit, default = cron.failed, spec.failed_jobs_history_limit, 1
+        left = [one for one in (*finished, job) if one.ref.key not in deleted]
+        finished[:] = sorted(left, key=lambda job: (job.started_at or math.inf, job.ref.name))
+        while len(finished) > (default if limit is None else limit):
+            self._simulation.life.delete_job(finished.pop(0))
+
+    def _catch_up(self, cron: _Cron) -> None:
+        """Start the run that was missed, unless its policy forbids that, or it is too late."""
+        missed, spec = cron.missed, cron.obj.spec
+        if missed is None or (cron.active and spec.concurrency_policy == "Forbid"):
             return
-        missed, cron.missed = cron.missed, None
-        deadline = cron.obj.spec.starting_deadline_seconds
+        cron.missed, deadline = None, spec.starting_deadline_seconds
         if deadline is None or missed + deadline >= self._simulation.now:
             self._start(cron, missed)
+
+    def _retry(self, namespace: str) -> None:
+        """Have cron jobs of a namespace whose jobs a quota refuses try again, each when its wait is over."""
+        timers, now = self._simulation.timers, self._simulation.now
+        for cron in self._crons.values():
+            if cron.failed_at is not None and cron.ref.namespace == namespace:
+                at = FailedSyncs(1, cron.failed_at).until(now).following
+                timers.post(at, partial(self._catch_up, cron), f"retry of {cron.ref.key}")
 
     def _start(self, cron: _Cron, at: float) -> None:
         simulation, ref = self._simulation, cron.ref
@@ -151,7 +190,9 @@ class CronJobs:
         refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
         if refusal:
             simulation.log.add(StepEvent.REFUSED, ref.key, because=refusal)
+            cron.missed, cron.failed_at = at, simulation.now if cron.failed_at is None else cron.failed_at
             return
+        cron.missed = cron.failed_at = None
         state = simulation.workloads.add_run(cron.model, name, ref)
         cron.active[state.ref.key] = state
         self._cron_of[state.ref.key] = cron

@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.core import Pod
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
-from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.owners import DaemonSetState, ForeignState, Owner
+from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.engine.mappings import Overlay
 from kplan.framework.listers import key_of
 from kplan.rules.pod_info import PodInfo
@@ -24,6 +24,8 @@ VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 ALWAYS_ALLOW = "AlwaysAllow"
 SYNC_FAILED = "SyncFailed"
+
+_WITHOUT_SCALE = ("Job/", "DaemonSet/")  #: kinds that have no scale subresource
 
 FindOwner = Callable[[str], Owner | None]
 
@@ -64,6 +66,7 @@ class BudgetState(msgspec.Struct):
     pods: dict[int, ObservedPod] = {}  #: row -> covered pod
     owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
     n_owned: dict[str | None, int] = {}  #: how many pods each of them has
+    n_ended: dict[str | None, int] = {}  #: how many covered pods of each have ended, whose objects are still there
     healthy: int = 0  #: how many covered pods are ready
 
     @property
@@ -76,13 +79,13 @@ class BudgetState(msgspec.Struct):
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         spec, status = self.budget.spec, self.budget.status
         if spec.max_unavailable is None and not isinstance(spec.min_available, str):
-            return 0 if spec.min_available is None else len(self.pods)
+            return 0 if spec.min_available is None else len(self.pods) + sum(self.n_ended.values())
+        if self.without_scale:
+            return None
         scales: dict[str, int] = {}  # replica sets of one deployment share its scale
         is_foreign = False
-        for key in self.n_owned:
+        for key in self.n_owned | self.n_ended:
             owner = None if key is None else self.find(key)
-            if isinstance(owner, JobState | DaemonSetState):
-                return None  # neither has a scale subresource, which the controller needs
             if isinstance(owner, ForeignState):
                 is_foreign = True
             elif owner is not None:
@@ -92,6 +95,13 @@ class BudgetState(msgspec.Struct):
         # What the controller expected last, unless it could not tell either: it knows controllers that kplan does not.
         has_failed = any((one.reason, one.status) == (SYNC_FAILED, "False") for one in status.conditions)
         return None if has_failed else status.expected_pods or None
+
+    @property
+    def without_scale(self) -> str:
+        """A workload of whose pods the controller does not find the scale, and so allows nothing; empty for none."""
+        if self.budget.spec.max_unavailable is None and not isinstance(self.budget.spec.min_available, str):
+            return ""
+        return min((key for key in self.n_owned | self.n_ended if key and key.startswith(_WITHOUT_SCALE)), default="")
 
     @property
     def desired(self) -> int:
@@ -116,7 +126,8 @@ class BudgetState(msgspec.Struct):
     def copy(self, find: FindOwner) -> BudgetState:
         """Return a copy, whose pods come and go without a change to this one."""
         pods, owner_of, n_owned = self.pods.copy(), self.owner_of.copy(), self.n_owned.copy()
-        return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned)
+        n_ended = self.n_ended.copy()
+        return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned, n_ended=n_ended)
 
     def add(self, pod: ObservedPod, owner: str | None) -> None:
         self.pods[pod.row] = pod
@@ -128,9 +139,11 @@ class BudgetState(msgspec.Struct):
         self.healthy += pod.is_ready - self.pods[pod.row].is_ready
         self.pods[pod.row] = pod
 
-    def drop(self, row: int) -> None:
+    def drop(self, row: int, *, stays: bool) -> None:
         self.healthy -= self.pods.pop(row).is_ready
         owner = self.owner_of.pop(row)
+        if stays:
+            self.n_ended[owner] = self.n_ended.get(owner, 0) + 1
         self.n_owned[owner] -= 1
         if not self.n_owned[owner]:
             del self.n_owned[owner]
@@ -180,6 +193,16 @@ class Disruptions:
         for state in self._changing(covering):
             state.add(pod, None if owner is None else owner.ref.key)
 
+    def join_ended(self, pod: Pod, owner: str | None) -> None:
+        """Add a pod of the snapshot that has ended."""
+        for state in self._changing(self._selected_by(pod.metadata.namespace, pod.metadata.labels)):
+            state.n_ended[owner] = state.n_ended.get(owner, 0) + 1
+
+    def forget_ended(self, owner: str) -> None:
+        """Forget the pods of a workload that have ended: their objects are gone."""
+        for state in self._changing([index for index, state in enumerate(self._states) if owner in state.n_ended]):
+            del state.n_ended[owner]
+
     def _selected_by(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
         """Return the budgets that select pods with these labels; the pods of a workload share the answer."""
         nearby = self._in.get(namespace, ())
@@ -195,11 +218,12 @@ class Disruptions:
         for state in self._changing(self._of.get(pod.row)):
             state.update(pod)
 
-    def leave(self, pod: ObservedPod) -> None:
+    def leave(self, pod: ObservedPod, *, stays: bool = False) -> None:
+        """Take a pod out; `stays`: its object stays, as it has ended."""
         for state in self._changing(self._of.pop(pod.row)):
-            state.drop(pod.row)
+            state.drop(pod.row, stays=stays)
 
-    def _changing(self, covering: tuple[int, ...] | None) -> Sequence[BudgetState]:
+    def _changing(self, covering: Sequence[int] | None) -> Sequence[BudgetState]:
         """Return budgets of which a pod changes, to be changed."""
         if not covering:
             return ()

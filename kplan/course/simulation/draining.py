@@ -223,6 +223,7 @@ class Drain:
             healthy=budget.healthy,
             desired=budget.desired,
             allowed=budget.allowed,
+            without_scale=budget.without_scale,
             unready=tuple(pods),
             pending=tuple(name for name, pod in pods.items() if not pod.node),
             silent={name: pod.node for name, pod in pods.items() if pod.node in self._simulation.lost_nodes},

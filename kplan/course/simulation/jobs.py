@@ -20,7 +20,7 @@ from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.api.workloads import Job, PodFailurePolicy
 from kplan.course.simulation.controllers import job
-from kplan.course.simulation.controllers.job import EXIT_CODE, Failure, WantedJob, failure_of
+from kplan.course.simulation.controllers.job import EXIT_CODE, FINISHED, Failure, WantedJob, failure_of
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
 from kplan.course.simulation.owners import Owner, compiled
 
@@ -104,10 +104,14 @@ class JobState(Owner):
     #: what it wants and how many pods of it run, are ready and terminate, where its controller has nothing left to do
     at_rest: tuple[object, ...] = ()
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
+    ttl: int | None = None  #: ``ttlSecondsAfterFinished``
+    finished_at: float | None = None  #: when it was over, in whole seconds
+    ended: list[int] = field(default_factory=list)  #: rows of its pods that have ended, whose objects are there
 
     @staticmethod
     def of(obj: Job, ref: WorkloadRef, template: PodTemplateSpec) -> JobState:
         """Return the state of a job of the cluster or of a manifest."""
+        finished = (one for one in obj.status.conditions if one.type in FINISHED and one.status == "True")
         return JobState(
             ref,
             {"": template},
@@ -117,12 +121,15 @@ class JobState(Owner):
             deadline=obj.spec.active_deadline_seconds,
             started_at=seconds(obj.status.start_time),
             policy=obj.spec.pod_failure_policy,
+            ttl=obj.spec.ttl_seconds_after_finished,
+            finished_at=next((at for one in finished if (at := seconds(one.last_transition_time)) is not None), None),
         )
 
     def copy(self) -> Self:
         copied = super().copy()
         copied.waits, copied.uncounted = self.waits.copy(), self.uncounted.copy()
         copied.index_failures, copied.noted = self.index_failures.copy(), self.noted.copy()
+        copied.ended = self.ended.copy()
         return copied
 
     @property

@@ -305,8 +305,9 @@ class Kubelets:
             owner.leave(pod)
             if isinstance(owner, JobState):
                 owner.uncounted[row] = Ended(pod.index, math.floor(self._motion.now), is_success=True)
+                owner.ended.append(row)
             self._motion.notify(owner)
-        self._life.vanish(pod, owner)
+        self._life.vanish(pod, owner, stays=True)
         self._motion.circles.forget()
 
     def terminating(

@@ -71,13 +71,23 @@ class FailedSyncs(msgspec.Struct, frozen=True):
     last: float  #: when the last was
     waits: tuple[float, float] = RETRY_SECONDS  #: seconds to the first retry, and at most
 
-    def next_retry(self, now: float) -> float:
+    @property
+    def following(self) -> float:
+        """When the controller tries again."""
         first, longest = self.waits
-        at, delay = self.last, first * 2 ** min(self.n - 1, MANY)
-        while at <= now:
-            at += min(delay, longest)
-            delay = min(delay * 2, longest)
-        return at
+        return self.last + min(first * float(1 << min(self.n - 1, MANY)), longest)
+
+    def until(self, now: float) -> FailedSyncs:
+        """Return these with all tries until now, each of which has failed."""
+        failed = self
+        while failed.following <= now:
+            failed = FailedSyncs(failed.n + 1, failed.following, failed.waits)
+        return failed
+
+    def and_now(self, now: float) -> FailedSyncs:
+        """Return these with a try that fails now."""
+        failed = self.until(now)
+        return failed if failed.last == now else FailedSyncs(failed.n + 1, now, failed.waits)
 
 
 def _retry_seconds(owner: Owner) -> tuple[float, float]:
@@ -98,8 +108,9 @@ class OverQuota:
         if not is_refused or not motion.maker.counts_quota(owner.ref.namespace):
             self._failed.pop(key, None)
         else:
-            n = self._failed[key].n if key in self._failed else 0
-            self._failed[key] = FailedSyncs(n + 1, motion.now, _retry_seconds(owner))
+            before = self._failed.get(key)
+            first = FailedSyncs(1, motion.now, _retry_seconds(owner))
+            self._failed[key] = first if before is None else before.and_now(motion.now)
 
     def note_short(self, namespace: str) -> None:
         """Note, before a pod leaves a namespace with quotas for the first time, which workloads lack pods already.
@@ -128,7 +139,8 @@ class OverQuota:
         for key, failures in self._failed.items():
             owner = motion.workloads.owner(key)
             if owner is not None and owner.ref.namespace == namespace:
-                motion.timers.post(failures.next_retry(motion.now), partial(motion.enqueue, owner), f"retry of {key}")
+                at = failures.until(motion.now).following
+                motion.timers.post(at, partial(motion.enqueue, owner), f"retry of {key}")
 
 
 class LifeCycle:
@@ -142,6 +154,7 @@ class LifeCycle:
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
         self._over_quota = OverQuota(motion)
+        self.on_job_deleted: Callable[[str], None] = lambda _: None  #: called with the namespace of a deleted job
         #: namespace -> rows of the pods without a controller, in the order in which they came to be
         self.orphans: dict[str, list[int]] = {}
         self.newcomers: list[int] = []  #: rows of the pods that the question created, also those that have ended
@@ -331,8 +344,8 @@ class LifeCycle:
             self.already_leaving.append(self._motion.pods[row].key)
             self.vanish(self._motion.pods[row], self._motion.owner(row))
 
-    def vanish(self, pod: ObservedPod, owner: Owner | None) -> None:
-        """Remove a pod that its owner does not count any more."""
+    def vanish(self, pod: ObservedPod, owner: Owner | None, *, stays: bool = False) -> None:
+        """Remove a pod that its owner does not count any more; `stays`: its object stays, as it has ended."""
         motion = self._motion
         self._over_quota.note_short(pod.namespace)
         info = motion.infos[pod.row]
@@ -342,8 +355,8 @@ class LifeCycle:
         del motion.pods[pod.row]
         motion.messages.pop(pod.row, None)
         motion.outcomes.pop(pod.row, None)
-        motion.disruptions.leave(pod)
-        motion.maker.release(info, owner, pod.index)
+        motion.disruptions.leave(pod, stays=stays)
+        motion.maker.release(info, owner, pod.index, stays=stays)
         self._let_go_of_claims(info)
         motion.session.pod_ids.pop(info.key)
         had_place = motion.session.nominator.row_of(pod.row) is not None
@@ -357,6 +370,18 @@ class LifeCycle:
             motion.notice(PodDeleted(info), info.priority)
         self.kubelet.forget(pod.row)
         self._over_quota.retry(pod.namespace)
+
+    def delete_job(self, job: JobState) -> None:
+        """Delete a job that is over; the garbage collector removes its pods."""
+        motion = self._motion
+        if job.ref.key in motion.workloads.deleted:
+            return
+        motion.workloads.delete_job(job.ref.key)
+        motion.dirty.pop(job.ref.key, None)
+        motion.disruptions.forget_ended(job.ref.key)
+        motion.maker.forget_job(job.ref, [motion.infos[row].pod for row in job.ended])
+        self._over_quota.retry(job.ref.namespace)
+        self.on_job_deleted(job.ref.namespace)
 
     def _let_go_of_claims(self, info: PodInfo) -> None:
         """Remove claims that are being deleted, and that waited for the end of this pod alone.

@@ -21,6 +21,7 @@ from kplan.course.simulation.any_node import Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.disruption import Disruptions
 from kplan.course.simulation.durations import Durations
+from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
@@ -278,6 +279,9 @@ def start(
     disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
     renewed = renewals(snapshot)
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
+    for key, ended in snapshot.ended_pods.items() if snapshot.pod_disruption_budgets else ():
+        for pod in ended:
+            disruptions.join_ended(pod, key or None)
     simulation.take_in(members, tries_pending=tries_pending)
     simulation.kubelets.failing = _failing(members, infos, simulation.now)
     silent = silent_nodes(snapshot, renewed, simulation.now)
@@ -294,6 +298,10 @@ def start(
     )
     if simulation.durations.is_timed:
         simulation.node_lifecycle.begin()
+        for job in snapshot.jobs:
+            state = workloads.owner(f"Job/{job.metadata.key}")
+            if isinstance(state, JobState) and state.wanted.is_over:
+                simulation.controllers.expire(state)
     return simulation
 
 

@@ -65,6 +65,7 @@ class Workloads:
         #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
         self.orphan_sets: dict[str, list[str]] = {}
         self._original: Workloads | None = None
+        self.deleted: set[str] = set()  #: keys of the jobs that are deleted, and were not applied again
         self.pods: Sequence[Pod] = ()  #: of the snapshot
 
     @staticmethod
@@ -105,7 +106,7 @@ class Workloads:
     def owner(self, key: str) -> Owner | None:
         """Return the state of a workload that owns pods: a replica set, a stateful set and the like."""
         owner = self._owners.get(key)
-        if owner is not None or self._original is None:
+        if owner is not None or self._original is None or key in self.deleted:
             return owner
         original = self._original.owner(key)
         if original is None:
@@ -281,8 +282,17 @@ class Workloads:
         """Forget a job that is over, of which no pod is left."""
         del self._owners[key]
 
+    def delete_job(self, key: str) -> None:
+        """Have a job be gone, which stays as the owner of its pods as long as these are there."""
+        self.deleted.add(key)
+        owner = self._owners.get(key)
+        if owner is not None and not (owner.pods or owner.terminating):
+            self.forget(key)
+
     def add_job(self, obj: Job) -> JobState:
-        return self._own(JobState.of(obj, *self._begin(obj)))
+        state = self._own(JobState.of(obj, *self._begin(obj)))
+        self.deleted.discard(state.ref.key)
+        return state
 
     def add_run(self, model: JobState, name: str, parent: WorkloadRef) -> JobState:
         """Add a run of a cron job: `model` with a name of its own."""

@@ -15,6 +15,7 @@ from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpe
 from kplan.api.kinds import type_of
 from kplan.api.labels import COMPLETION_INDEX, REVISION_HASH, STATEFUL_INDEX, STATEFUL_NAME, TEMPLATE_GENERATION
 from kplan.api.meta import PlainMeta
+from kplan.api.names import WorkloadRef
 from kplan.api.pod import PodMeta, PodSpec
 from kplan.api.resource import ResourceClaim
 from kplan.api.workloads import StatefulSet
@@ -283,14 +284,34 @@ class PodMaker:
     def counts_quota(self, namespace: str) -> bool:
         return namespace in self._has_quota
 
-    def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
-        """Free the name of a pod that is gone, and its share of quotas; delete claims of this ordinal of a set."""
+    def release(
+        self, info: PodInfo, owner: Owner | None = None, index: int | None = None, *, stays: bool = False
+    ) -> None:
+        """Free the name of a pod that is gone, and its share of quotas; delete claims of this ordinal of a set.
+
+        `stays`: it has ended, and its object is still there.
+        """
+        if stays:
+            if info.namespace in self._has_quota:
+                self._admitter.quotas.note_end(info.pod)
+            return
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
             self.set_claims.delete(stateful_set, info.pod.metadata)
         self._used_names.discard(info.key)
         if info.namespace in self._has_quota:
             self._admitter.quotas.release(info.pod)
+
+    def forget_job(self, ref: WorkloadRef, ended: Iterable[Pod]) -> None:
+        """Free the shares of quotas of a job that is deleted and of its pods, which have `ended` in the simulation."""
+        if ref.namespace not in self._has_quota:
+            return
+        quotas = self._admitter.quotas
+        quotas.release_object(ref.namespace, "batch", "jobs")
+        for pod in ended:
+            quotas.release(replace(pod, status=replace(pod.status, phase="Succeeded")))
+        for pod in self._snapshot.ended_pods.get(ref.key, ()):
+            quotas.release(pod)
 
     def _model(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> tuple[PodInfo, str]:
         template = owner.template_of(wanted.revision)

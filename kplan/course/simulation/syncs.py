@@ -5,6 +5,7 @@ A deployment syncs when its replica sets have nothing left to do, for it waits f
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -139,8 +140,16 @@ class Controllers:
             if done.actions or not (job.wanted.is_over or job.at_rest):
                 motion.notify(job)
         if done.has_changed and job.wanted.is_over:
+            job.finished_at = math.floor(motion.now)
+            self.expire(job)
             self.on_job_over(job)
         return done.actions
+
+    def expire(self, job: JobState) -> None:
+        """Delete a job that is over in its time. Upstream: pkg/controller/ttlafterfinished."""
+        if job.ttl is not None and job.finished_at is not None:
+            at = max(job.finished_at + job.ttl, self._motion.now)
+            self._motion.timers.post(at, partial(self._life.delete_job, job), is_idle=True)
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
         self._claim_sets(deployment)

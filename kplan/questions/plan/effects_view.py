@@ -10,6 +10,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
@@ -301,7 +302,7 @@ def _blocks(document: PlanReport) -> str:
         return f"{obstacle.pod} never leaves {obstacle.node}, as no kubelet answers there to end it{more}"
     if obstacle.never_ends:
         return f"{obstacle.pod} never leaves {obstacle.node}: {obstacle.why}{more}"
-    if not obstacle.is_by_budget or len(obstacle.budgets) != 1:
+    if not obstacle.is_by_budget or len(obstacle.budgets) != 1 or obstacle.budgets[0].without_scale:
         return f"{who} blocks {obstacle.node}: {obstacle.why}{more}"
     (budget,) = obstacle.budgets
     unready = [pod for pod in budget.unready if pod != obstacle.pod]
@@ -501,6 +502,9 @@ def obstacle_text(obstacle: Obstacle) -> str:
     if not obstacle.budgets or not obstacle.is_by_budget:
         return ""
     budget = obstacle.budgets[0]
+    if budget.without_scale:
+        culprit = WorkloadRef.parse(budget.without_scale).title
+        return "; or ".join([*map(remedy_text, obstacle.remedies), f"a selector of {budget.name} without {culprit}"])
     broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
     ways = [
         f"repair {budget.silent[pod]}, which is unreachable, as {pod} is there"

@@ -160,5 +160,5 @@ def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> No
     ("n", "now", "expected"), [(1, 0.0, 0.005), (2, 0.0, 0.01), (3, 0.02, 0.06), (40, 0.0, 1000.0)]
 )
 def test_each_failure_doubles_the_wait_of_a_controller(n: int, now: float, expected: float) -> None:
-    assert FailedSyncs(n, 0.0).next_retry(now) == pytest.approx(expected)
-    assert FailedSyncs(n, 0.0, RETRY_SECONDS_OF_JOBS).next_retry(now) == min(2 ** (n - 1), 60)
+    assert FailedSyncs(n, 0.0).until(now).following == pytest.approx(expected)
+    assert FailedSyncs(n, 0.0, RETRY_SECONDS_OF_JOBS).until(now).following == min(2 ** (n - 1), 60)

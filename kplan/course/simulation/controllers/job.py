@@ -26,6 +26,8 @@ MAX_BACKOFF = 600.0
 
 MAX_AT_A_TIME = 500
 
+FINISHED = frozenset({"Complete", "Failed"})  #: conditions of a job that is over
+
 
 class SuccessRule(msgspec.Struct, frozen=True):
     """Which indexes, or how many of them, are enough for success."""
@@ -80,7 +82,7 @@ class WantedJob(msgspec.Struct, frozen=True):
             completions,
             spec.completion_mode == "Indexed",
             bool(spec.suspend),
-            bool(true & {"Complete", "Failed"}) or status.completion_time is not None or is_elsewhere,
+            bool(true & FINISHED) or status.completion_time is not None or is_elsewhere,
             backoff_limit,
             status.succeeded,
             status.failed,
