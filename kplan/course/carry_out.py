@@ -7,7 +7,7 @@ autoscalers do their part.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
 from typing import Any
@@ -37,9 +37,10 @@ from kplan.course.simulation.applying import Applied, Applying, note_stuck, work
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
+from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
-from kplan.course.simulation.queue import in_turn
+from kplan.course.simulation.queue import in_turn as turns_of
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
@@ -54,6 +55,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.expansion import job_of_run, not_started
+from kplan.workloads.hooks import HELD_UP, awaited, hook_of, in_turn
 from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"
@@ -191,6 +193,9 @@ class _Course:
         self.drains: list[Drain] = []
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
+        #: the job of a hook, and what is applied once it has succeeded
+        self._awaited: tuple[str, list[Sequence[WrittenWorkload]]] | None = None
+        simulation.controllers.on_job_over.append(self._go_on_after)
         # What becomes of the scheduling queue: see `CarriedOut`.
         self._queue: tuple[str, ...] = ()
         self._subject_pods: frozenset[str] = frozenset()
@@ -222,7 +227,7 @@ class _Course:
             self._task,
             self._applied,
             self.drains,
-            left_out=(*self._task.warnings, *self._left_out, *warnings),
+            left_out=(*self._task.warnings, *self._left_out, *self._held_up(), *warnings),
             queue=self._queue,
             is_over=is_over,
             is_roomy=self._is_roomy,
@@ -280,7 +285,7 @@ class _Course:
     def _retry_pending(self) -> tuple[str, ...]:
         """Have the scheduler try all pending pods again; return these in their order."""
         session = self._base.session
-        turns, infos = in_turn(session, self._base.pending().rows), session.cluster.pods.infos
+        turns, infos = turns_of(session, self._base.pending().rows), session.cluster.pods.infos
         for queued in turns:
             if queued.place is QueuePlace.FOREIGN:
                 note_left_alone(self.simulation, queued.pod)
@@ -394,6 +399,57 @@ class _Course:
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
+        self._apply_in_turn(in_turn(workloads, lambda one: self.simulation.workloads.find(one.key) is not None))
+
+    def _apply_in_turn(self, groups: list[Sequence[WrittenWorkload]]) -> None:
+        """Apply manifests; where one is a hook of Helm, those behind it wait for its success."""
+        self._awaited = None
+        while groups:
+            group, *groups = groups
+            hook = awaited(group) if groups else None
+            self._make_room(group)
+            self._apply_group(group)
+            if hook is not None and (self._is_timed or not self._succeeds(hook.key)):
+                self._awaited = hook.key, groups
+                return
+
+    def _make_room(self, group: Sequence[WrittenWorkload]) -> None:
+        """Delete the former jobs of hooks."""
+        simulation = self.simulation
+        for workload in group:
+            hook, job = hook_of(workload.content), simulation.workloads.find(workload.key)
+            if hook is None or not hook.is_made_anew or not isinstance(job, JobState):
+                continue
+            for pod in tuple(job.pods.values()):
+                simulation.life.remove(pod, StepEvent.DELETED, "Helm creates its hook anew", by_owner=True)
+            for row in (*job.pods, *job.terminating):
+                simulation.owner_of.pop(row)
+            simulation.life.delete_job(job)
+
+    def _succeeds(self, key: str) -> bool:
+        """Have a job do its work, where nothing takes time; tell whether it does."""
+        simulation, job = self.simulation, self.simulation.workloads.find(key)
+        while isinstance(job, JobState) and not job.wanted.is_over:
+            running = [pod.row for pod in job.pods.values() if pod.is_ready]
+            if not running:
+                return False
+            for row in running:
+                simulation.kubelets.succeed(row)
+            simulation.run()
+        return isinstance(job, JobState) and not job.wanted.why_failed
+
+    def _go_on_after(self, job: JobState) -> None:
+        """Apply what waits for a job that is over, if it has succeeded."""
+        if self._awaited is not None and self._awaited[0] == job.ref.key and not job.wanted.why_failed:
+            self._apply_in_turn(self._awaited[1])
+
+    def _held_up(self) -> Iterator[InputWarning]:
+        if self._awaited is not None:
+            key, groups = self._awaited
+            message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, does not succeed"
+            yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
+
+    def _apply_group(self, workloads: Sequence[WrittenWorkload]) -> None:
         for number, workload in enumerate(workloads):
             if self._is_timed:
                 self.simulation.later(number * APPLY_SECONDS, partial(self._apply_written, workload))
@@ -412,10 +468,8 @@ class _Course:
 
     def _forget_deleted(self, workload: WrittenWorkload) -> None:
         """Compare a manifest with nothing where it is of a job that is deleted meanwhile."""
-        metadata, deleted = workload.content["metadata"], self.simulation.workloads.deleted
-        key = object_name(workload.type.__name__, metadata["namespace"], metadata.get("name", ""))
+        key, deleted = workload.key, self.simulation.workloads.deleted
         if key in deleted:
-            deleted.remove(key)
             self._applying.forget(key)
             jobs = tuple(job for job in self._snapshot.jobs if f"Job/{job.metadata.key}" != key)
             self._snapshot = replace(self._snapshot, jobs=jobs)

@@ -31,7 +31,7 @@ class StepEvent(enum.StrEnum):
     EVICTED = "evicted"  #: it is evicted: for another pod, or because its node is drained
     DELETED = "deleted"  #: a controller deleted it, or the garbage collector, as its node is gone
     READY = "ready"  #: it is ready; with a clock only
-    SUCCEEDED = "succeeded"  #: it has done its work; with a clock only
+    SUCCEEDED = "succeeded"  #: it has done its work; with a clock, or as a hook of Helm
     TERMINATING = "terminating"  #: it was told to go and stops, but keeps its room; with a clock only
     GONE = "gone"  #: it is there no more; with a clock only
     LOST = "lost"  #: it does not run any more, as its node is lost

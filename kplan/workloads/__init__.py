@@ -116,6 +116,12 @@ class WrittenWorkload(NamedTuple):
     content: dict[str, Any]
     is_valid: bool = False  #: it was validated when it was read
 
+    @property
+    def key(self) -> str:
+        """KIND/NAMESPACE/NAME."""
+        metadata = self.content["metadata"]
+        return object_name(self.type.__name__, metadata["namespace"], metadata.get("name", ""))
+
 
 def field_problem(item: Item, error: FieldError, path: str) -> Problem:
     return item.locate(Problem(error.body, json_path=f"$.{path}", hint=_explain(item.kind, path)))

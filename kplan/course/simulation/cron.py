@@ -96,7 +96,7 @@ class CronJobs:
             status = cron.obj.status
             if status is None or state.ref.uid in {reference.uid for reference in status.active}:
                 cron.active[state.ref.key] = state
-        simulation.controllers.on_job_over = self._over
+        simulation.controllers.on_job_over.append(self._over)
         simulation.life.on_job_deleted = self._retry
         for cron in crons.values():
             cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None

@@ -64,7 +64,7 @@ class Controllers:
 
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
-        self.on_job_over: Callable[[JobState], None] = lambda _: None  #: called with every job that is over
+        self.on_job_over: list[Callable[[JobState], None]] = []  #: called with every job that is over
         #: called when time is about to go on: nothing more happens now
         self.on_pause: Callable[[], None] = lambda: None
         #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
@@ -142,7 +142,8 @@ class Controllers:
         if done.has_changed and job.wanted.is_over:
             job.finished_at = math.floor(motion.now)
             self.expire(job)
-            self.on_job_over(job)
+            for tell in self.on_job_over:
+                tell(job)
         return done.actions
 
     def expire(self, job: JobState) -> None:

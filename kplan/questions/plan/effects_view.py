@@ -26,6 +26,7 @@ from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, state_of
 from kplan.report.words import ENDINGS, left_out
+from kplan.workloads.hooks import HELD_UP
 
 _STYLES: Mapping[Action, Style] = {
     Action.PLACED: "good",
@@ -337,6 +338,8 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
         return _others_sentence(document, others) + lacking if others else ""
     ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
+    held_up = sum(warning.code == HELD_UP for warning in document.warnings)
+    sentence += f"; {count(held_up, 'object')} behind a hook not applied" if held_up else ""
     sentence += f"; other pods: {_by_action(others)}" if others else ""
     return sentence + lacking + beside_text(document)
 
