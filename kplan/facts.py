@@ -21,6 +21,9 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
         return fields
 
 
+LOST_NODE_STAYS = "LostNodeStays"  #: code of the warning about a node that does not answer, on which pods stay
+
+
 class InputWarning(Document, frozen=True):
     """Something that does not stop the answer but may change it."""
 

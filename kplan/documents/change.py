@@ -13,6 +13,7 @@ from kplan.api.quantity import count, listing
 from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
 from kplan.facts import Count, Document, Positive, QuotaRaise
+from kplan.health.pods import HeldVolume
 
 
 class StepEvent(enum.StrEnum):
@@ -105,6 +106,7 @@ class WorkloadChange(Document, frozen=True, kw_only=True):
     because: str = ""  #: what holds it up
     pod: str = ""  #: NAMESPACE/NAME of the pod that holds it up; empty for none
     raises: tuple[QuotaRaise, ...] | UnsetType = UNSET  #: to what quotas that refuse its pods are to be raised, if any
+    held_volume: HeldVolume | UnsetType = UNSET  #: for which the first of its pods waits; absent for none
     #: fields of the manifest that the snapshot does not hold, so that it is unknown whether they are new
     unseen: tuple[str, ...] = ()
     refused: str = ""  #: the API server's words, where it refuses the manifest

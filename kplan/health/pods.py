@@ -27,7 +27,7 @@ PodState = Literal[
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
 _PATIENCE_SECONDS = 600
-_OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}  #: access modes of volumes that one node at a time may have
+OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}  #: access modes of volumes that one node at a time may have
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -181,7 +181,7 @@ def _held_volume(pod: Pod, snapshot: Snapshot) -> HeldVolume | UnsetType:
     for name in pod.named_claims:
         key = f"{pod.metadata.namespace}/{name}"
         claim = snapshot.claim_by_key.get(key)
-        if claim is None or not claim.spec.access_modes or not _OF_ONE_NODE.issuperset(claim.spec.access_modes):
+        if claim is None or not claim.spec.access_modes or not OF_ONE_NODE.issuperset(claim.spec.access_modes):
             continue
         elsewhere = (one for one in snapshot.pods_by_claim.get(key, ()) if one.spec.node_name != pod.spec.node_name)
         if (other := next(elsewhere, None)) is not None:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.quantity import count, listing, readable
 from kplan.facts import MissingName, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
-from kplan.health.pods import ContainerHealth, PodHealth
+from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
 
 NOT_SCHEDULING = "This is not a scheduling problem: the pod has its node."
@@ -117,17 +117,26 @@ def trouble_text(health: PodHealth) -> str:
         return f"its node {health.node} is unreachable"
     container = health.container
     if container is not UNSET:
-        return _held_volume(health) or _container(container)
+        return held_volume(health.held_volume) or _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
     return f"its node {health.node} is not ready" if _is_of_node(health) else health.reason
 
 
-def _held_volume(health: PodHealth) -> str:
+def held_volume(held: HeldVolume | UnsetType) -> str:
     """Return that a pod waits for a volume that another node has; empty where it does not."""
-    if (held := health.held_volume) is UNSET:
+    if held is UNSET:
         return ""
-    return f"its volume of claim {held.claim} is on {held.node} for {held.pod}, and one node at a time may have it"
+    pod = f" for {held.pod}" if held.pod else ""
+    return f"its volume of claim {held.claim} is on {held.node}{pod}, and one node at a time may have it"
+
+
+def released_text(held: HeldVolume, *, is_lost: bool = False) -> str:
+    """Return when a pod starts that waits for a volume, and what would help; `is_lost`: nobody ends the other pod."""
+    gone = f"It starts once {held.pod} is gone" if held.pod else f"It starts once {held.node} has let go of it"
+    if is_lost:
+        return f"{gone}, which nothing on {held.node} ends."
+    return f"{gone}: run one replica and replace it by strategy Recreate, or share the volume."
 
 
 def _is_of_node(health: PodHealth) -> bool:
@@ -262,8 +271,7 @@ def _of_container(health: PodHealth) -> Iterator[str]:
     describe = f"kubectl describe pod {name} -n {namespace}"
     container = health.container
     if health.held_volume is not UNSET:
-        gone = f"It starts once {health.held_volume.pod} is gone"
-        yield f"{gone}: run one replica and replace it by strategy Recreate, or share the volume."
+        yield released_text(health.held_volume)
     elif container is UNSET and _is_of_node(health):
         yield f"Look at the node: kubectl describe node {health.node}"
     elif container is UNSET:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.admission import Named
@@ -39,6 +39,8 @@ from kplan.documents.change import Change, PodAtRest, StepEvent, WorkloadChange,
 from kplan.facts import QuotaRaise
 from kplan.framework.cycle import schedule_pod, stored_message_of
 from kplan.framework.results import Outcome
+from kplan.health.pods import HeldVolume
+from kplan.health.words import held_volume
 from kplan.reading.arguments import Rollout
 
 _POD = "V1Pod"
@@ -379,6 +381,7 @@ def _describe(
     refusals = (holder.refusal for holder in (owner, *owners) if holder is not None and holder.refusal)
     refusal = why_failed or next(refusals, "") or (held_up if state is WorkloadState.STUCK and not keeps_former else "")
     refused = next((holder for holder in owners if holder.refusal), None)
+    held = _held(simulation, pods) if state is WorkloadState.STUCK and not (refusal or pending) else UNSET
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     if refusal and stuck is not None and not stuck.is_new:
         stuck = None  # it waited before; what holds the change up is that further pods are refused
@@ -394,10 +397,19 @@ def _describe(
         pending=len(pending) + missing,
         state=state,
         blocked=len(blocked),
-        because=_message(simulation, stuck.row) if stuck is not None else refusal or next(iter(blocked.values()), ""),
+        because=_message(simulation, stuck.row)
+        if stuck is not None
+        else refusal or held_volume(held) or next(iter(blocked.values()), ""),
+        held_volume=held,
         pod="" if stuck is None else stuck.key,
         raises=UNSET if refused is None else _raises(simulation, refused, max(desired - len(pods), 1)) or UNSET,
     )
+
+
+def _held(simulation: Simulation, pods: Iterable[ObservedPod]) -> HeldVolume | UnsetType:
+    """Return for which volume the first of some pods waits."""
+    waiting = (simulation.kubelets.attachments.held(pod.row) for pod in pods if not pod.is_ready)
+    return next(filter(None, waiting), UNSET)
 
 
 def _raises(simulation: Simulation, refused: Owner, number: int) -> tuple[QuotaRaise, ...]:

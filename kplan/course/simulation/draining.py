@@ -32,7 +32,7 @@ from kplan.course.simulation.owners import DaemonSetState
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import BudgetAtRest, Obstacle, ObstacleReason, RefusedNode, StepEvent
-from kplan.facts import InputWarning
+from kplan.facts import LOST_NODE_STAYS, InputWarning
 
 DECLARES_NO_CONTROLLER = "cannot delete Pods that declare no controller (use --force to override)"
 LOCAL_STORAGE = "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
@@ -475,7 +475,7 @@ def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool
     left: Counter[tuple[str, str, str]] = Counter()
     for pod in Drain(simulation).leaving([name for name in nodes if name in simulation.lost_nodes]):
         if pod.is_terminating:
-            left["LostNodeStays", pod.node, _TERMINATING] += pod.row not in simulation.kubelets.stopped
+            left[LOST_NODE_STAYS, pod.node, _TERMINATING] += pod.row not in simulation.kubelets.stopped
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kplan.api.core import PodCondition, deletion_grace
 from kplan.api.pod import ENDED
 from kplan.api.time import seconds
+from kplan.course.simulation.attaching import Attachments
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
@@ -55,6 +56,7 @@ class Kubelets:
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
+        self.attachments = Attachments(motion, self._begin_late)
         self._held: dict[int, list[Act]] = {}  # row -> what the kubelet of a pod's node does when it is back
         #: row of a pod that shows as not ready because its node does not answer -> since when
         self._marked: dict[int, float] = {}
@@ -70,6 +72,7 @@ class Kubelets:
         if not is_fraction_known:
             motion.now = math.floor(motion.now) + 0.5
         motion.starts_at = motion.log.last_change = motion.now
+        self.attachments.begin()
         if not durations.is_timed:
             leaving = [row for row in motion.pods if motion.infos[row].is_terminating]
             self._life.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
@@ -141,6 +144,8 @@ class Kubelets:
         for row in [row for row in self._held if row in motion.pods and motion.pods[row].node in back]:
             for act in self._held.pop(row):
                 act()
+        for name in back:
+            self.attachments.look_at(name)
 
     def show_ready(self, rows: Iterable[int]) -> None:
         """Show pods as ready again that run, and that only their nodes' silence has made show as not ready."""
@@ -208,6 +213,20 @@ class Kubelets:
             message = f"its new pods count as not ready, as no pod of their template is ready and {failing} fails"
             self._motion.warn(InputWarning("FailsAsBefore", owner.workload.key, message))
             return pod
+        return self._begun(pod, owner) if self.attachments.attach(pod.row, pod.node) else pod
+
+    def _begin_late(self, row: int) -> None:
+        """Have a pod start whose volumes come to its node."""
+        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        if pod.is_ready or pod.is_terminating:
+            return
+        begun = self._begun(pod, owner)
+        if begun.is_ready:
+            self._motion.log.add_pod(StepEvent.READY, pod, owner, of_time=True)
+            self._update(begun)
+
+    def _begun(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+        """Return a pod that starts now as it is then."""
         times = self.durations_of(pod, owner)
         if times.run is not None and times.run.seconds < math.inf:
             self._after(times.run.seconds + LAG, pod.row, self.succeed, pod.node)
@@ -238,7 +257,7 @@ class Kubelets:
     def become_ready(self, row: int) -> None:
         """Have a pod become ready, unless it is on its way out."""
         pod = self._motion.pods.get(row)
-        if pod is not None and not pod.is_terminating and not pod.is_ready:
+        if pod is not None and not (pod.is_terminating or pod.is_ready or self.attachments.waits(row)):
             owner = self._motion.owner(row)
             self._motion.log.add_pod(StepEvent.READY, pod, owner)
             self._update(self._as_ready(pod, owner))
@@ -379,6 +398,7 @@ class Kubelets:
             uncounted[row] = replace(ended, at=at, is_terminating=False)
         stopped = self._motion.pods[row] = replace(pod, phase="Failed")
         self.stopped.add(row)
+        self.attachments.let_go(row)
         if self._motion.cluster.node_of[row] != NOWHERE:
             self._motion.session.evict(row)
         self._motion.notice(PodDeleted(self._motion.infos[row]))
@@ -388,6 +408,7 @@ class Kubelets:
         self._motion.log.note_change()
 
     def forget(self, row: int) -> None:
+        self.attachments.let_go(row)
         self._held.pop(row, None)
         self._marked.pop(row, None)
 

@@ -91,6 +91,7 @@ class Simulation(Motion):
         forked.life.already_leaving = self.life.already_leaving.copy()
         forked.life.orphans = {namespace: rows.copy() for namespace, rows in self.life.orphans.items()}
         forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
+        forked.kubelets.attachments.take_over(self.kubelets.attachments)
         forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
         forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
         silent, is_well = self.node_lifecycle.silent, self.node_lifecycle.is_well
@@ -99,7 +100,11 @@ class Simulation(Motion):
 
     def let_go(self) -> None:
         """Forget everything, so that its memory is free at once: its parts refer to it, and it to them."""
-        for part in (self.life, self):  # by its life also those refer to each other that hold it
+        for part in (
+            self.kubelets.attachments,
+            self.life,
+            self,
+        ):  # by its life also those refer to each other that hold it
             vars(part).clear()
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:

@@ -360,6 +360,7 @@ class NodeLifecycle:
             return
         gone = {(taint.key, taint.effect) for taint in self._taints(name) if (taint.key, "") in remove}
         self._retaint(name, add, {*remove, *gone})
+        self._kubelets.attachments.look_at(name)
         self._watch_collector(name)
 
     def delete(self, name: str, because: str = "") -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.names import WorkloadRef
@@ -16,7 +17,8 @@ from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
-from kplan.health.words import quota_command, raises_text
+from kplan.facts import LOST_NODE_STAYS
+from kplan.health.words import quota_command, raises_text, released_text
 from kplan.health.workloads import MISSING_REPLICAS
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import remedy_text, why_nowhere
@@ -428,6 +430,11 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
         yield line(Span(f"{_ASSUMED}{_JOBS_RUN_ON if has_jobs else ''}", "dim"))
 
 
+def _is_lost(document: PlanReport, node: str) -> bool:
+    """Tell whether pods stay on a node that does not answer."""
+    return any((warning.code, warning.object) == (LOST_NODE_STAYS, f"Node/{node}") for warning in document.warnings)
+
+
 def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield what holds workloads up, and which pods cannot be evicted."""
     pending = [change for change in document.changes if change.action is Action.PENDING]
@@ -440,7 +447,11 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
             children = "jobs" if workload.kind == "CronJob" else "pods"
             holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
+            if workload.held_volume is not UNSET:
+                holder = "a pod of it does not start"
             yield Preformatted(workload.pod or holder, workload.because)
+            if workload.held_volume is not UNSET:
+                yield line(released_text(workload.held_volume, is_lost=_is_lost(document, workload.held_volume.node)))
             yield from (line(f"To raise the quota: {quota_command(raised)}") for raised in workload.raises or ())
     yield from _obstacles(document, options)
 
@@ -553,5 +564,8 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         origin = workload.origin or Origin("")
         place = (origin.file, origin.document, origin.line or None)
         hint = raises_text(workload.raises) if workload.raises else ""
+        if workload.held_volume is not UNSET:
+            is_lost = _is_lost(document, workload.held_volume.node)
+            rule, hint = "Stuck", released_text(workload.held_volume, is_lost=is_lost)
         detail = f"{words}\nWhat would help: {hint}" if hint else words
         yield Case(workload_title(workload), state, rule, words, detail, *place, would_help=hint)

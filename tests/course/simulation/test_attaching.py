@@ -1,0 +1,30 @@
+"""How long volumes that one node at a time may have stay with nodes that do not answer; see also tests/answers."""
+
+from pathlib import Path
+
+import pytest
+
+import kplan
+from kplan.documents.change import StepEvent
+from tests.objects import Object
+
+CLUSTER = Path(__file__).parents[2] / "answers" / "inputs" / "attached.yaml"
+
+
+@pytest.mark.parametrize(
+    ("then", "ready"),
+    [
+        ({"delete": [["Pod", "default/disk-h1-a"]], "options": {"gracePeriod": 0}}, 400 + 360),
+        ({"delete": [["Node", "n1"]]}, 460 + 360),
+        ({"taint": {"n1": ["node.kubernetes.io/out-of-service:NoExecute"]}}, 420),
+        ({"recover": ["n1"]}, 402),
+    ],
+)
+def test_a_node_that_does_not_answer_keeps_a_volume_for_six_minutes(then: Object, ready: float) -> None:
+    steps = [{"at": 0, "fail": ["n1"]}, {"at": 400, **then}]
+    plan = kplan.Planner(kplan.load_snapshot(CLUSTER)).timeline(steps, start={"*": 5}, stop={"*": 2}, until=2000)
+    found = {step.workload: step.at for step in plan.steps if step.event is StepEvent.READY}
+    assert (found["Deployment/default/disk"], found["Deployment/default/files"]) == (
+        pytest.approx(ready + 5, abs=1),
+        pytest.approx(355, abs=1),
+    )
