@@ -1,6 +1,5 @@
 """Cron jobs that run by their schedule, with a clock."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,36 +20,6 @@ def _plan(policy: str, run: float, *others: Object, own_run: str = "CronJob/a/b"
     planner = planner_of(node("n1", "8", labels={ZONE: "z"}), cron, *others)
     clock = Clock(start={"*": 2}, stop={"*": 1}, run={"CronJob/default/tick": run, own_run: run}, runs_for=3600)
     return carry_out(planner, Task(clock=clock))
-
-
-def _count(plan: CarriedOut, event: StepEvent) -> int:
-    return sum(step.event is event for step in plan.steps)
-
-
-def test_every_run_starts_at_its_time() -> None:
-    plan = _plan("Allow", run=60)
-    bound = [step.at for step in plan.steps if step.event is StepEvent.BOUND]
-    assert len(bound) == 6
-    assert all(isinstance(at, float) for at in bound)
-    assert {round(later - sooner) for sooner, later in pairwise(bound)} == {600}
-    assert {step.workload for step in plan.steps} == {"CronJob/default/tick"}
-
-
-def test_runs_overlap_wait_or_take_the_place_of_one_another_as_the_policy_says() -> None:
-    counts = {
-        policy: (_count(plan, StepEvent.BOUND), _count(plan, StepEvent.SUCCEEDED), _count(plan, StepEvent.DELETED))
-        for policy in ("Allow", "Forbid", "Replace")
-        for plan in [_plan(policy, run=900)]
-    }
-    assert counts["Allow"][0] == 6
-    assert counts["Forbid"][0] in (3, 4)
-    assert counts["Replace"][1:] == (0, 5)
-
-
-def test_a_job_that_another_controller_of_the_name_made_holds_up_no_run() -> None:
-    other = job("other")
-    other["metadata"]["ownerReferences"] = [{"kind": "Workflow", "name": "tick", "controller": True}]
-    assert _count(_plan("Forbid", 60, other), StepEvent.BOUND) == 6
 
 
 def test_a_run_that_was_missed_starts_when_the_last_of_those_before_is_over() -> None:
