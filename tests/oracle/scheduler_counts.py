@@ -2,7 +2,6 @@
 
 import math
 
-from tests.oracle import node_affinity, taint_toleration
 from tests.oracle.labels import is_empty, is_terminating, labels_of, namespace_of, selects
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -68,9 +67,12 @@ def _with_label_keys(constraint, pod):
 
 
 def _included(constraint, pod, node):
-    if (constraint.get("nodeAffinityPolicy") or "Honor") == "Honor" and node_affinity.filter_node(pod, node):
-        return False
-    return constraint.get("nodeTaintsPolicy") != "Honor" or not taint_toleration.filter_node(pod, node)
+    """Here pods select nodes by labels alone, and tolerate all taints of a key."""
+    tolerated = {each["key"] for each in pod["spec"].get("tolerations", [])}
+    wanted = pod["spec"].get("nodeSelector", {})
+    is_selected = wanted.items() <= labels_of(node).items() or constraint.get("nodeAffinityPolicy") == "Ignore"
+    is_tolerated = all(taint["key"] in tolerated for taint in node["spec"]["taints"])
+    return is_selected and (is_tolerated or constraint.get("nodeTaintsPolicy") != "Honor")
 
 
 class Counts:

@@ -1,17 +1,13 @@
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kplan.api.decode import convert
 from kplan.config.args import NodeAffinityArgs
 from kplan.framework.interface import PreScoreResult, StatusCode
 from kplan.framework.results import PluginError
 from kplan.plugins.node_affinity import NodeAffinity
-from tests.oracle import node_affinity as oracle
 
 from .asking import details
-from .worlds import KEYS, VALUES, World, few, node, node_selector_terms, pod, scored
+from .worlds import World, node, pod
 
 
 def make(world, added=None):
@@ -37,51 +33,6 @@ def label(key, operator, *values):
 
 def name(operator, *values):
     return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": list(values)}]}
-
-
-LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=3)
-CLUSTERS = st.lists(LABELS, min_size=1, max_size=5).map(
-    lambda sets: World([node(f"n{index}", labels=labels) for index, labels in enumerate(sets)])
-)
-TERMS = st.lists(node_selector_terms(), max_size=3)
-WEIGHTED = st.lists(st.tuples(st.integers(1, 100), node_selector_terms()), min_size=1, max_size=3)
-
-
-@few
-@given(CLUSTERS, TERMS, LABELS, st.none() | TERMS)
-def test_filter_equals_the_oracle(world, terms, selector, added):
-    incoming = wants(required(*terms), nodeSelector=selector)
-    plugin, cycle = make(world, None if added is None else required(*added)), world.cycle(incoming)
-    result = plugin.pre_filter(cycle)
-    if result is not None and result.status is not None:
-        return
-
-    verdicts = plugin.filter(cycle, world.view())
-
-    enforced = None if added is None else {"nodeSelectorTerms": added}
-    expected = [oracle.filter_node(incoming, each, enforced) for each in world.nodes]
-    assert [
-        (verdicts.code_at(i).text, [reason.text for reason in verdicts.reasons_at(i)]) if verdicts.bits[i] else None
-        for i in range(len(world.nodes))
-    ] == expected
-    if result is not None and result.nodes is not None and added is None:
-        passing = {
-            each["metadata"]["name"] for each, answer in zip(world.nodes, expected, strict=True) if answer is None
-        }
-        assert passing <= result.nodes, "PreFilter names all nodes that can pass"
-
-
-@few
-@given(CLUSTERS, WEIGHTED, st.none() | WEIGHTED)
-def test_score_equals_the_oracle(world, terms, added):
-    incoming = wants(preferred(*terms))
-    plugin, cycle = make(world, added and preferred(*added)), world.cycle(incoming)
-    raw = scored(plugin, cycle, world.view())
-    more = preferred(*(added or ()))["preferredDuringSchedulingIgnoredDuringExecution"]
-    assert raw == [oracle.score(incoming, each, more) for each in world.nodes]
-    assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == oracle.normalized(raw)
-    rows = list(range(len(world.nodes)))[::-2]
-    assert scored(plugin, cycle, world.view(rows)) == [raw[row] for row in rows]
 
 
 SSD = node("ssd-1", labels={"disk": "ssd", "rank": "12", "zone": "a"})

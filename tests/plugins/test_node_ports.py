@@ -7,9 +7,8 @@ from kplan.api.decode import convert
 from kplan.engine.view import ChangingView
 from kplan.plugins.node_ports import HostPort, NodePorts, Ports
 from kplan.rules.pod_info import PodInfo
-from tests.oracle import node_ports as oracle
 
-from .asking import changes, details, filtered
+from .asking import details, filtered
 from .worlds import PORTS, World, few, host_port, node, pod
 
 
@@ -25,25 +24,6 @@ PODS = SOME_PORTS.map(lambda ports: pod(ports=ports))
 def clusters(draw):
     names = [f"n{index}" for index in range(draw(st.integers(1, 4)))]
     return World([node(each) for each in names], {each: draw(st.lists(PODS, max_size=3)) for each in names})
-
-
-@few
-@given(clusters(), PODS)
-def test_filter_equals_the_oracle(world, incoming):
-    plugin, rows = make(world.handle), list(range(len(world.nodes)))[::-2]
-    answers = world.ask(plugin, incoming)
-    assert answers == [oracle.filter_node(incoming, oracle.used_ports(world.pods_on(each))) for each in world.nodes]
-    assert filtered(plugin, world.cycle(incoming), world.view(rows)) == [answers[row] for row in rows]
-
-
-@few
-@given(st.data(), clusters(), PODS)
-def test_filter_sees_each_node_in_its_own_world(data, world, incoming):
-    changed = data.draw(changes(world, st.lists(PODS, max_size=2)))
-    for change, answer in zip(changed, world.ask_changed(make(world.handle), incoming, changed), strict=True):
-        _, leaving, coming = world.after(change)
-        used = oracle.used_ports(world.pods_on(world.nodes[change.row]), leaving, coming)
-        assert answer == oracle.filter_node(incoming, used)
 
 
 @few

@@ -1,14 +1,10 @@
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kplan.framework.results import PluginError
 from kplan.plugins.taint_toleration import TaintToleration
-from tests.oracle import taint_toleration as oracle
 
-from .asking import details, filtered
-from .worlds import EFFECTS, World, few, node, pod, scored, tolerations
+from .asking import details
+from .worlds import World, node, pod, scored
 
 
 def taint(key="dedicated", value="ml", effect="NoSchedule"):
@@ -17,28 +13,6 @@ def taint(key="dedicated", value="ml", effect="NoSchedule"):
 
 def make(world):
     return TaintToleration(None, world.handle)
-
-
-TAINTS = st.lists(
-    st.builds(taint, st.sampled_from(["a", "b"]), st.sampled_from(["", "1"]), st.sampled_from(EFFECTS)), max_size=3
-)
-CLUSTERS = st.lists(TAINTS, min_size=1, max_size=5).map(
-    lambda sets: World([node(f"n{index}", taints=taints) for index, taints in enumerate(sets)])
-)
-PODS = st.lists(tolerations(), max_size=3).map(lambda each: pod(tolerations=each))
-
-
-@few
-@given(CLUSTERS, PODS)
-def test_filter_and_scores_equal_the_oracle_for_all_nodes_and_for_some(world, incoming):
-    plugin, cycle, rows = make(world), world.cycle(incoming), list(range(len(world.nodes)))[::-2]
-    expected = [oracle.filter_node(incoming, each) for each in world.nodes]
-    raw = [oracle.score(incoming, each) for each in world.nodes]
-    assert filtered(plugin, cycle, world.view()) == expected
-    assert filtered(plugin, cycle, world.view(rows)) == [expected[row] for row in rows]
-    assert scored(plugin, cycle, world.view()) == raw
-    assert scored(plugin, cycle, world.view(rows)) == [raw[row] for row in rows]
-    assert plugin.normalize_score(cycle, np.asarray(raw)).tolist() == oracle.normalized(raw)
 
 
 def test_details_name_every_taint_that_is_not_tolerated():

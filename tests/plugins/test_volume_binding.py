@@ -1,8 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kplan.framework.interface import SUCCESS
+from kplan.config.args import UtilizationShapePoint, VolumeBindingArgs
 from kplan.plugins.volume_binding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
@@ -10,15 +8,14 @@ from kplan.plugins.volume_binding import (
     REASON_PV_NOT_EXIST,
     VolumeBinding,
 )
-from tests.oracle import volumes as oracle
 from tests.oracle.volumes import Storage
 
 from .asking import filtered
-from .volume_worlds import HOSTNAME, ZONE, VolumeWorld, claim, csi_node, details, node, pod, storage_class, volume
-from .worlds import few
+from .volume_worlds import ZONE, VolumeWorld, claim, csi_node, details, node, pod, storage_class, volume
+from .worlds import scored
 
+SELECTED = "volume.kubernetes.io/selected-node"
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
-HOSTS = [f"n{i}" for i in range(5)]
 CLASSES = [
     storage_class("static"),
     storage_class("dynamic", "example.com/any"),
@@ -31,139 +28,6 @@ DRIVERS = [
     {"metadata": {"name": "example.com/any"}, "spec": {}},
     {"metadata": {"name": "example.com/tracked"}, "spec": {"storageCapacity": True}},
 ]
-CLASS_NAMES = [each["metadata"]["name"] for each in CLASSES]
-SIZES = st.sampled_from(["0", "1", "2", "3"])
-
-
-def references(names):
-    return st.builds(
-        lambda name, uid: {"namespace": "default", "name": name, **({"uid": uid} if uid else {})},
-        st.sampled_from(names),
-        st.sampled_from(["", "uid-c0", "uid-c1", "uid-other"]),
-    )
-
-
-@st.composite
-def volumes(draw, index):
-    spec = {"storageClassName": draw(st.sampled_from(["static", "static", "dynamic"]))}
-    spec["accessModes"] = draw(st.sampled_from([["ReadWriteOnce"], ["ReadWriteOnce", "ReadOnlyMany"], []]))
-    if draw(st.integers(0, 4)) == 0:
-        spec["volumeMode"] = draw(st.sampled_from(["Filesystem", "Block"]))
-    if draw(st.integers(0, 6)) == 0:
-        spec["volumeAttributesClassName"] = "gold"
-    if draw(st.integers(0, 4)) == 0:
-        spec["claimRef"] = draw(references(["c0", "c1", "c2", "other"]))
-    made = volume(
-        f"v{index}",
-        draw(SIZES),
-        draw(st.one_of(st.none(), st.lists(st.sampled_from(HOSTS), min_size=1, max_size=3, unique=True))),
-        draw(st.sampled_from([{}, {"tier": "fast"}])),
-        draw(st.sampled_from(["Available", "Available", "Available", "Bound", "Released"])),
-        **spec,
-    )
-    if draw(st.integers(0, 8)) == 0:
-        made["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return made
-
-
-@st.composite
-def claims(draw, index):
-    if draw(st.integers(0, 4)) == 0:
-        return claim(f"c{index}", draw(SIZES), draw(st.sampled_from(["v0", "v1", "v2", "nowhere"])))
-    spec = {"accessModes": draw(st.sampled_from([["ReadWriteOnce"], ["ReadOnlyMany"], []]))}
-    if draw(st.integers(0, 4)) == 0:
-        spec["selector"] = {"matchLabels": {"tier": "fast"}}
-    if draw(st.integers(0, 6)) == 0:
-        spec["volumeMode"] = "Block"
-    if draw(st.integers(0, 6)) == 0:
-        spec["volumeAttributesClassName"] = "gold"
-    selected = {oracle.SELECTED: draw(st.sampled_from([*HOSTS, "gone"]))} if draw(st.integers(0, 6)) == 0 else {}
-    class_name = draw(st.sampled_from(["static", *CLASS_NAMES]))
-    return claim(f"c{index}", draw(SIZES), annotations=selected, storageClassName=class_name, **spec)
-
-
-@st.composite
-def capacities(draw, index):
-    report = {"metadata": {"name": f"r{index}", "namespace": "kube-system"}, "storageClassName": "tracked"}
-    report |= draw(st.sampled_from([{"capacity": "2"}, {"capacity": "3", "maximumVolumeSize": "1"}, {}]))
-    topology = draw(st.sampled_from([None, {}, {ZONE: "a"}, {ZONE: "b"}, {HOSTNAME: "n0"}]))
-    return report if topology is None else {**report, "nodeTopology": {"matchLabels": topology}}
-
-
-@st.composite
-def worlds(draw):
-    names = HOSTS[: draw(st.integers(1, 5))]
-    nodes = [node(name, zone=draw(st.sampled_from([None, "a", "b", "c"]))) for name in names]
-    storage = Storage(
-        volumes=[draw(volumes(index)) for index in range(draw(st.integers(0, 8)))],
-        claims=[draw(claims(index)) for index in range(4)],
-        classes=CLASSES,
-        drivers=DRIVERS,
-        capacities=[draw(capacities(index)) for index in range(draw(st.integers(0, 3)))],
-    )
-    return VolumeWorld(nodes, storage)
-
-
-@st.composite
-def contested_worlds(draw):
-    """Claims of one class that want the same few volumes; some are promised, some bound out of reach."""
-    nodes = [node(name) for name in HOSTS[: draw(st.integers(1, 3))]]
-    hosts = st.sampled_from([None, None, None, None, ["n0"], ["n0", "n1"], ["n9"]])
-    offered = [
-        volume(f"v{index}", draw(st.sampled_from(["1", "2"])), draw(hosts), storageClassName="static")
-        for index in range(draw(st.integers(1, 5)))
-    ]
-    for each in offered:
-        if draw(st.integers(0, 4)) == 0:
-            each["spec"]["claimRef"] = {"namespace": "default", "name": draw(st.sampled_from(["c0", "c1"]))}
-    wanted = [
-        claim(f"c{index}", draw(st.sampled_from(["1", "1", "2"])), storageClassName="static")
-        if index < 2 or draw(st.booleans())
-        else claim(f"c{index}", "1", draw(st.sampled_from(["v0", "v1", "nowhere"])))
-        for index in range(4)
-    ]
-    return VolumeWorld(nodes, Storage(volumes=offered, claims=wanted, classes=CLASSES))
-
-
-all_worlds = st.one_of(worlds(), contested_worlds())
-incoming_pods = st.lists(st.sampled_from([f"c{i}" for i in range(4)]), min_size=1, max_size=4).map(
-    lambda names: pod("p", *names)
-)
-
-
-def expected(world, incoming):
-    found = [oracle.binding(incoming, world.storage, each) for each in world.nodes]
-    return found, [(UNRESOLVABLE, each.reasons) if each.reasons else None for each in found]
-
-
-@few
-@given(st.data(), all_worlds, incoming_pods)
-def test_filter_equals_the_oracle_on_all_nodes_and_on_some(data, world, incoming):
-    rows = data.draw(st.permutations(range(len(world.nodes))))[: data.draw(st.integers(1, len(world.nodes)))]
-    everywhere = expected(world, incoming)[1]
-    assert world.ask(VolumeBinding, incoming) == everywhere
-    plugin = VolumeBinding(None, world.handle)
-    assert filtered(plugin, world.cycle(incoming), world.view(rows)) == [everywhere[row] for row in rows]
-
-
-@few
-@given(st.data(), all_worlds, st.lists(incoming_pods, min_size=2, max_size=4))
-def test_later_pods_see_what_earlier_ones_reserved(data, world, pods):
-    plugin = VolumeBinding(None, world.handle)
-    for incoming in pods:
-        cycle = world.cycle(incoming)
-        found, wanted = expected(world, incoming)
-
-        assert filtered(plugin, cycle, world.view()) == wanted
-        feasible = [row for row, answer in enumerate(wanted) if answer is None]
-        if not feasible:
-            continue
-        row = data.draw(st.sampled_from(feasible))
-        assert plugin.reserve(cycle, row) == SUCCESS
-        if data.draw(st.booleans()):
-            oracle.reserve(found[row], world.nodes[row])
-        else:
-            plugin.unreserve(cycle, row)
 
 
 def stored(**objects):
@@ -197,6 +61,23 @@ def test_a_reservation_that_is_given_back_leaves_nothing():
     assert taken == [False, True]
     assert plugin.assumed.of_class["static"].free.tolist() == [True, True]
     assert world.ask(plugin, pod("q", "c1")) == [None, None]
+
+
+@pytest.mark.parametrize(("points", "scores"), [(None, [30, 65]), (((0, 0), (100, 10)), [70, 35])])
+def test_storage_is_scored_by_how_full_a_volume_or_what_makes_one_would_be(points, scores):
+    report = {"metadata": {"name": "r"}, "storageClassName": "tracked", "capacity": "20", "nodeTopology": {}}
+    storage = stored(
+        volumes=[volume("v", "10", ["m"], storageClassName="tracked")],
+        claims=[claim("c", "7", storageClassName="tracked")],
+        drivers=DRIVERS,
+        capacities=[report],
+    )
+    world = VolumeWorld([node("m"), node("n")], storage, gates=["StorageCapacityScoring"])
+    shape = tuple(UtilizationShapePoint(utilization=at, score=score) for at, score in points or ())
+    plugin = VolumeBinding(VolumeBindingArgs(shape=shape) if points else None, world.handle)
+    cycle = world.cycle(pod("p", "c"))
+    assert filtered(plugin, cycle, world.view()) == [None, None]
+    assert scored(plugin, cycle, world.view()) == scores
 
 
 def test_what_one_profile_reserves_is_promised_for_the_others():
@@ -252,7 +133,7 @@ def test_an_invalid_selector_errs_where_it_is_looked_at():
     storage = stored(
         claims=[
             static("c", selector=selector),
-            claim("d", annotations={oracle.SELECTED: "n"}, storageClassName="dynamic"),
+            claim("d", annotations={SELECTED: "n"}, storageClassName="dynamic"),
         ]
     )
     world = VolumeWorld([node("m"), node("n")], storage)
@@ -347,7 +228,7 @@ def test_details_name_the_volume_that_is_promised_to_the_claim():
 
 
 def test_details_name_the_node_that_was_selected_before():
-    selected = claim("c", annotations={oracle.SELECTED: "m"}, storageClassName="dynamic")
+    selected = claim("c", annotations={SELECTED: "m"}, storageClassName="dynamic")
 
     assert detail_of(stored(claims=[selected]), "c") == [
         {
@@ -361,7 +242,7 @@ def test_details_name_the_node_that_was_selected_before():
 
 
 def test_details_name_the_topologies_that_are_allowed():
-    selected = claim("c", annotations={oracle.SELECTED: "n"}, storageClassName="zonal")
+    selected = claim("c", annotations={SELECTED: "n"}, storageClassName="zonal")
     (detail,) = detail_of(stored(claims=[selected]), "c")
     assert detail["allowedTopologies"] == ["topology.kubernetes.io/zone in (a,b)"]
 

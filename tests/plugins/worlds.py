@@ -7,7 +7,6 @@ from tests.oracle.scheduler_world import NodeInfo
 from tests.recorded import examples
 
 from .asking import Asked
-from .neighbours import expressions
 
 
 def node(name="node", *, labels=None, taints=(), unschedulable=False, images=(), features=(), pods="10", **allocatable):
@@ -162,24 +161,4 @@ def worlds(draw):
         [{"metadata": {"name": "fpgas"}, "spec": {"extendedResourceName": "example.com/fpga"}}]
         if draw(st.booleans())
         else [],
-    )
-
-
-def node_selector_terms():
-    """A node selector term, empty ones and conditions on the name included."""
-    comparisons = st.builds(
-        lambda key, operator, value: {"key": key, "operator": operator, "values": [value]},
-        st.sampled_from(KEYS),
-        st.sampled_from(["Gt", "Lt"]),
-        st.sampled_from(["0", "7", "10"]),
-    )
-    condition = st.builds(
-        lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
-        st.sampled_from(["In", "NotIn"]),
-        st.sampled_from(["n0", "n1", "n9"]),
-    )
-    return st.builds(
-        lambda expressions, fields: {"matchExpressions": expressions, "matchFields": fields},
-        st.lists(expressions(KEYS, VALUES) | comparisons, max_size=2),
-        st.lists(condition, max_size=1),
     )
