@@ -12,9 +12,8 @@ from kplan.changes.values import DrainOptions
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
-from kplan.cli.manifests import read_manifests
 from kplan.cli.options import MORE, OPTIONS, Fields, Flags, arguments, flag, repeated, switch, with_flags
-from kplan.cli.subject import load_subject
+from kplan.cli.subject import load_subject, read_manifests
 from kplan.cluster.base import Base
 from kplan.cluster.workload_pods import scalable_workloads
 from kplan.errors import UsageError

@@ -11,10 +11,10 @@ from kplan.cli.answer import check_template, write_document, write_out
 from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.flags import ManifestFlags, VerbosityFlags
-from kplan.cli.manifests import read_manifests
 from kplan.cli.messages import say, warn_of
 from kplan.cli.options import arguments, flag, with_flags
 from kplan.cli.pipelines import remember_formats
+from kplan.cli.subject import read_manifests
 from kplan.errors import UsageError
 from kplan.report.options import JsonFormat
 

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kplan.cli.manifests import error_of
+from kplan.cli.subject import error_of
 from kplan.errors import ManifestError, UsageError
 from kplan.reading.files import MANIFESTS, folders_above
 
