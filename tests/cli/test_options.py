@@ -1,4 +1,4 @@
-"""Options declared as the help shows them, and groups of groups of them."""
+"""Options declared as the help shows them, groups of groups of them, and those of the clock."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from kplan.cli.flags import OutputFlags, SavedOutputFlags
 from kplan.cli.options import Fields, Flags, argument, option, with_flags
 from kplan.reading.arguments import Option
+from tests.cli.commands import invoke
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,20 @@ def test_options_are_made_from_the_fields_of_a_question(words: list[str], expect
     assert re.search(r"--dish NAME +What to cook\.", text)
     assert re.search(r"--clockwise / --no-clockwise +To the right\.", text)
     assert "--hours" not in text
+
+
+def test_durations_are_those_that_were_given_and_the_report_says_so() -> None:
+    shown = invoke("place", "--timeline", "fixtures/web.yaml", "--start", "deployment/shop/web=7s", "--stop", "3s")
+    assert "shop/web-" not in shown.stderr
+    assert "start 7 s (given), stop 3 s (given)" in shown.stdout
+
+
+def test_too_few_ready_pods_fail_where_that_is_asked_for() -> None:
+    drain = ("drain", "--timeline", "spot-a-1", "--timeout", "1m", "--fail-on", "unavailable")
+    assert invoke(*drain).exit_code == invoke(*drain, "--min-ready", "100%").exit_code - 1 == 0
+    assert "Unavailable" in invoke(*drain, "--min-ready", "100%", "-o", "junit").stdout
+
+
+def test_a_duration_of_a_workload_that_does_not_move_is_told_to_have_no_effect() -> None:
+    result = invoke("place", "--timeline", "fixtures/web.yaml", "--start", "deployment/shop/no-such=7s")
+    assert "no pod of Deployment/shop/no-such comes, goes or ends" in result.stderr.replace("\n  ", " ")

@@ -1,5 +1,8 @@
+import pytest
+
 from kplan.api.kinds import KINDS
-from kplan.live import RESOURCES, LiveOptions, cluster_role
+from kplan.errors import UsageError
+from kplan.live import RESOURCES, LiveOptions, cluster_role, parse_timeout
 from kplan.live.collect import collect
 
 from .server import Cluster
@@ -53,3 +56,19 @@ def test_the_role_only_reads_and_opens_no_secrets_and_only_config_maps_of_the_cl
 def test_every_kind_of_a_snapshot_is_collected_and_the_role_takes_another_name() -> None:
     assert {resource.kind for resource in RESOURCES} == set(KINDS)
     assert cluster_role("reader")["metadata"] == {"name": "reader"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30.0), ("1m30s", 90.0), ("45", 45.0), ("2h", 7200.0), ("500ms", 0.5), (" 1.5m ", 90.0), ("0s", None),
+     ("0", None), (".5s", 0.5)],
+)  # fmt: skip
+def test_durations_read_as_for_kubectl_and_zero_is_no_limit(text: str, seconds: float | None) -> None:
+    assert parse_timeout(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "5 s", "5x", "s"])
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="not a duration") as caught:
+        parse_timeout(text)
+    assert "30s" in caught.value.hint

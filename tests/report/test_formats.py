@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import html
 import re
 from collections.abc import Callable
@@ -11,7 +13,9 @@ import kplan
 from kplan.documents.placement import PlacementReport
 from kplan.facts import InputWarning
 from kplan.report.options import ReportOptions
+from kplan.report.pipelines import render_junit
 from kplan.report.registry import FORMATS, render
+from kplan.report.view import Case, CaseReport
 from kplan.snapshot import MissingKind
 from kplan.snapshot.model import missing_warning
 from tests.report.documents import demo_document, node, placed, pod
@@ -117,3 +121,14 @@ def test_html_needs_nothing_from_elsewhere() -> None:
 
 def test_markdown_escapes_what_would_be_markup() -> None:
     assert "asks for \\<the\\> \\| moon" in render(_with_warning(), "markdown", ReportOptions())
+
+
+@pytest.mark.parametrize(
+    "text", ["a < b & c > d", 'only "doubled"', "only 'single'", "both \" and '", "one\n\ttwo\rthree"]
+)
+def test_texts_are_read_back_as_they_were(text: str) -> None:
+    case = Case("shop/web-0", "failed", "Unschedulable", text, detail="<&>\"'")
+    suites = ET.fromstring(render_junit(CaseReport("PlacementReport", "title", "", "file.json", [case])))
+    failure = next(suites.iter("failure"))
+    assert failure.get("message") == text
+    assert failure.text == "<&>\"'"
