@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -10,6 +11,21 @@ from msgspec import UNSET, UnsetType
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[float, msgspec.Meta(ge=0)]
+
+T = TypeVar("T")
+
+
+class DerivedOnce(Generic[T]):
+    """As `functools.cached_property`, but without its lock, which costs more than most of what is derived."""
+
+    def __init__(self, derive: Callable[[Any], T]) -> None:
+        self._derive = derive
+        self._name = derive.__name__
+        self.__doc__ = derive.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        value = owner.__dict__[self._name] = self._derive(owner)
+        return value
 
 
 class Document(msgspec.Struct, frozen=True, rename="camel"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, lru_cache
@@ -33,6 +34,7 @@ class Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """A schedule or indexes that do not parse."""
 
 
+_DAY_SECONDS = 86_400
 _MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
 
 
@@ -49,18 +51,29 @@ class Schedule(msgspec.Struct, frozen=True):
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
         local = time.astimezone(_zone_called(zone) if zone and zone in _zones() else UTC)
-        minutes, hours, days, months, weekdays = self.fields
         for offset in range(_MOST_DAYS):
             day = local + timedelta(days=offset) if offset else local
-            in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
-            if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
-                continue
-            times = _times_of_day(hours, minutes)
+            times = self.times_on(day)
             later = bisect_left(times, 0 if offset else 60 * local.hour + local.minute + 1)
             if later < len(times):
                 hour, minute = divmod(times[later], 60)
                 return day.replace(hour=hour, minute=minute, second=0, microsecond=0).astimezone(UTC)
         return None
+
+    def later_today(self, now: float) -> float | None:
+        """Return the next run before a day of UTC is over, in seconds since 1970; None for none, or with `every`."""
+        day, second = divmod(int(now), _DAY_SECONDS)
+        times = () if self.every else _times_on_day(self, day)
+        following = bisect_right(times, second // 60)
+        return day * _DAY_SECONDS + 60 * times[following] if following < len(times) else None
+
+    def times_on(self, day: datetime) -> Sequence[int]:
+        """Return when it runs on a day, in minutes since midnight."""
+        minutes, hours, days, months, weekdays = self.fields
+        in_month, in_week = day.day in days, (day.weekday() + 1) % 7 in weekdays
+        if day.month not in months or not ((in_month and in_week) if self.any_day else (in_month or in_week)):
+            return ()
+        return _times_of_day(hours, minutes)
 
     def last_between(self, start: datetime, end: datetime, zone: str = "") -> datetime | None:
         """Return the last run after a whole minute and until a time; None for none."""
@@ -75,6 +88,11 @@ class Schedule(msgspec.Struct, frozen=True):
         # Between the two may lie decades.
         last = bisect_left(range((end - start) // timedelta(minutes=1) + 1), x=True, key=is_over)
         return start + timedelta(minutes=last) if last else None
+
+
+@lru_cache(maxsize=1 << 10)
+def _times_on_day(schedule: Schedule, day: int) -> Sequence[int]:
+    return schedule.times_on(datetime.fromtimestamp(day * _DAY_SECONDS, UTC))
 
 
 @lru_cache(maxsize=1 << 10)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
 from kplan.api.meta import OwnerReference
+from kplan.facts import DerivedOnce
 
 _NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_NAME_PART})?"
@@ -165,7 +166,7 @@ class WorkloadRef(msgspec.Struct, frozen=True, dict=True):
         kind, namespace, name = key.split("/", 2)
         return WorkloadRef(kind, namespace, name)
 
-    @cached_property
+    @DerivedOnce
     def key(self) -> str:
         """KIND/NAMESPACE/NAME."""
         return object_name(self.kind, self.namespace, self.name)

@@ -309,10 +309,10 @@ class Cluster:
         self._node_pods.changing(row)[:] = pods
 
     def _change(self, pod: int, row: int, sign: int, *, is_trial: bool = False) -> None:
-        info, least_free = self.pods.infos[pod], self._least_free
+        info, least_free, sums = self.pods.infos[pod], self._least_free, self._requested
         for key, amount in _amounts(info):
             if amount:
-                requested = self.requested(key)
+                requested = sums[key] if key in sums else self.requested(key)
                 requested[row] += sign * amount
                 if sign > 0 and key in least_free:  # where a pod leaves, the least stays true
                     least_free[key] = min(self._has(key).item(row) - requested.item(row), least_free[key])

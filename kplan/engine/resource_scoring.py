@@ -53,7 +53,7 @@ class AllocatedFloats:
         )
         self._amounts: FloatArray = (allocated if self._factor == 1 else free * -self._factor).astype(np.float64)
         self._with_pod: FloatArray = np.empty_like(self._amounts)
-        self._rows = list(zip(self._amounts, self._with_pod, strict=True))
+        self._added: FloatArray = np.empty((len(allocated), 1))
         self._by_resource = list(zip(self._columns, self._allocatable, self._amounts, strict=True))
         self._position = len(self._cluster.log)
 
@@ -86,12 +86,13 @@ class AllocatedFloats:
         if not self._is_exact:
             return None
         fits = True
-        for request, free, (amounts, with_pod) in zip(requests, self._least_free, self._rows, strict=True):
+        for k, (request, free) in enumerate(zip(requests, self._least_free, strict=True)):
             if request > free:
                 if request > self._most:
                     return None
                 fits = False
-            np.add(amounts, float(self._factor * request), out=with_pod)
+            self._added[k] = self._factor * request
+        np.add(self._amounts, self._added, out=self._with_pod)
         return self._with_pod, fits
 
 

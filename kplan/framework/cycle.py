@@ -184,7 +184,8 @@ class _Cycle:
                 feasible, self._framework.unshared if outcome.rows is not None else self._entry
             )
             total = result.scores.total
-            result.ties = feasible.take((total == total[total.argmax()]).nonzero()[0])
+            best = (total == total[total.argmax()]).nonzero()[0]
+            result.ties = best if feasible is self._nodes.all_rows else feasible.take(best)
         return self._choose(result, outcome, start)
 
     def _choose(self, result: CycleResult, outcome: FilterOutcome, start: int) -> int:

@@ -264,7 +264,7 @@ class PluginCache:
             return entry
         common = self._commons.get(tuple([reads(pod) for reads in self._readers]), CommonEntry)
         if not recurs and common.is_complete and self._occurred_once.find(shape) is None:
-            self._occurred_once.get(shape, lambda: True)
+            self._occurred_once.put(shape, True)  # noqa: FBT003 - the value
             if common.single is None:
                 common.single = ShapeEntry(common, keeps_own=False)
             return common.single

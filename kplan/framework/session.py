@@ -259,7 +259,9 @@ class Session:
         """Write which volumes the claims of a pod are bound to, to the listers, before the pod is bound to its node."""
         info = self.cluster.pods.infos[pod]
         framework = self.framework_for(info) if info.pod.spec.volumes else None
-        plugins = [] if framework is None else framework.reserve_plugins
+        if framework is None:
+            return
+        plugins = framework.reserve_plugins
         for plugin in fwk.plugins_with(fwk.ClaimBindingPlugin, plugins):
             for claim in plugin.bind_claims(info.pod, row):
                 self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim

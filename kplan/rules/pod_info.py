@@ -6,7 +6,7 @@ Upstream: kube-scheduler/framework/types.go AffinityTerm, GetAffinityTerms.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from kplan.api.affinity import PodAffinityTerm, WeightedPodAffinityTerm, require
 from kplan.api.core import Pod
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import controller_of
+from kplan.facts import DerivedOnce
 from kplan.rules.resources import (
     CPU,
     DEFAULT_REQUESTS,
@@ -109,20 +110,6 @@ NO_START_TIME = 2**62  #: later than any real time: a pod that has not started c
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the address that means all addresses
 HostPort = tuple[str, str, int]  #: (host IP, protocol, port); IP ``0.0.0.0`` stands for all
 _encoder = msgspec.json.Encoder()
-T = TypeVar("T")
-
-
-class _DerivedOnce(Generic[T]):
-    """As `functools.cached_property`, but without its lock, which costs more than most of what a pod derives."""
-
-    def __init__(self, derive: Callable[[PodInfo], T]) -> None:
-        self._derive = derive
-        self._name = derive.__name__
-        self.__doc__ = derive.__doc__
-
-    def __get__(self, pod: PodInfo, owner: type) -> T:
-        value = pod.__dict__[self._name] = self._derive(pod)
-        return value
 
 
 class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
@@ -170,13 +157,13 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
 
-    @_DerivedOnce
+    @DerivedOnce
     def shape(self) -> bytes:
         """All that plugins read of a pending pod, encoded; equal for pods that differ only in names and times."""
         own = self.uid or self.key if is_unique(self.pod) else ""
         return _encoder.encode((self.namespace, self.labels, own, self.controller)) + self.shape_of_spec
 
-    @_DerivedOnce
+    @DerivedOnce
     def shape_of_spec(self) -> bytes:
         """What plugins read of the pod's spec, encoded.
 
@@ -197,7 +184,7 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
         required = required_node_affinity(self.pod.spec.affinity)
         return required is not None and all(term.match_fields for term in required.node_selector_terms)
 
-    @_DerivedOnce
+    @DerivedOnce
     def controller(self) -> tuple[str, str, str] | None:
         """(apiVersion, kind, name) of the pod's controller, or None; default spreading reads its selector."""
         owner = controller_of(self.pod.metadata)
@@ -209,14 +196,14 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
             self.shared_resources = pod_resources(self.pod)
         return self.shared_resources
 
-    @_DerivedOnce
+    @DerivedOnce
     def requests(self) -> Requests:
         """The requests of the pod's spec, without those of its status, in the scheduler's units."""
         if has_no_status_resources(self.pod):
             return self.resources.requests
         return rounded_requests(pod_requests(self.pod, use_status=False))
 
-    @_DerivedOnce
+    @DerivedOnce
     def scored_requests(self) -> Requests:
         """The requests that scores of allocation count for the pod, in the scheduler's units.
 
@@ -230,7 +217,7 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
             pod_requests(self.pod, use_status=False, missing_container_requests=DEFAULT_REQUESTS, use_pod_level=False)
         )
 
-    @_DerivedOnce
+    @DerivedOnce
     def host_ports(self) -> tuple[HostPort, ...]:
         """Host ports of the pod's containers and sidecars (upstream util/utils.go GetHostPorts)."""
         spec = self.pod.spec
@@ -242,7 +229,7 @@ class PodInfo(msgspec.Struct, eq=False, dict=True, weakref=True):
             if port.host_port > 0
         )
 
-    @_DerivedOnce
+    @DerivedOnce
     def _terms_or_error(self) -> tuple[PodAffinityTerms, str]:
         return affinity_terms(self.pod)
 

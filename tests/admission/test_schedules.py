@@ -35,7 +35,9 @@ def test_runs_are_at_the_times_of_the_schedule(
     time: datetime | None = datetime.fromisoformat(after).replace(tzinfo=UTC)
     for text in expected:
         assert time is not None
-        time = parsed.next_after(time, zone)
+        before, time = time, parsed.next_after(time, zone)
+        today = time.timestamp() if time and time.date() == before.date() and not parsed.every else None
+        assert zone or parsed.later_today(before.timestamp()) == today
         assert (None if time is None else f"{time:%Y-%m-%dT%H:%M}") == text
 
 

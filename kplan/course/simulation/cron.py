@@ -117,11 +117,13 @@ class CronJobs:
         return None if last is None else last.timestamp()
 
     def _post(self, cron: _Cron) -> None:
-        now = datetime.fromtimestamp(self._simulation.now, UTC)
-        following = cron.schedule.next_after(now, cron.obj.spec.time_zone or "")
-        if following is None:
-            return
-        at = following.timestamp()
+        now, zone = self._simulation.now, cron.obj.spec.time_zone or ""
+        at = None if zone else cron.schedule.later_today(now)
+        if at is None:
+            following = cron.schedule.next_after(datetime.fromtimestamp(now, UTC), zone)
+            if following is None:
+                return
+            at = following.timestamp()
         if at <= self._until and self._n_runs < MAX_RUNS:
             self._simulation.timers.post(at + DELTA_SECONDS, partial(self._due, cron, at))
 

@@ -200,8 +200,9 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         wanted = replace(wanted, is_overdue=now >= ends_at)
     leaving = () if state.counts_leaving else state.terminating.values()
     awaited = [pod for pod in leaving if pod.phase not in ENDED]
-    actions = job.actions(wanted, state.pods.values(), awaited, draws)
-    actions, again_at = _backed_off(state, wanted, actions, record, now)
+    why_ended = wanted.why_ended
+    actions = job.actions(wanted, state.pods.values(), awaited, draws, why_ended)
+    actions, again_at = _backed_off(state, wanted, actions, record, now) if actions else ([], None)
     if again_at is not None and not actions and state.n_ready:
         # The controller reports no active pods while it waits, and the API server refuses fewer active pods than ready
         # ones: nothing is recorded until the wait is over, or the ready pods have ended.
@@ -211,7 +212,7 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
     gone = [action.pod for action in actions if isinstance(action, Delete)]
     n_left = len(state.pods) + len(actions) - 2 * len(gone)
     n_leaving = len(state.terminating) + len([pod for pod in gone if pod.node])
-    is_ended = bool(wanted.why_ended)
+    is_ended = bool(why_ended)
     is_complete = wanted.succeeded >= (1 if wanted.completions is None else wanted.completions)
     is_done = is_ended or (n_left == 0 and is_complete)
     if is_done:

@@ -23,7 +23,7 @@ from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion, workload_key
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
-from kplan.course.simulation.pod_creation import share
+from kplan.course.simulation.pod_creation import become
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
@@ -159,7 +159,7 @@ class Kubelets:
 
     def _by_kubelet(self, row: int, act: OfPod) -> None:
         """Have the kubelet of a pod's node act now, or when it is back."""
-        if self._is_lost(row):
+        if self._motion.lost_nodes and self._is_lost(row):
             self._hold(row, partial(act, row))
         else:
             act(row)
@@ -437,9 +437,7 @@ def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:
     pod = info.pod
     conditions = (*pod.status.conditions, _PREEMPTED) if is_preempted else pod.status.conditions
     metadata = replace(pod.metadata, deletion_timestamp=stamp(at))
-    changed = PodInfo(replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
-    share(info, changed)
-    return changed
+    return become(info, replace(pod, metadata=metadata, status=replace(pod.status, conditions=conditions)))
 
 
 def _marked(info: PodInfo) -> PodCondition | None:

@@ -166,7 +166,7 @@ class Simulation(Motion):
         """
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
-        leaving, failures = scheduler.leaving, scheduler.failures
+        leaving, failures, has_groups = scheduler.leaving, scheduler.failures, self.groups.is_on
         failures.forget()
         while not self.circle and not self.hit_limit:
             if len(steps) > MAX_STEPS:
@@ -181,7 +181,7 @@ class Simulation(Motion):
             failures.forget()  # what happens now may matter to them
             if leaving:
                 scheduler.let_victims_go(*leaving.pop(0))
-            elif (turn := self.groups.next_turn()) is not None:
+            elif has_groups and (turn := self.groups.next_turn()) is not None:
                 yield from self.groups.run(*turn)
             elif self.dirty or self.dirty_deployments:
                 self.controllers.sync_next()

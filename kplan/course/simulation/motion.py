@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -188,6 +189,7 @@ class Log:
         self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
         self.last_change = motion.now  #: when something happened last, a status of a workload included
         self._last_at = 0.0  # of a step
+        self._last_moment = -math.inf  # in seconds since 1970, for which `_last_at` stands
 
     def note_change(self) -> None:
         """Note that something happens now."""
@@ -218,7 +220,10 @@ class Log:
         at: float | UnsetType = UNSET
         if is_timed:
             happens = self.last_change if is_finding else motion.now
-            at = self._last_at = max(round(happens - motion.starts_at, 2), self._last_at)
+            if happens != self._last_moment:
+                self._last_moment = happens
+                self._last_at = max(round(happens - motion.starts_at, 2), self._last_at)
+            at = self._last_at
         n = len(self.steps) + 1
         step = Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         self.steps.append(step)

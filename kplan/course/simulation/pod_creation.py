@@ -121,7 +121,7 @@ def _is_of_another(claim: PersistentVolumeClaim, owners: Mapping[tuple[str, str]
 _UNCHANGED = ("containers", "init_containers", "node_selector", "priority_class_name", "host_network")
 """Fields of a pod that neither its node nor time changes."""
 
-_OF_SPEC = ("host_ports", "shape_of_spec", "_terms_or_error")
+_OF_SPEC = ("host_ports", "shape_of_spec", "_terms_or_error", "requests", "scored_requests")
 _OF_TEMPLATE = ("shape", "controller", *_OF_SPEC)
 """Cached properties of `PodInfo` that are equal for all pods with a spec, and for all pods of a template."""
 
@@ -261,7 +261,8 @@ class PodMaker:
         """Return why the API server refuses a new object; empty where it accepts it, which counts it in quotas."""
         warnings: list[InputWarning] = []
         words = self._admitter.refusal_of_object(what, warnings)
-        self.warnings |= dict.fromkeys(warnings)
+        if warnings:
+            self.warnings |= dict.fromkeys(warnings)
         return words
 
     def _set_of(self, owner: Owner | None) -> StatefulSet | None:
@@ -331,7 +332,8 @@ class PodMaker:
             # Words about a pod of a stateful set, or of a run, have its own name.
             if not (model.refusal and is_of_set) and not (is_run and (model.refusal or model.warnings)):
                 models.put(key, model)
-        self.warnings |= dict.fromkeys(model.warnings)
+        if model.warnings:
+            self.warnings |= dict.fromkeys(model.warnings)
         return model.info, model.refusal
 
     def _admitted_pod(self, owner: Owner, wanted: Create, whole: WholeTemplate | None) -> _Model:
@@ -420,14 +422,18 @@ def _depends_on_labels(spec: PodSpec) -> bool:
     )
 
 
-def with_status(info: PodInfo, **fields: str) -> PodInfo:
-    """Return a pod whose status has other texts; what it asks for is the same."""
-    changed = PodInfo(replace(info.pod, status=replace(info.pod.status, **fields)))
-    share(info, changed)
+def become(info: PodInfo, pod: Pod) -> PodInfo:
+    """Return a pod as it is now: its status and times are others, and all that is derived from it is the same."""
+    changed = PodInfo(pod, info.own_key, info.resources)
+    changed.__dict__.update(info.__dict__)
     return changed
 
 
-def share(model: PodInfo, info: PodInfo, names: Iterable[str] = _OF_TEMPLATE) -> None:
+def with_status(info: PodInfo, **fields: str) -> PodInfo:
+    return become(info, replace(info.pod, status=replace(info.pod.status, **fields)))
+
+
+def share(model: PodInfo, info: PodInfo, names: Iterable[str]) -> None:
     """Copy the cached properties of a pod to another pod of the same template, or with the same spec."""
     info.shared_resources = model.resources
     known, own = model.__dict__, info.__dict__

@@ -70,7 +70,7 @@ class Timers:
         while heap and heap[0][2].is_over:
             heapq.heappop(heap)
         if heap and heap[0][0] <= end:
-            timer = heap[0][2]
+            timer = heap[0][2] if draws is not None else heapq.heappop(heap)[2]
         elif self._awaited:
             timer = min(self._awaited.values(), key=lambda timer: (timer.at, timer.number))
         else:

@@ -25,6 +25,7 @@ MAX_BACKOFF = 600.0
 """Seconds that a job waits after a failure before it creates the next pod; doubled with each further failure."""
 
 MAX_AT_A_TIME = 500
+_WANTED = "{} wanted at a time"
 
 FINISHED = frozenset({"Complete", "Failed"})  #: conditions of a job that is over
 
@@ -141,33 +142,37 @@ def _indexes(text: str) -> frozenset[int]:
 
 
 def actions(
-    wanted: WantedJob, pods: Collection[ObservedPod], awaited: Collection[ObservedPod] = (), draws: Random | None = None
+    wanted: WantedJob,
+    pods: Collection[ObservedPod],
+    awaited: Collection[ObservedPod] = (),
+    draws: Random | None = None,
+    why: str | None = None,
 ) -> list[Action]:
     """Return which pods to create or delete next.
 
     `pods`: the job's active pods. `awaited`: terminating pods that are replaced only when they have ended
     (podReplacementPolicy Failed). `draws`: of the order of pods that are equal for the controller; None for a fixed
-    one.
+    one. `why`: `why_ended` of the job, where that is known.
     """
     if wanted.is_over:
         return []
-    if why := wanted.why_ended or ("suspended" if wanted.is_suspended else ""):
+    if why := (wanted.why_ended if why is None else why) or ("suspended" if wanted.is_suspended else ""):
         return [Delete(pod, why) for pod in pods]
     if wanted.completions is None:
         active = len(pods) if wanted.succeeded else wanted.parallelism
     else:
         active = max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
-    because, n_surplus = f"{active} wanted at a time", max(len(pods) - active, 0)
+    n_surplus = max(len(pods) - active, 0)
     if (n_surplus or wanted.is_indexed) and (leaving := _surplus(wanted, pods, n_surplus, draws)):
-        return [Delete(pod, because) for pod in leaving[:MAX_AT_A_TIME]]
+        return [Delete(pod, _WANTED.format(active)) for pod in leaving[:MAX_AT_A_TIME]]
     missing = min(active - len(pods) - len(awaited), MAX_AT_A_TIME)
     if missing <= 0:
         return []
     if not wanted.is_indexed:
-        return [Create(because)] * missing
+        return [Create(_WANTED.format(active))] * missing
     used = {pod.index for pod in (*pods, *awaited)} | wanted.completed_indexes | wanted.failed_indexes
     free = (index for index in range(wanted.completions or 0) if index not in used)
-    return [Create(because, index=index) for index, _ in zip(free, range(missing), strict=False)]
+    return [Create(_WANTED.format(active), index=index) for index, _ in zip(free, range(missing), strict=False)]
 
 
 def _surplus(wanted: WantedJob, pods: Collection[ObservedPod], n: int, draws: Random | None) -> list[ObservedPod]:
