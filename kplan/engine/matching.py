@@ -296,6 +296,7 @@ def untolerated_hard_taints(
     return nodes.derived(
         ("hard taints", tuple(tolerations), compares),
         lambda: first_untolerated_hard_taints(nodes, tolerations, compares=compares)[0] >= 0,
+        of_taints=True,
     )
 
 
@@ -318,7 +319,7 @@ def first_untolerated_hard_taints(
                 per_set[code] = known.setdefault((first.key, first.value or ""), len(known))
         return per_set[nodes.taint_codes], tuple(known)
 
-    return nodes.derived(("first hard taints", tuple(tolerations), compares), first_taints)
+    return nodes.derived(("first hard taints", tuple(tolerations), compares), first_taints, of_taints=True)
 
 
 def count_untolerated_soft_taints(
@@ -333,7 +334,7 @@ def count_untolerated_soft_taints(
         counted: Int64Array = np.asarray(per_set, np.int64)[nodes.taint_codes]
         return counted
 
-    return nodes.derived(("soft taints", tuple(tolerations), compares), counts)
+    return nodes.derived(("soft taints", tuple(tolerations), compares), counts, of_taints=True)
 
 
 def reachable(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:

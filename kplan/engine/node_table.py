@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node
-from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, UNSCHEDULABLE, ZONE
+from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.api.meta import QuantityLike
 from kplan.api.quantity import milli_value, value
 from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
 from kplan.engine.mappings import Built, Recent
+from kplan.rules.nodes import cordoned
 from kplan.rules.resources import CPU, PODS, is_counted
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class NodeTable:
         #: resource -> the smallest allocatable amount of it on any node; 0 without nodes
         self.least_allocatable = Built[str, int](lambda key: min(self.allocatable(key).tolist(), default=0))
         self._derived: Recent[Any] = Recent(MAX_DERIVED)
+        self._of_taints: Recent[Any] = Recent(MAX_DERIVED)
 
         taint_code: dict[tuple[Taint, ...], int] = {}
         self.taint_codes: CodeArray = np.fromiter(
@@ -97,27 +99,24 @@ class NodeTable:
         return self.nodes if absent is None else [node for row, node in enumerate(self.nodes) if not absent[row]]
 
     def with_schedulable(self, rows: Collection[int], *, schedulable: bool) -> NodeTable:
-        """Return the table with some nodes cordoned or uncordoned; everything else is shared.
-
-        A node that is uncordoned loses the taint that the node lifecycle controller gave it, as it does in a cluster.
-        """
-        nodes = {row: self.nodes[row] for row in rows}
-        changed = self._replacing(
-            {row: replace(node, spec=replace(node.spec, unschedulable=not schedulable)) for row, node in nodes.items()}
-        )
-        for row in rows if schedulable else ():
-            taints = changed.taint_sets[changed.taint_codes[row]]
-            others = tuple(taint for taint in taints if taint.key != UNSCHEDULABLE)
-            if len(others) < len(taints):
-                changed = changed.with_taints(row, others)
-        return changed
+        """Return the table with some nodes cordoned or uncordoned; everything else is shared."""
+        return self._replacing({row: cordoned(self.nodes[row], is_cordoned=not schedulable) for row in rows})
 
     def _replacing(self, nodes: Mapping[int, Node]) -> NodeTable:
-        """Return the table with other objects in some rows, which differ in being cordoned only."""
+        """Return the table with other objects in some rows, which differ in their taints and in being cordoned only."""
         changed = copy.copy(self)
         changed.nodes, changed.unschedulable = self.nodes.copy(), self.unschedulable.copy()
+        changed.taint_sets, changed.taint_codes = self.taint_sets.copy(), self.taint_codes.copy()
+        if any(node.spec.taints != self.nodes[row].spec.taints for row, node in nodes.items()):
+            changed.forget_taints()
+        code_of = {taints: code for code, taints in enumerate(self.taint_sets)}
         for row, node in nodes.items():
-            changed.nodes[row], changed.unschedulable[row] = node, bool(node.spec.unschedulable)
+            taints = node.spec.taints
+            if taints not in code_of:
+                code_of[taints] = len(code_of)
+                changed.taint_sets.append(taints)
+            changed.nodes[row], changed.taint_codes[row] = node, code_of[taints]
+            changed.unschedulable[row] = bool(node.spec.unschedulable)
         return changed
 
     def grown(self, nodes: Sequence[Node]) -> NodeTable:
@@ -133,18 +132,11 @@ class NodeTable:
         return changed
 
     def with_taints(self, row: int, taints: tuple[Taint, ...]) -> NodeTable:
-        """Return the table with other taints on a node; columns are shared, derived values are not."""
-        changed, node = copy.copy(self), self.nodes[row]
-        changed.nodes = self.nodes.copy()
-        changed.nodes[row] = replace(node, spec=replace(node.spec, taints=taints))
-        changed.taint_sets = [*self.taint_sets, taints]
-        changed.taint_codes = self.taint_codes.copy()
-        changed.taint_codes[row] = len(self.taint_sets)
-        changed.forget_derived()
-        return changed
+        node = self.nodes[row]
+        return self._replacing({row: replace(node, spec=replace(node.spec, taints=taints))})
 
     def changed(self, nodes: Sequence[Node]) -> NodeTable:
-        """Return the table of other nodes; columns are shared where only cordoning differs."""
+        """Return the table of other nodes; columns are shared where only taints and cordons differ."""
         own = set(map(id, self.nodes))
         new = {node.metadata.name: node for node in nodes if id(node) not in own}
         rows = [self.row_of.get(name) for name in new]
@@ -170,12 +162,15 @@ class NodeTable:
             self._allocatable[resource] = column
         return column
 
-    def forget_derived(self) -> None:
-        self._derived = Recent(MAX_DERIVED)
+    def forget_taints(self) -> None:
+        self._of_taints = Recent(MAX_DERIVED)
 
-    def derived(self, key: Hashable, build: Callable[[], T]) -> T:
-        """Return a value that depends on the nodes alone, built when first used and cached."""
-        result: T = self._derived.get(key, build)
+    def derived(self, key: Hashable, build: Callable[[], T], *, of_taints: bool = False) -> T:
+        """Return a value that depends on the nodes alone, built when first used and cached.
+
+        `of_taints`: on their taints, too, which no other value may depend on.
+        """
+        result: T = (self._of_taints if of_taints else self._derived).get(key, build)
         return result
 
     @cached_property
@@ -215,8 +210,9 @@ def _amounts(nodes: Sequence[Node], resource: str, read: Callable[[QuantityLike]
 
 
 def _differ_otherwise(node: Node, other: Node) -> bool:
-    """Whether two nodes differ in anything but being cordoned."""
-    return node != replace(other, spec=replace(other.spec, unschedulable=node.spec.unschedulable))
+    """Whether two nodes differ in anything but their taints and being cordoned."""
+    spec = replace(other.spec, unschedulable=node.spec.unschedulable, taints=node.spec.taints)
+    return node != replace(other, spec=spec)
 
 
 def zone_key(labels: Mapping[str, str]) -> str:

@@ -9,17 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplan.api.affinity import COMPARISON_GATE, NO_SCHEDULE, Taint, untolerated
-from kplan.api.labels import UNSCHEDULABLE
+from kplan.api.affinity import COMPARISON_GATE, untolerated
 from kplan.engine.details import UntoleratedTaint
 from kplan.engine.verdicts import Code, Reason, Verdicts
 from kplan.engine.view import NodeView
 from kplan.framework.interface import CycleState, Event, Handle, NodeUncordoned, Scope
+from kplan.rules.nodes import UNSCHEDULABLE_TAINT
 from kplan.rules.pod_info import PodInfo, read_by_taint_plugins
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
-UNSCHEDULABLE_TAINT = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
-"""The taint that a pod must tolerate to run on a cordoned node, whether or not the node has it yet."""
 
 _CORDONED = UntoleratedTaint(taint=f"{UNSCHEDULABLE_TAINT.key}:{UNSCHEDULABLE_TAINT.effect}", unschedulable=True)
 

@@ -38,7 +38,6 @@ from kplan.engine.verdicts import Code
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.health.nodes import coming_nodes, moment
-from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT
 from kplan.remedies import variants
 from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
 from kplan.remedies.replicas import workload_of
@@ -55,7 +54,7 @@ from kplan.remedies.trials import (
     least,
     without_needless,
 )
-from kplan.rules.nodes import ends_soon
+from kplan.rules.nodes import UNSCHEDULABLE_TAINT, ends_soon
 from kplan.rules.resources import PODS, quantity_text
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 

@@ -8,15 +8,30 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
+from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.provisioning import NodeClaim
 from kplan.api.time import seconds
 from kplan.snapshot.model import Snapshot
+
+UNSCHEDULABLE_TAINT = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
+"""The taint that a pod must tolerate to run on a cordoned node, whether or not the node has it yet."""
 
 _EKS = r"(?P<short>eks-.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ZONE = r"/zones/(?P<zone>[^/]+)/"
 _OTHER = r"[^a-z0-9]+"
 _MOST_LETTERS = 200  #: of a node's name at most so much is the group's: 253 letters are allowed in all
+
+
+def cordoned(node: Node, *, is_cordoned: bool = True) -> Node:
+    """Return a node cordoned or uncordoned, with or without the taint that the node lifecycle controller gives it.
+
+    Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go doNoScheduleTaintingPass.
+    """
+    others = tuple(taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE)
+    taints = (*others, UNSCHEDULABLE_TAINT) if is_cordoned else others
+    return replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints))
 
 
 def short_group_name(name: str) -> str:

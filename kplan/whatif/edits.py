@@ -25,7 +25,6 @@ from kplan.api import decode
 from kplan.api.core import Container, Node, NodeCondition, Pod, PodSpec, ResourceQuota, ResourceQuotaStatus
 from kplan.api.decode import convert
 from kplan.api.kinds import KINDS, MADE, POD_MAKERS, Kind, by_kind_and_name, type_of
-from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.meta import controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
@@ -43,7 +42,7 @@ from kplan.health.workloads import controllers_of_workloads
 from kplan.reading.documents import read_documents
 from kplan.reading.files import REPORTS
 from kplan.remedies.node_shapes import NodeShape, added_nodes, differing
-from kplan.rules.nodes import claims_left
+from kplan.rules.nodes import claims_left, cordoned
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.build import reference_warnings
@@ -269,12 +268,8 @@ def with_cordons(
     snapshot: Snapshot, which: Reference, what: str, *, is_cordoned: bool
 ) -> tuple[Snapshot, ClusterChange]:
     """Return the snapshot with nodes cordoned or uncordoned; raises NotFoundError where there are none."""
-    changed = []
-    for node in find(which, snapshot):
-        if bool(node.spec.unschedulable) != is_cordoned:
-            # The taint of a cordoned node is only removed, never added: the scheduler reads the field like the taint.
-            taints = tuple(taint for taint in node.spec.taints if is_cordoned or taint.key != UNSCHEDULABLE)
-            changed.append(replace(node, spec=replace(node.spec, unschedulable=is_cordoned, taints=taints)))
+    differing_now = (node for node in find(which, snapshot) if bool(node.spec.unschedulable) != is_cordoned)
+    changed = [cordoned(node, is_cordoned=is_cordoned) for node in differing_now]
     word: ChangeWord = "cordon" if is_cordoned else "uncordon"
     names = [f"Node/{node.metadata.name}" for node in changed]
     return with_updated(snapshot, "nodes", changed), change_of(word, what, names)

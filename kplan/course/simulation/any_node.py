@@ -19,8 +19,9 @@ from kplan.framework.results import CycleState, PluginError, Scope
 from kplan.framework.runtime import Framework
 from kplan.framework.session import Session
 from kplan.plugins.node_resources_fit import NodeResourcesFit
-from kplan.plugins.node_unschedulable import UNSCHEDULABLE_TAINT, NodeUnschedulable
+from kplan.plugins.node_unschedulable import NodeUnschedulable
 from kplan.plugins.taint_toleration import TaintToleration
+from kplan.rules.nodes import UNSCHEDULABLE_TAINT
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS
 from kplan.rules.volumes import storage_kinds
@@ -54,6 +55,8 @@ class Room(msgspec.Struct, eq=False):
         """
         shares = [spare * (allowed / usage[name]) for name, spare in self.spare.items() if usage.get(name)]
         least = np.minimum.reduce(shares)
+        if not len(least):
+            return None
         row = int(least.argmax())
         return row if least[row] > 1 or least.sum() > len(shares) + _ROUNDING else None
 

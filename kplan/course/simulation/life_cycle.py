@@ -420,15 +420,20 @@ class LifeCycle:
         self.on_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:
-        row_of = self._motion.cluster.nodes.row_of
-        self._motion.session.set_schedulable([row_of[name] for name in nodes], schedulable=False)
+        self._set_schedulable(nodes, schedulable=False)
 
     def uncordon(self, name: str) -> None:
         nodes = self._motion.cluster.nodes
-        row = nodes.row_of[name]
-        if nodes.unschedulable[row]:
-            self._motion.session.set_schedulable([row], schedulable=True)
-            former, node = nodes.nodes[row], self._motion.cluster.nodes.nodes[row]
-            self._motion.notice(NodeUncordoned(node))
+        if nodes.unschedulable[nodes.row_of[name]]:
+            self._set_schedulable([name], schedulable=True)
+
+    def _set_schedulable(self, names: Iterable[str], *, schedulable: bool) -> None:
+        before = self._motion.cluster.nodes
+        rows = [before.row_of[name] for name in names]
+        self._motion.session.set_schedulable(rows, schedulable=schedulable)
+        for row in rows:
+            former, node = before.nodes[row], self._motion.cluster.nodes.nodes[row]
+            if schedulable:
+                self._motion.notice(NodeUncordoned(node))
             if node.spec.taints != former.spec.taints:
                 self._motion.notice(NodeChanged(former, node))
