@@ -195,7 +195,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     services: Services | None = None
     applied: list[msgspec.Struct] = []
     refused: list[InputWarning] = []
-    for obj in _with_priorities(completed, there, refused):
+    for obj in _with_priorities(completed, there, snapshot, refused):
         attribute = type_of(obj).attribute
         if attribute not in known:
             held = getattr(snapshot, attribute)
@@ -228,12 +228,25 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     return applied, refused
 
 
-def _with_priorities(objects: Iterable[Any], snapshot: Snapshot, refused: list[InputWarning]) -> Iterator[Any]:
+def _with_priorities(
+    objects: Iterable[Any], snapshot: Snapshot, before: Snapshot, refused: list[InputWarning]
+) -> Iterator[Any]:
     """Yield objects, pod groups with the priority of their class; note a warning where the API server refuses one.
 
-    Upstream: plugin/pkg/admission/priority admitPodGroup.
+    Upstream: plugin/pkg/admission/priority admitPodGroup, validatePriorityClass.
     """
+    defaults = {one.metadata.name: one.value for one in before.priority_classes if one.global_default}
     for obj in objects:
+        if isinstance(obj, PriorityClass):
+            name = obj.metadata.name
+            first = min(defaults, key=lambda other: (defaults[other], other), default=name)
+            if obj.global_default and first != name:
+                words = f"PriorityClass {first} is already marked as default. Only one default can exist"
+                words = f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: {words}'
+                refused.append(InputWarning("Refused", f"PriorityClass/{name}", words))
+                continue
+            defaults.pop(name, None)
+            defaults |= {name: obj.value} if obj.global_default else {}
         if not isinstance(obj, PodGroup):
             yield obj
             continue

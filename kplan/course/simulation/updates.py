@@ -22,6 +22,7 @@ from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, go_json
 from kplan.api.kinds import CHANGED_IN_PLACE
+from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.meta import LabelSelector, is_true
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
@@ -56,6 +57,7 @@ POD_FORBIDDEN = (
     " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _POD_FIELDS = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+_GRACE_SECONDS = 30  #: upstream's default
 _JOB_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 
 
@@ -103,12 +105,26 @@ def _fixed(spec: Plain) -> Any:
 
 def _pod(before: Plain, after: Plain) -> Iterator[str]:
     """Refuse new gates, and other changes than those that every pod, or a gated one, may see."""
+    deadline, wanted = (spec.get("activeDeadlineSeconds") for spec in (before, after))
+    if deadline is not None and wanted is None:
+        yield "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"
+    elif deadline is not None and deadline < wanted:
+        yield f"spec.activeDeadlineSeconds: Invalid value: {wanted}: must be less than or equal to previous value"
+        return
+    staying = [_lasting(toleration) for toleration in after.get("tolerations") or ()]
+    # Admission adds the tolerations of five minutes anew where a manifest leaves them out.
+    own = (_lasting(one) for one in before.get("tolerations") or () if one.get("key") not in (NOT_READY, UNREACHABLE))
+    if any(toleration not in staying for toleration in own):
+        yield "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
     gates = [gate.get("name") for gate in before.get("schedulingGates") or ()]
     for index, gate in enumerate(after.get("schedulingGates") or ()):
         if gate.get("name") not in gates:
             words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             yield f"spec.schedulingGates[{index}].name: Forbidden: {words}"
     old, new = _fixed(before), _fixed(after)
+    grace, seconds = (spec.get("terminationGracePeriodSeconds", _GRACE_SECONDS) for spec in (before, after))
+    if grace != seconds and not (grace < 0 and seconds == 1):
+        new["terminationGracePeriodSeconds"] = seconds
     if gates:
         yield from _loosened(old, new)
         for spec in (old, new):
@@ -116,6 +132,11 @@ def _pod(before: Plain, after: Plain) -> Iterator[str]:
             spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": None}
     if not _are_equal(old, new):
         yield POD_FORBIDDEN
+
+
+def _lasting(toleration: Plain) -> Any:
+    """Return what of a toleration may not change."""
+    return canonical({key: item for key, item in toleration.items() if key != "tolerationSeconds"})
 
 
 def _loosened(before: Plain, after: Plain) -> Iterator[str]:
