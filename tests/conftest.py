@@ -61,14 +61,14 @@ def demo() -> kplan.Planner:
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
     """Keep what a process of a user reads and builds once, and the tests in their one process hundreds of times."""
-    load_files = load._load_files
+    read = load._load_files
 
     @cache
     def demo() -> Any:
-        return load_files(load._DEMO_FILE, load.DEMO, None, None)
+        return read(load._DEMO_FILE, load.DEMO, None, None)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "_load_files", lambda *args: demo() if args[1] == load.DEMO else load_files(*args))
+        patch.setattr(load, "_load_files", lambda *args, **kw: demo() if args[1] == load.DEMO else read(*args, **kw))
         patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 

@@ -74,15 +74,18 @@ class ClusterFlags(Flags, panel="Cluster"):
         return context_namespace(self.live())
 
 
-def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False) -> Snapshot:
-    """Load the cluster from a file, or from a live API server where `snapshot` is empty; KplanError where it cannot."""
+def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False, needs_nodes: bool = True) -> Snapshot:
+    """Load the cluster from a file, or from a live API server where `snapshot` is empty; KplanError where it cannot.
+
+    `needs_nodes`: a file without nodes is refused.
+    """
     if snapshot:
         from kplan.reading.documents import name_of
         from kplan.snapshot.load import load_snapshot
 
         shown = shows_progress(quiet=quiet)
         with noted_when_interrupted(f"reading {name_of(snapshot)}"), _progress_bar(shown=shown) as reading:
-            return load_snapshot(snapshot, progress=reading)
+            return load_snapshot(snapshot, progress=reading, needs_nodes=needs_nodes)
     from kplan.live.collect import collect_snapshot
 
     with ExitStack() as stack:

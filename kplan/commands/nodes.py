@@ -51,7 +51,7 @@ def nodes(
     question = Nodes(settles=True, timeline=time.clock(), **{"loops": None, **settings})
     question.check()
     showing = showing_for(flags)
-    subject = load_subject(what, flags, manifests)
+    subject = load_subject(what, flags, manifests, needs_nodes=not following.node_groups)
     if (autoscaler := following.settings_for(subject.base.objects)) is None:
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, autoscaler))

@@ -40,7 +40,7 @@ JSON, since its YAML took longer to read than everything else that an answer abo
 _OBJECTS_A_STEP = 1000
 
 _OWN_LISTS = {own_file.field_name(kind): kind for kind in KINDS}
-_GIVES_NODES = frozenset({"Node", "NodePool"})
+_GIVES_NODES = frozenset({"Node", "NodePool", "ConfigMap", "MachineDeployment", "MachinePool", "MachineSet"})
 """Kinds of which a cluster has at least one object: an autoscaler may begin without any node."""
 _NO_NODES_HINT = (
     "take one with kplan snapshot save, or with kubectl get -A -o json"
@@ -53,6 +53,7 @@ def load_snapshot(
     *,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
+    needs_nodes: bool = True,
 ) -> Snapshot:
     """Load a cluster.
 
@@ -64,6 +65,7 @@ def load_snapshot(
     stdin : the stream behind ``-``; standard input if not given
     progress : called now and then with what is being read, how much of it has been, and how much there is, where that
         is known
+    needs_nodes : files without a node are refused, unless they say what makes some; objects in memory never are
 
     Raises
     ------
@@ -82,7 +84,8 @@ def load_snapshot(
     name = str(source)
     if name == DEMO:
         return _load_files(_DEMO_FILE, DEMO, None, None)
-    return _load_files(source, "standard input" if name == STANDARD_INPUT else name, stdin, progress)
+    shown = "standard input" if name == STANDARD_INPUT else name
+    return _load_files(source, shown, stdin, progress, needs_nodes=needs_nodes)
 
 
 def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snapshot:
@@ -98,7 +101,9 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
     return loader.finish("objects")
 
 
-def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress: Progress | None) -> Snapshot:
+def _load_files(
+    source: str | Path, name: str, stdin: BinaryIO | None, progress: Progress | None, *, needs_nodes: bool = True
+) -> Snapshot:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
     try:
         loader.take_all(read_pieces(source, loader.builder.problems, progress=progress))
@@ -106,7 +111,7 @@ def _load_files(source: str | Path, name: str, stdin: BinaryIO | None, progress:
         loader = _Loader(SnapshotBuilder(refuses_odd=True))
         parts = read_runs(source, loader.builder.problems, stdin=stdin, progress=progress, notes=loader.notes)
         loader.take_all(parts, progress)
-    if not loader.builder.problems and not loader.has_nodes:
+    if needs_nodes and not loader.builder.problems and not loader.has_nodes:
         loader.builder.problems.append(Problem("no nodes in the snapshot", path=name, hint=_NO_NODES_HINT))
     return loader.finish(name)
 

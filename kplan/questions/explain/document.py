@@ -23,7 +23,7 @@ from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.in_order import as_waiting, place_in_order
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.nodes import NodeChanges, NodePrices
+from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
 from kplan.errors import UsageError
 from kplan.health.nodes import moment, nodes_health
@@ -95,9 +95,13 @@ def whereabouts_report(
 
 def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:
     """Return what an autoscaler does for pods of which each is looked at alone; several have no price together."""
+    nodes: dict[AddedNode, tuple[str, ...]] = {}
+    for node in (*one.added, *other.added):  # for each alone the first new node has the same name
+        key = replace(node, pods=())
+        nodes[key] = (*nodes.get(key, ()), *node.pods)
     return replace(
         one,
-        added=one.added + other.added,
+        added=tuple(replace(node, pods=pods) for node, pods in nodes.items()),
         unhelped=one.unhelped | other.unhelped,
         events=one.events | other.events,
         existing=one.existing | other.existing,
