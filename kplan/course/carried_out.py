@@ -26,7 +26,7 @@ from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied, is_rolling_out, pods_at_rest, workload_changes
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
-from kplan.course.simulation.draining import TIMED_OUT, Drain, timed_out
+from kplan.course.simulation.draining import TIMED_OUT, Drain, is_cordoned, timed_out
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import comes_with_node
 from kplan.course.task import Task
@@ -47,6 +47,10 @@ from kplan.remedies.replicas import owned_replicas
 
 NOT_RUNNING = "NodeNotReady"
 _DOES_NOT_RUN = "is not ready or does not answer: nothing starts"
+_COME_BACK = (
+    "is not empty when kubectl drain ends, which waits for the former pods alone: new ones that tolerate a cordon may"
+    " go there, here {}; with narrower tolerations, such as none that is operator: Exists without a key, they do not"
+)
 MAY_END = ("Pod/", "Job/")  #: workloads whose pods are not meant to be ready for ever
 MOST_TIES = 10  #: the number of equal best nodes that a decision names: all of them would be most of the document
 
@@ -162,8 +166,17 @@ class CarriedOut:
             are, them = ("pod is", "it") if number == 1 else ("pods are", "them")
             message = f"{number} new {are} placed here, as the scheduler does with pods that tolerate it, but the node"
             yield InputWarning(NOT_RUNNING, f"Node/{name}", f"{message} {_DOES_NOT_RUN} {them}")
+        for name, keys in self.come_back.items():
+            yield InputWarning("PodsComeBack", f"Node/{name}", _COME_BACK.format(listing(keys)))
         for key, number in self.untried.items():
             yield InputWarning("ReplicasNotMade", key, f"{number} of its replicas were not tried one by one")
+
+    @cached_property
+    def come_back(self) -> dict[str, list[str]]:
+        """The drained nodes to which new pods go, NAMESPACE/NAME: kubectl drain waits for the former ones alone."""
+        drained = {name for drain in self.drains for name in drain.nodes if is_cordoned(self.simulation, name)}
+        news = (pod for pod in self.after if pod.new and not pod.workload.startswith("DaemonSet/"))
+        return grouped((pod.node, f"{pod.namespace}/{pod.name}") for pod in news if pod.node in drained and pod.node)
 
     @property
     def untried(self) -> Mapping[str, int]:

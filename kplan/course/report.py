@@ -171,6 +171,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),
         blocked=dict(change.blocked),
         obstacles=with_remedies(change),
+        come_back={name: tuple(pods) for name, pods in change.come_back.items()},
         refused_nodes=change.refused_nodes,
         forced=_forced(change),
         luck=luck_of_change(change, pods.changes, chosen) if change.task.tells_luck else UNSET,

@@ -25,6 +25,7 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
     placed: Count  #: pods that are placed on other nodes because of it, preempted ones included
     pending: Count  #: pods that find no place because of it
     waiting: Count = 0  #: pods that find no place in any case: they were pending before, or make way for such pods
+    come_back: Count = 0  #: new pods that go to the drained nodes, as they tolerate that these are cordoned
     blocked: Count  #: pods that cannot be evicted
     evicted: Count  #: pods that leave because of it, and that no controller recreates
     #: pods that are evicted for others because of it; those that make way for pods that were pending before are left
@@ -48,6 +49,8 @@ class DrainOutcome(Document, frozen=True, kw_only=True):
         """What stands in the way or comes of it, with its name, number and reason, without a full stop."""
         who = self.workload.partition("/")[2] or self.pod
         parts = []
+        if self.come_back:
+            parts.append(f"{count(self.come_back, 'new pod goes', 'new pods go')} back, so that it is not empty")
         if self.blocked:
             others = f", and {count(self.blocked - 1, 'other pod')} too" if self.blocked > 1 else ""
             parts.append(f"{who} blocks it{others}: {self.because}")

@@ -167,6 +167,8 @@ class PlanReport(Report, frozen=True, kw_only=True):
     blocked: dict[str, str] = {}  #: NAMESPACE/NAME -> why a pod cannot be evicted
     obstacles: tuple[Obstacle, ...] = ()  #: the same pods with the budgets that cover them
     timeline: Timeline | UnsetType = UNSET  #: when everything happens; where a clock is asked for
+    #: drained node -> NAMESPACE/NAME of new pods that go there all the same, as they tolerate that it is cordoned
+    come_back: dict[str, tuple[str, ...]] = {}
     refused_nodes: tuple[RefusedNode, ...] = ()  #: nodes that kubectl drain refuses to empty
     #: what the flags would change that kubectl asks for there; absent where it refuses no node
     forced: Forced | UnsetType = UNSET

@@ -351,7 +351,7 @@ class Drain:
 
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
-        if is_empty:
+        if is_empty and not self.leaving([self._node]):  # kubectl does not wait for new pods that come back
             self._simulation.log.add_node(StepEvent.EMPTIED, self._node, of_time=True)
         else:
             self._simulation.log.note_change()

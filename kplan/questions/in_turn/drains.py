@@ -106,6 +106,7 @@ def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[C
         placed=actions[Action.PLACED] + actions[Action.MOVED],
         pending=len(own),
         waiting=len(waiting) - len(own),
+        come_back=sum(map(len, change.come_back.values())),
         blocked=len(change.obstacles),
         evicted=actions[Action.EVICTED],
         preempted=sum(effect.removed is not None and effect.removed.by is not None for effect in effects),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import UnsetType
 
 from kplan.api.labels import ZONE
-from kplan.api.quantity import count
+from kplan.api.quantity import count, listing
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.report.blocks import Block, Cell, Span, Table, line
 from kplan.report.options import ReportOptions
@@ -47,7 +47,7 @@ def _body(document: DrainsReport, options: ReportOptions) -> Iterator[Block]:
         f"<<{'>' * len(times)}>>>>>",
         note=left_out(len(document.drains) - len(shown), extra=f" that can be {words.done}"),
     )
-    troubled = [drain for drain in stay if drain.trouble]
+    troubled = [drain for drain in document.drains if drain.trouble and (drain.come_back or not drain.may_go)]
     for drain in troubled[:_MOST_TOLD]:
         yield line(Span(drain.name, "strong"), f": {drain.trouble}", is_item=True)
     if len(troubled) > _MOST_TOLD:
@@ -99,7 +99,9 @@ def _marks(document: DrainsReport) -> dict[str, Span]:
 def _sentence(document: DrainsReport) -> str:
     stay, what, number = _that_stay(document), _what(document), len(document.drains)
     if not stay:
-        return f"Each of {count(number, what)} can be {_words(document).done} alone"
+        filled = [drain.name for drain in document.drains if drain.come_back]
+        then = f"; {listing(filled)} {'is' if len(filled) == 1 else 'are'} not empty then" if filled else ""
+        return f"Each of {count(number, what)} can be {_words(document).done} alone{then}"
     blocked = sum(drain.state == "blocked" for drain in stay)
     first = next((drain for drain in stay if drain.state == "blocked"), stay[0])
     leaving = [drain for drain in stay if drain.state != "blocked"]
@@ -114,6 +116,7 @@ def _sentence(document: DrainsReport) -> str:
 
 def _row(drain: DrainOutcome, emptied: str) -> tuple[Cell, ...]:
     answer = "no" if drain.state == "blocked" else "yes" if drain.may_go else emptied
+    answer = "yes, not empty" if answer == "yes" and drain.come_back else answer
     numbers = (drain.placed, drain.pending, drain.blocked, drain.preempted, drain.evicted)
     known = (at for at in (drain.emptied, drain.restored) if not isinstance(at, UnsetType))
     times = [Span("never", "bad") if at is None else seconds_text(at) for at in known]

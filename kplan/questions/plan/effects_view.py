@@ -137,6 +137,8 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
         parts.append(f"rollout, {first.because}" if is_rolled_out else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
+    if back := sum(change.from_node is not None and change.to_node in document.come_back for change in group):
+        parts.append("comes back" if len(group) == 1 else f"{back} come back")
     new = {node.name for node in document.nodes.added} if document.nodes else set()
     if n_new := sum(change.to_node in new for change in group):
         parts.append("on a new node" if len(group) == 1 else f"{n_new} on new nodes")
@@ -403,6 +405,8 @@ def _ends(
         (sum(warning.code == "NodeNotReached" for warning in document.warnings), "node", "not drained"),
     )
     ends += [f"{count(number, noun)} {word}" for number, noun, word in numbers if number]
+    for node, pods in document.come_back.items():
+        ends.append(f"{count(len(pods), 'new pod goes', 'new pods go')} back to {node}, which is not empty")
     return [*ends, *filter(None, (_staying(document),))]
 
 

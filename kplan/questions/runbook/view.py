@@ -66,8 +66,9 @@ def _step_text(step: RunbookStep, most: int | None) -> str:
 
 def _drain_text(step: RunbookStep, most: int | None) -> str:
     waiting, verb = count(len(step.waits), "pod"), "waits" if len(step.waits) == 1 else "wait"
-    unwell = " (not ready or does not answer)"
-    moved = [f"{place.pod} to {place.goes_to}{unwell if place.goes_to in step.silent else ''}" for place in step.moved]
+    notes = dict.fromkeys(step.silent, " (not ready or does not answer)")
+    notes[step.node] = " itself (it tolerates the cordon: the node is not empty)"
+    moved = [f"{place.pod} to {place.goes_to}{notes.get(place.goes_to, '')}" for place in step.moved]
     lists = {
         f"{count(len(moved), 'pod')} moved": moved,
         "preempted": _preempted(step.preempted),
