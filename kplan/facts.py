@@ -109,6 +109,14 @@ class QuotaRaise(Document, frozen=True):
     limits: tuple[LimitChange, ...]
 
 
+class NodesLeftOut(Document, frozen=True, kw_only=True):
+    """Nodes on which a DaemonSet wants no pod, those with one reason together."""
+
+    nodes: tuple[str, ...]  #: by name
+    conditions: tuple[str, ...] = ()  #: of its node selector and affinity, which these nodes do not meet
+    taints: tuple[str, ...] = ()  #: KEY=VALUE:EFFECT of those that its pods do not tolerate
+
+
 class MissingName(Document, frozen=True):
     """An object that pods name, and that does not exist; `nearest` exists, and is probably meant, or is empty."""
 

@@ -55,11 +55,16 @@ def patch_of(  # noqa: C901 - one case a field, in one place
 
 
 def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> list[dict[str, Any]]:
-    return [
-        {"name": new.name, "resources": _resources(old.resources, new.resources)}
-        for old, new in zip(before, after, strict=True)
-        if old.resources != new.resources
-    ]
+    changes = []
+    for old, new in zip(before, after, strict=True):
+        change: dict[str, Any] = {}
+        if old.resources != new.resources:
+            change["resources"] = _resources(old.resources, new.resources)
+        freed = [port for port, former in zip(new.ports, old.ports, strict=True) if port.host_port != former.host_port]
+        if freed:
+            change["ports"] = [{"containerPort": port.container_port, "hostPort": None} for port in freed]
+        changes += [{"name": new.name, **change}] if change else []
+    return changes
 
 
 def _resources(before: ResourceRequirements | None, after: ResourceRequirements | None) -> dict[str, Any]:

@@ -65,6 +65,16 @@ class LowerRequest(RemedyOf[RequestChange], frozen=True, kw_only=True, tag="lowe
     also: tuple[RequestChange, ...] | UnsetType = UNSET
 
 
+class PortsChange(Document, frozen=True, kw_only=True):
+    """Ports of nodes that the pod does without."""
+
+    ports: tuple[str, ...]  #: such as 9100/TCP
+
+
+class DropHostPorts(RemedyOf[PortsChange], frozen=True, kw_only=True, tag="drop-host-ports"):
+    """Leave out host ports that other pods have."""
+
+
 class TolerationChange(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Taints that the pod is to tolerate, KEY=VALUE:EFFECT."""
 
@@ -345,6 +355,7 @@ class DropTopology(RemedyOf[TopologyRelease], frozen=True, kw_only=True, tag="dr
 
 Single = (
     LowerRequest
+    | DropHostPorts
     | SearchNamespace
     | HonorPolicy
     | TolerateTaint
@@ -393,6 +404,7 @@ WEIGHTS: Mapping[type[RemedyBase], int] = {
     WidenPool: 4,
     AddNodes: 5,
     TolerateTaint: 6,
+    DropHostPorts: 6,
     RelaxRule: 6,
     CorrectSelector: 6,
     DropTopology: 6,
@@ -505,6 +517,9 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
     match remedy:
         case LowerRequest(change=c):
             return " and ".join(_lowered(request) for request in (c, *(remedy.also or ())))
+        case DropHostPorts(change=c):
+            other = "another one" if len(c.ports) == 1 else "others"
+            return f"leave out {_some('hostPort', c.ports)}, as a Service reaches the pod without, or choose {other}"
         case TolerateTaint(change=c):
             return f"tolerate {_some('taint', c.taints)}"
         case CorrectSelector(change=c):

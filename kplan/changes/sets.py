@@ -56,6 +56,7 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.CorrectSelector: "selectors",
     r.TolerateTaint: "tolerations",
     r.RelaxRule: "rules",
+    r.DropHostPorts: "rules",
     r.HonorPolicy: "rules",
     r.SearchNamespace: "rules",
     r.CorrectName: "names",
@@ -71,6 +72,11 @@ def kinds_of(change: c.Change) -> tuple[Kind, ...]:
     if not isinstance(change, c.Patch):
         return (_OF_CHANGE[type(change)][0],)
     return tuple(dict.fromkeys(_KIND_OF_REMEDY[type(remedy)] for remedy in r.parts_of(change.remedy)))
+
+
+def may_be(remedy: r.RemedyBase, kinds: Collection[Kind]) -> bool:
+    """Tell whether a remedy changes nothing that pods say, or only what is of these kinds."""
+    return not is_patched(remedy) or _KIND_OF_REMEDY[type(remedy)] in kinds
 
 
 def is_patched(remedy: r.RemedyBase) -> bool:

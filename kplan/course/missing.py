@@ -12,11 +12,13 @@ from typing import TypeVar
 from msgspec import UNSET, structs
 
 from kplan.admission import Admitter
-from kplan.api.core import Pod
+from kplan.api.affinity import untolerated
+from kplan.api.core import Node, Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
+from kplan.api.workloads import DaemonSet
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened, counted_warnings
 from kplan.course.simulation.loop import Simulation
@@ -24,12 +26,16 @@ from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.task import Task
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import missing_name
+from kplan.diagnosis.sentence import unmet_conditions
 from kplan.documents.base import Counted, Report, Verdict
-from kplan.facts import InputWarning, QuotaRaise, RefusedPods
+from kplan.engine.matching import is_hard
+from kplan.facts import InputWarning, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health import workloads as w
 from kplan.health.nodes import nodes_health
 from kplan.health.words import shortage_text
+from kplan.plugins.node_affinity import unmet_by_node
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.expansion import with_tolerations
 
 RUNS_PILE_UP = "RunsPileUp"
 
@@ -63,6 +69,11 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     if refused:
         everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
+    for daemons in snapshot.daemon_sets:
+        if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
+            left_out = _left_out(daemons, snapshot.nodes)
+            everything[key] = structs.replace(everything[key], left_out=left_out)
+
     def is_listed(health: w.WorkloadHealth) -> bool:
         above = owners.get(health.workload)
         # An operator may mean to keep what it made without pods, such as the replica set of a former revision.
@@ -70,6 +81,20 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         return is_wrong and above not in everything
 
     return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
+
+
+def _left_out(daemons: DaemonSet, nodes: Iterable[Node]) -> tuple[NodesLeftOut, ...]:
+    """Return the nodes on which a daemon set wants no pod: its controller asks for labels, names and taints alone."""
+    template = daemons.spec.template
+    pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
+    why: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for node in sorted(nodes, key=lambda node: node.metadata.name):
+        conditions = unmet_conditions(unmet_by_node(node, pod))
+        taints = tuple(taint.text for taint in untolerated(pod.spec.tolerations, node.spec.taints) if is_hard(taint))
+        if conditions or taints:
+            why.setdefault((conditions, taints), []).append(node.metadata.name)
+    groups = sorted(why.items(), key=lambda item: -len(item[1]))
+    return tuple(NodesLeftOut(nodes=tuple(names), conditions=key[0], taints=key[1]) for key, names in groups)
 
 
 def workloads_of_task(base: Base, task: Task) -> tuple[w.WorkloadHealth, ...] | None:

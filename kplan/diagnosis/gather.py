@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
-from kplan.api.names import nearest_texts
+from kplan.api.meta import controller_of
+from kplan.api.names import PodKey, nearest_texts
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
@@ -42,6 +44,8 @@ _MOST_PODS = 8
 _MOST_UNUSABLE = 64
 _SAME_SCHEDULER = 0.85
 """How alike a scheduler's name must be to be a misspelt one: many are called SOMETHING-scheduler."""
+_DEVICES = "DynamicResources"
+_MOST_WITH_DEVICES = 50  #: the devices of so many nodes are counted
 _RESOURCES = "NodeResourcesFit"
 _TAINTS = "TaintToleration"
 
@@ -323,11 +327,30 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
         details=tuple(details),
         largest=largest,
         domains=domains,
+        **_devices_of(answer, group),
         **_suggestion(answer, details, nodes.nodes[int(rows[closest])]),
     )
 
 
-def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dict[str, Any]:
+def _devices_of(answer: _Answer, group: RowArray) -> dict[str, Any]:
+    """Return fields of NodesOut: how many devices nodes have that a claim could take, and which pods use them.
+
+    Devices that several nodes can reach are not counted, nor those of many nodes.
+    """
+    if answer.plugin != _DEVICES or len(group) > _MOST_WITH_DEVICES:
+        return {}
+    positions = map(int, group)
+    details = (one for position in positions for one in details_at(answer.verdict.reasons_at(position), position))
+    missing = [one for one in details if isinstance(one, d.MissingDevices)]
+    held_by = tuple(dict.fromkeys(pod for one in missing for pod in one.held_by))
+    is_local = all(one.spec.node_name for one in answer.session.listers.snapshot.resource_slices)
+    is_counted = is_local and len({(one.claim, one.request) for one in missing}) == 1
+    return {"held_by": held_by, "devices": sum(int(one.matching) for one in missing) if is_counted else 0}
+
+
+def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
+    answer: _Answer, details: Sequence[d.Detail], node: Node
+) -> dict[str, Any]:
     """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
@@ -341,6 +364,10 @@ def _suggestion(answer: _Answer, details: Sequence[d.Detail], node: Node) -> dic
                     return {"suggested": to, "instead": old}
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
+            case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
+                owner = controller_of(answer.session.cluster.pods.infos[holder].pod.metadata)
+                if owner is not None and owner.kind == DAEMON_SET:
+                    return {"daemon_set": f"{PodKey.parse(name).namespace}/{owner.name}"}
             case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
                 name = only.partition("=")[2]
                 return {} if name in nodes.label(HOSTNAME).code_of else {"lost_node": name}

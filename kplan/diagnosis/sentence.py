@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, grouped, listing, readable
+from kplan.api.quantity import clause, count, grouped, listing, readable
 from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
 from kplan.diagnosis.intended import key_of_taint
@@ -180,7 +180,7 @@ def _groups(causes: c.Causes) -> str:
 def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in one place
     """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
     if group.plugin == "NodeAffinity":
-        return f"has the labels it requires ({_conditions(group.details)})"
+        return f"has the labels it requires ({listing(unmet_conditions(group.details))})"
     match group.details[0] if group.details else None:
         case d.UnmetAffinity() as detail:
             return f"has a pod that it must run next to ({_beside(group, detail)})"
@@ -230,7 +230,8 @@ def group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single
     if resources and len(resources) == len(group.details):
         return _lack(group, resources, surplus, is_single=is_single)
     if group.plugin == "NodeAffinity":
-        return f"{'does' if is_single else 'do'} not have the labels it requires ({_conditions(group.details)})"
+        conditions = listing(unmet_conditions(group.details))
+        return f"{'does' if is_single else 'do'} not have the labels it requires ({conditions})"
     if not group.details:
         return f"{'is' if is_single else 'are'} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
     return _detail(group, group.details[0], is_single=is_single)
@@ -262,14 +263,15 @@ def _lack(
     return " and ".join(text for text in (full, lacking) if text)
 
 
-def _conditions(details: Sequence[d.Detail]) -> str:
+def unmet_conditions(details: Iterable[d.Detail]) -> tuple[str, ...]:
+    """Return the conditions of node selectors and affinities that are not met, each once."""
     wanted: dict[str, None] = {}
     for detail in details:
         if isinstance(detail, d.UnmatchedNodeSelector):
             wanted[detail.node_selector] = None
         elif isinstance(detail, d.UnmatchedNodeAffinity):
             wanted.update(dict.fromkeys(condition.condition for condition in detail.conditions) or {detail.term: None})
-    return listing(list(wanted))
+    return tuple(wanted)
 
 
 def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
@@ -286,6 +288,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{are} not {detail.requested}, its nodeName"
         case d.TakenHostPort():
             by = listing(detail.pods, and_more=detail.and_more or 0)
+            by = f"DaemonSet {group.daemon_set}, also on new nodes: {by}" if group.daemon_set else by
             return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
         case d.TooMuchSkew():
             return _skew(detail)
@@ -315,8 +318,10 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.MissingDriver():
             return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
-            most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free"
-            return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most}{on})"
+            most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free{on}"
+            most += f"; {count(group.devices, 'device')} in all" if group.devices else ""
+            most += f", used by {listing(group.held_by)}" if group.held_by else ""
+            return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
 

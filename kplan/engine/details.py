@@ -263,6 +263,7 @@ class MissingDevices(DetailBase, frozen=True, kw_only=True, tag="devices"):
     wanted: str  #: a number, or all
     matching: str  #: devices that its class and selectors match
     free: str  #: those of them that are not allocated
+    held_by: tuple[str, ...] = ()  #: NAMESPACE/NAME of pods that have the others, or of claims that no pod uses
 
 
 class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-claim"):

@@ -9,8 +9,8 @@ from shlex import quote
 from msgspec import UNSET, UnsetType
 
 from kplan.api.labels import OUT_OF_SERVICE
-from kplan.api.quantity import count, listing, readable
-from kplan.facts import MissingName, QuotaRaise, RefusedPods
+from kplan.api.quantity import count, enumerated, listing, readable
+from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
@@ -304,12 +304,31 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     ]
     if texts:
         return f"{name}: {'; '.join(texts)}"
+    if kind == "DaemonSet" and not health.wanted:
+        out = left_out_texts(health)
+        return f"{name}: no node is to run its pod{f': {out[0]}' if out else ''}{_spare(health, kind)}"
     if kind == "CronJob":
         return f"{name}: no run is active" if not health.pods else f"{name}: {count(health.pods, 'pod')} of its runs"
     of_all = max(health.wanted, health.pods)
     return (
         f"{name}: {health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready{_spare(health, kind)}{_lately(health)}"
     )
+
+
+def left_out_texts(health: WorkloadHealth) -> list[str]:
+    """Return on which nodes a daemon set wants no pod, and why, each without a full stop."""
+    return [_left_out(one) for one in health.left_out or ()]
+
+
+def _left_out(out: NodesLeftOut) -> str:
+    number, parts = len(out.nodes), []
+    if out.conditions:
+        lacks = _are(number, "does not have", "do not have")
+        parts.append(f"{lacks} the labels that it requires ({listing(out.conditions)})")
+    if out.taints:
+        taints = _are(len(out.taints), "taint", "taints")
+        parts.append(f"{_are(number, 'has', 'have')} {taints} {listing(out.taints)}, which it does not tolerate")
+    return f"{listing(out.nodes)} {' and '.join(parts)}"
 
 
 def _spare(health: WorkloadHealth, kind: str) -> str:
@@ -377,9 +396,13 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             what = trouble_text(first) if first is not None else "being deleted"
             return f"{missing}: {_own_name(health.waits_for)} is {what}"
         case "misses-pods":
-            return f"{missing}: nothing refuses {'it' if health.missing == 1 else 'them'}, so its controller makes more"
+            return f"{missing}: {_not_refused(health, _are(health.missing, 'it', 'them'))}"
         case "misses-nodes":
-            return "" if "refused" in health.states else missing
+            return (
+                ""
+                if "refused" in health.states
+                else f"{missing}: {_not_refused(health, _are(len(health.missed_nodes), 'it', 'them'))}"
+            )
         case "progress-deadline":
             since = f" since {clock_text(health.since)}" if health.since else ""
             return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
@@ -409,6 +432,17 @@ _OF_JOBS: Mapping[str, str] = {
     "FailedIndexes": "some of its indexes failed",
     "MaxFailedIndexesExceeded": "more indexes failed than its maxFailedIndexes allows",
 }
+
+
+def _not_refused(health: WorkloadHealth, them: str) -> str:
+    """Return that nothing that is known refuses pods which are missing, and what of the cluster is not known."""
+    if not health.unevaluated:
+        return f"nothing refuses {them}, so its controller makes more"
+    rules = enumerated(
+        [count(n, kind, f"{kind[:-1]}ies" * kind.endswith("y")) for kind, n in health.unevaluated.items()]
+    )
+    are = _are(sum(health.unevaluated.values()), "is", "are")
+    return f"no quota or limit refuses {them}, but {rules} {are} not evaluated, and may; kubectl get events would tell"
 
 
 def _waits_for_node(health: WorkloadHealth) -> bool:

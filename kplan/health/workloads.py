@@ -15,7 +15,7 @@ from kplan.api.meta import PlainMeta, controller_of
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kplan.facts import Count, Document, RefusedPods
+from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.health.pods import PodHealth, pod_health
 from kplan.snapshot.model import Snapshot
@@ -45,7 +45,15 @@ SHORT_STATES: frozenset[WorkloadState] = frozenset(
 )
 """The states of a workload that has fewer pods than it wants."""
 
+MAY_REFUSE = (
+    "MutatingAdmissionPolicy",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingWebhookConfiguration",
+)
+"""Kinds by which pods may be refused, and which nothing here evaluates."""
 MISSING_REPLICAS = "MissingReplicas"  #: the rule for a workload that has too few pods, and the code of its warning
+_MISSES = frozenset({"misses-pods", "misses-nodes"})
 _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
@@ -68,8 +76,12 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     reason: str = ""
     since: str | None = None  #: RFC 3339: since when; null if unknown
     refused: RefusedPods = RefusedPods()  #: for `refused`
+    #: kind -> how many webhooks and policies there are that may refuse pods that are missing, and are not evaluated
+    unevaluated: dict[str, Count] = {}
     waits_for: str = ""  #: the pod that comes before those that are missing
     missed_nodes: tuple[str, ...] = ()  #: of a DaemonSet, by name
+    #: where a DaemonSet wants no pod, the most nodes first; absent for what is no DaemonSet, or is not asked about
+    left_out: tuple[NodesLeftOut, ...] | UnsetType = UNSET
     troubled: tuple[PodHealth, ...] = ()  #: its pods that are not well, the first of them
     #: of those that are ready the one that has restarted most often, from three times on; absent for none
     restarted: PodHealth | UnsetType = UNSET
@@ -119,7 +131,7 @@ def workloads_health(
     DaemonSet wants a pod. `of`: what each pod is that has a controller.
     """
     members = _members(snapshot)
-    limited = namespaces_with_quotas(snapshot)
+    limited, held = namespaces_with_quotas(snapshot), snapshot.skipped
     scalers = {
         object_name(target.kind, scaler.metadata.namespace, target.name): scaler
         for scaler in snapshot.horizontal_pod_autoscalers
@@ -132,6 +144,8 @@ def workloads_health(
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
             because = refused.get(key) or refused_before(obj, limited)
             health = _with_states(health, obj, because, wanted_nodes.get(key), own)
+            if not _MISSES.isdisjoint(health.states) and "refused" not in health.states:
+                health = replace(health, unevaluated={kind: held[kind] for kind in MAY_REFUSE if kind in held})
             yield _scaled(health, scalers.get(key))
 
 

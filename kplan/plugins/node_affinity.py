@@ -93,7 +93,7 @@ class NodeAffinity:
             matches = None if required is None else nodes.take(required)
         mismatch = np.zeros(len(nodes), np.bool_) if matches is None else ~matches
         code, own = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, table.nodes
-        reason = Reason(REASON_POD, code, lambda position: _pod_details(own[nodes.row(position)], pod))
+        reason = Reason(REASON_POD, code, lambda position: unmet_by_node(own[nodes.row(position)], pod))
         if added is None:
             return Verdicts.first_of((mismatch, reason))
         is_outside = ~nodes.take(matching.match_node_selector(table, added))
@@ -160,7 +160,8 @@ def named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
     return names
 
 
-def _pod_details(node: Node, pod: Pod) -> Iterator[Detail]:
+def unmet_by_node(node: Node, pod: Pod) -> Iterator[Detail]:
+    """Yield which requirements of a pod a node does not meet; nothing where it meets them."""
     labels = node.metadata.labels
     for key, value in pod.spec.node_selector.items():
         if labels.get(key) != value:

@@ -97,10 +97,14 @@ def _of_detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return ()
 
 
-def _of_remedy(remedy: r.Remedy, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one case a kind, in one place
+def _of_remedy(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+    remedy: r.Remedy, pod: Pod
+) -> Field:
     match remedy:
         case r.LowerRequest(change=change):
             return _container(pod, change.container, ("resources", "requests", change.resource))
+        case r.DropHostPorts(change=change):
+            return _host_port(pod, int(change.ports[0].partition("/")[0]))
         case r.TolerateTaint():
             return _TOLERATIONS
         case r.CorrectSelector(change=change) if change.where == "nodeSelector":

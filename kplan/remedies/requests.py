@@ -1,4 +1,4 @@
-"""Ways out with less: lower requests, or fewer replicas."""
+"""Ways out with less: lower requests, fewer ports of nodes, or fewer replicas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
 from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
-from kplan.engine.details import Detail, InsufficientResource
+from kplan.engine.details import Detail, InsufficientResource, TakenHostPort
 from kplan.framework.session import Session
 from kplan.remedies import variants
 from kplan.remedies.replicas import Replicas, workload_of
@@ -23,6 +23,7 @@ from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
 
 _FIT = "NodeResourcesFit"
+_PORTS = "NodePorts"
 _MEBI = 1 << 20
 _MILLI = 10
 _MOST_TIMES_LOWER = 2
@@ -191,6 +192,17 @@ def unit_of(resource: str) -> int:
 def in_units(resource: str, quantity: str | float) -> int:
     """Return a quantity in the scheduler's units: milli-CPU, bytes or pieces."""
     return milli_value(quantity) if resource == CPU else value(quantity)
+
+
+def without_host_ports(case: Case, misses: NearMisses) -> Offers:
+    """Leave out the host ports that are taken on a node; a pod in the network of its node has all its ports there."""
+    positions = () if case.pod.spec.host_network else misses.only(_PORTS)
+    for position in positions[:1]:
+        details = misses.details_at(_PORTS, int(position))
+        conflicts = [(one.host_port, one.protocol) for one in details if isinstance(one, TakenHostPort)]
+        ports = tuple(dict.fromkeys(f"{number}/{protocol}" for number, protocol in conflicts))
+        remedy = r.DropHostPorts(change=r.PortsChange(ports=ports), then=None)
+        yield from case.changed(remedy, variants.without_host_ports(case.pod, conflicts))
 
 
 def fewer(replicas: Replicas) -> Offers:

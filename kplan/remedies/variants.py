@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -70,6 +70,19 @@ def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
         return replace(container, resources=replace(resources, requests=requests, limits=limits))
 
     return _with_containers(pod, renamed)
+
+
+def without_host_ports(pod: Pod, ports: Collection[tuple[int, str]]) -> Pod:
+    """Return the pod without some host ports, each with its protocol."""
+
+    def changed(container: Container) -> Container:
+        freed = (
+            replace(port, host_port=0, host_ip="") if (port.host_port, port.protocol or "TCP") in ports else port
+            for port in container.ports
+        )
+        return replace(container, ports=tuple(freed))
+
+    return _with_containers(pod, changed)
 
 
 def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:

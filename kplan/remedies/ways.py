@@ -147,6 +147,7 @@ def _of_pod(case: Case, misses: NearMisses) -> Offers:
     yield from mistakes.together(case, misses)
     yield from mistakes.tolerations(case, misses)
     yield from requests.lower(case, misses)
+    yield from requests.without_host_ports(case, misses)
     yield from mistakes.rules(case, misses)
 
 

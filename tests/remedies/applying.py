@@ -29,9 +29,8 @@ def _tolerate(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str
     for text in change["taints"]:
         label, _, effect = text.rpartition(":")
         key, _, value = label.partition("=")
-        waiting["spec"].setdefault("tolerations", []).append(
-            {"key": key, "operator": "Equal", "value": value, "effect": effect}
-        )
+        toleration = {"key": key, "operator": "Equal", "value": value, "effect": effect}
+        waiting["spec"].setdefault("tolerations", []).append(toleration)
 
 
 def _select(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
@@ -50,8 +49,12 @@ def _select(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, 
 
 
 def _uncordon(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
-    tainted = _named(objects, "Node", change["node"])
-    tainted["spec"] = {"taints": []}
+    _named(objects, "Node", change["node"])["spec"] = {"taints": []}
+
+
+def _drop_ports(_: list[dict[str, Any]], waiting: dict[str, Any], change: dict[str, Any]) -> None:
+    ports = waiting["spec"]["containers"][0].pop("ports")
+    assert change["ports"] == [f"{port['hostPort']}/TCP" for port in ports]
 
 
 def _repair(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
@@ -171,4 +174,5 @@ APPLY = {
     "remove-gates": _ungate,
     "search-namespace": _search,
     "honor-policy": _honor,
+    "drop-host-ports": _drop_ports,
 }

@@ -26,6 +26,7 @@ import numpy as np
 from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Node
+from kplan.api.quantity import grouped
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
 from kplan.config.releases import Release
 from kplan.engine.arrays import BoolArray, Int64Array, RowArray
@@ -232,6 +233,7 @@ class ClusterDevices:
         self._n_changes = len(cluster.log)
         self._versions: Int64Array = np.zeros(len(self._nodes), np.int64)
         self._position = 0
+        self._held_at, self._held = -1, dict[inventory.DeviceId, list[str]]()
         self._outcomes: Recent[Outcomes] = Recent(_MAX_KINDS)
 
     def solve(self, specs: Sequence[ClaimSpec], key: bytes, rows: RowArray, n_steps: int | None) -> Outcomes:
@@ -301,7 +303,22 @@ class ClusterDevices:
                     wanted="all" if request.wants_all else str(request.count),
                     matching=str(len(matching)),
                     free=str(n_free),
+                    held_by=tuple(dict.fromkeys(name for one in matching for name in self._holders.get(one.id, ()))),
                 )
+
+    @property
+    def _holders(self) -> Mapping[inventory.DeviceId, Sequence[str]]:
+        """The pods that use each allocated device, NAMESPACE/NAME, or the claim where no pod does."""
+        if self._held_at != len(self.tracker.log):
+            self._held_at = len(self.tracker.log)
+            self._held = grouped(
+                (inventory.DeviceId(result.driver, result.pool, result.device), f"{claim.metadata.namespace}/{name}")
+                for claim in self.tracker.claims.values()
+                for result in (() if claim.status.allocation is None else claim.status.allocation.devices.results)
+                for name in ([one.name for one in claim.status.reserved_for] or [claim.metadata.name])
+                if not result.admin_access
+            )
+        return self._held
 
     def _search(
         self, outcomes: Outcomes, node: Node, specs: Sequence[ClaimSpec], n_steps: int | None, most_executed: int

@@ -12,7 +12,7 @@ from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
-from kplan.health.words import pod_advice, resume_command, resume_words, state_text, workload_text
+from kplan.health.words import left_out_texts, pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
@@ -46,6 +46,10 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     groups, n_nodes, workloads = _groups(document), document.snapshot.nodes, _named_workloads(document)
     yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
     for one in workloads:
+        if (texts := left_out_texts(one)) and one.wanted:
+            n_out = sum(len(out.nodes) for out in one.left_out or ())
+            yield line(f"It wants no pod on {n_out} of {count(n_nodes, 'node')}:")
+            yield from (line(text, indent=2, is_item=True) for text in texts)
         first = next((pod for pod in one.troubled if pod.state == "not-ready" or pod.is_late), None)
         if first is not None and len(groups) > 1:
             yield from map(line, pod_advice(first))

@@ -12,7 +12,17 @@ from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
-from kplan.changes.sets import PATCHES, Changes, Kind, by_rank, disturbance, kinds_of, new_nodes, with_joined_moves
+from kplan.changes.sets import (
+    PATCHES,
+    Changes,
+    Kind,
+    by_rank,
+    disturbance,
+    kinds_of,
+    may_be,
+    new_nodes,
+    with_joined_moves,
+)
 from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
@@ -87,7 +97,8 @@ def remedy_report(
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
     # The first of what would help, if that is nothing that an action does, or not without a loss.
-    firsts = {pod: diagnosis.remedies[0] for pod, diagnosis in diagnoses.items() if diagnosis.remedies}
+    allowed = ((pod, (one for one in why.remedies if may_be(one, kinds))) for pod, why in diagnoses.items())
+    firsts = {pod: first for pod, others in allowed if (first := next(others, None)) is not None}
     helpful: dict[str, Remedy] = {pod: first for pod, first in firsts.items() if isinstance(first, _NO_ACTIONS)}
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
