@@ -63,10 +63,12 @@ def placements_of(session: Session, key: Key) -> list[Placement] | Status:
             return Status.error(f"cannot determine domain for already scheduled pods: {problem}")
         domain = value
     values = sorted(column.values) if domain is None else [value for value in column.values if value == domain]
+    absent = session.cluster.nodes.absent
     placements = []
     for value in values:
         nodes = column.codes == column.code_of[value]
-        placements.append(Placement(label, value, None if nodes.all() else nodes))
+        if absent is None or (nodes & ~absent).any():  # else all nodes of the value are gone
+            placements.append(Placement(label, value, None if nodes.all() else nodes))
     return placements or Status.unschedulable("no feasible placements found")
 
 

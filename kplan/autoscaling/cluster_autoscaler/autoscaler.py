@@ -326,7 +326,7 @@ class ClusterAutoscalerWatch:
 
     def keep(self, node: str, now: int) -> None:
         self._home[node].target += 1
-        self._loops.failed_at = now
+        self._loops.note_failure(self._home[node], now)
 
 
 def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snapshot:

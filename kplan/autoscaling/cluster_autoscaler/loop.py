@@ -255,7 +255,7 @@ class Loops:
         self._placer = Placer()
         self._cursor = Cursor()
         self._scaled_up_at = self._deleted_at = LONG_AGO
-        self.failed_at = LONG_AGO  #: when a node could not be emptied last, in microseconds since 1970
+        self._failed_at = LONG_AGO  # when a node could not be emptied last, in microseconds since 1970
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
@@ -317,7 +317,7 @@ class Loops:
             outcome = self._orchestrator(scratch, result).scale_to_least()
             result.events += outcome.events
             if outcome.result == scale_up.SUCCESSFUL:
-                self._scaled_up_at = now
+                self._note_growth(outcome)
             result.scale_ups = [done for done in result.scale_ups if done.result not in _UNTRIED] + [outcome]
         return self._finished(result)
 
@@ -397,7 +397,7 @@ class Loops:
             result.events += outcome.events
             if outcome.result != scale_up.SUCCESSFUL:
                 return
-            self._scaled_up_at = self._now
+            self._note_growth(outcome)
             helped = {id(pod) for pod in outcome.triggered}
             pods = [pod for pod in pods if id(pod) not in helped]
             if not self._options.salvo_scale_up or not helped or not pods:
@@ -444,7 +444,9 @@ class Loops:
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, outcome)
         for name in outcome.deleted:
-            self._group_of[name].target -= 1
+            group = self._group_of[name]
+            group.target -= 1
+            planner.hold(group, self._now + options.scale_down_delay_after_delete)
         gone = outcome.deleted.keys()
         self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
         self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
@@ -453,6 +455,16 @@ class Loops:
         if gone:
             self._state.recalculate()
 
+    def note_failure(self, group: NodeGroup, now: int) -> None:
+        """Note that a node of a group could not be emptied."""
+        self._failed_at = now
+        self.planner.hold(group, now + self._options.scale_down_delay_after_failure)
+
+    def _note_growth(self, outcome: scale_up.ScaleUp) -> None:
+        self._scaled_up_at = self._now
+        for growth in outcome.growths:
+            self.planner.hold(growth.group, self._now + self._options.scale_down_delay_after_add)
+
     @property
     def _cooldown_until(self) -> int:
         """When nodes may go again after nodes came, went or failed to go, in microseconds since 1970."""
@@ -460,7 +472,7 @@ class Loops:
         return max(
             self._scaled_up_at + options.scale_down_delay_after_add,
             self._deleted_at + options.scale_down_delay_after_delete,
-            self.failed_at + options.scale_down_delay_after_failure,
+            self._failed_at + options.scale_down_delay_after_failure,
         )
 
     def _update_soft_taints(self, nodes: Sequence[Node], outcome: ScaleDown) -> None:

@@ -54,6 +54,7 @@ class Planner:
         self.utilization: dict[str, Utilization] = {}
         self._recheck_at: dict[str, int] = {}
         self._previous: frozenset[str] = frozenset()
+        self._held: dict[str, int] = {}  # group -> when its nodes are looked at again, microseconds since 1970
         self._now = 0
         self._latest: int | None = None
         self._shortest = max(options.scale_down_unneeded_time, 1)
@@ -70,7 +71,10 @@ class Planner:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
         own = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
-        candidates = [node for node, group in own if group is not None and group.target > group.least]
+        may_shrink = {group.name for group in self._groups if group.target > group.least}
+        if self._options.scale_down_delay_type_local:
+            may_shrink -= {name for name, until in self._held.items() if until > self._now}
+        candidates = [node for node, group in own if group is not None and group.name in may_shrink]
 
         def rank(node: Node) -> tuple[bool, bool, bool]:
             row = scratch.cluster.nodes.row_of.get(node.metadata.name)
@@ -80,6 +84,10 @@ class Planner:
             return not is_empty, waits, node.metadata.name not in self._previous
 
         return sorted(candidates, key=rank)
+
+    def hold(self, group: NodeGroup, until: int) -> None:
+        """Look at no node of a group until then, where delays are of groups; ScaleDownCandidatesDelayProcessor."""
+        self._held[group.name] = max(until, self._held.get(group.name, until))
 
     def update(self, scratch: Scratch, nodes: Sequence[Node], rules: Drainability) -> list[Node]:
         """Look which nodes are not needed; return the candidates. UpdateClusterState."""

@@ -136,7 +136,9 @@ class Scheduler:
         self._motion.messages[row] = stored_message_of(self._motion.session, result) or result.message
         self._motion.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
-            return  # a real scheduler tries again, with the same result
+            # Upstream tries it again when it has backed off: that ends in the same way until something happens.
+            self._motion.queue.add_rejected(row, frozenset(), self._motion.now)
+            return
         self._motion.queue.add_rejected(row, rejectors_of(result), self._motion.now)
         self._motion.on_misfit()
         post_filter = result.post_filter

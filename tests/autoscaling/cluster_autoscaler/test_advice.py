@@ -70,6 +70,13 @@ def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
     assert (report.price.before, report.price.after) == (1.0, 0.5)
 
 
+@pytest.mark.parametrize(("is_local", "after"), [(False, []), (True, [61])])
+def test_nodes_wait_after_a_scale_up_of_any_group_or_only_of_their_own(is_local: bool, after: list[int]) -> None:
+    flags = {"scale-down-unneeded-time": "1m", "scale-down-delay-type-local": is_local}
+    groups, cluster = [group("g", "n1"), group("h", template=node("t", "9"))], [node("n1"), pod("web", "8")]
+    assert [one.after for one in ask(groups, *cluster, usual=True, options=flags).removes] == after
+
+
 def test_every_node_that_stays_has_a_reason() -> None:
     bare = pod("bare", "100m", on="n1", owner="")
     cluster = [node("n1"), node("n2"), node("n3"), replica_set("web"), bare, pod("big", "3", on="n2")]

@@ -31,6 +31,17 @@ def test_a_rollout_is_stuck_when_the_devices_are_taken() -> None:
     assert "cannot allocate all claims" in change.workloads[0].because
 
 
+def test_a_pod_whose_cycle_ends_in_an_error_is_tried_again_after_an_event() -> None:
+    broken = head("DeviceClass", name="gpu.example.com") | {
+        "spec": {"selectors": [{"cel": {"expression": 'device.attributes["gpu.example.com"].size == 1'}}]}
+    }
+    planner = planner_of(node("n0"), node("n1"), *DEVICES[:1], broken, DEVICES[2])
+    steps = [{"at": 0, "apply": [trained(1)]}, {"at": 5, "delete": [["Node", "n0"]]}]
+    first, last = (planner.timeline(steps[:n]).workloads[0].because for n in (1, 2))
+    assert "no such key: size" in first
+    assert "cannot allocate all claims" in last
+
+
 def test_devices_of_an_extended_resource_are_free_once_their_pod_is_gone() -> None:
     gpus = head("DeviceClass", name="gpu.example.com") | {"spec": {"extendedResourceName": "example.com/gpu"}}
     web, other = deployment("web", 2), deployment("other", 1)
