@@ -18,6 +18,7 @@ from kplan.api.core import Node, Pod, PodCondition
 from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
+from kplan.api.quantity import grouped
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
@@ -327,13 +328,9 @@ class OrderedCourse:
 
     def last_tries(self, placements: Sequence[Placement]) -> list[Placement]:
         """Return the decisions of each pod's last round, at the place of its first."""
-        last: dict[int, tuple[int, list[Placement]]] = {}
-        for (number, pod), placement in zip(self._tries, placements, strict=True):
-            if pod in last and last[pod][0] == number:
-                last[pod][1].append(placement)
-            else:
-                last[pod] = (number, [placement])
-        return [placement for _, tries in last.values() for placement in tries]
+        decisions = zip(self._tries, placements, strict=True)
+        by_pod = grouped((pod, (number, placement)) for (number, pod), placement in decisions)
+        return [placement for tries in by_pod.values() for number, placement in tries if number == tries[-1][0]]
 
 
 def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kplan.course.asking import PLAIN, Showing
+from kplan.course.asking import PLAIN, Showing, answers
 from kplan.errors import UsageError
 from kplan.questions.base import Question
 
@@ -37,10 +38,7 @@ class Explain(Question, frozen=True):
         missing = short_workloads(present)
         keys = pods_named(self.names, self.namespace, base.objects, may_have_none=True)
         refuse_many(keys, base.objects.nodes)
-        explained = []
-        for key in keys:
-            explained.append(explain_pod(base, key))
-            if showing.progress is not None:
-                showing.progress(len(explained), len(keys))
+        explaining = [partial(explain_pod, key=key) for key in keys]
+        explained = answers(base, explaining, None, progress=showing.progress)
         report = whereabouts_report(base, explained, showing, workloads=present)
         return with_missing(report, [*missing, *piled_up(base.objects, keys)])
