@@ -96,8 +96,6 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
     cluster, infos = case.live.cluster, case.live.cluster.pods.infos
     rows = misses.rows[misses.only(_FIT, _PORTS, _PODS)]
     leaving = [other for row in rows.tolist() for other in cluster.pods_on[row] if infos[other].is_terminating]
-    if not leaving:
-        return
     now = moment(case.live.listers.snapshot)
     leaving = [other for other in leaving if ends_soon(infos[other].pod, now)][:_MOST_LEAVING]
     end = case.trials.end(Trial(ended=tuple(leaving))) if leaving else End()

@@ -179,7 +179,7 @@ class Applying:
                 return self._workloads.add_replication_controller(obj), None
             added = self._workloads.add_replica_set(obj)
             if not added.is_controlled:
-                offer(self._simulation, DeploymentState, obj.metadata.namespace, added.labels)
+                offer(self._simulation, obj.metadata.namespace, added.labels)
             return added, None
         before, state.replicas = state.replicas, count(obj.spec.replicas)
         state.because, state.min_ready = "", obj.spec.min_ready_seconds
@@ -249,7 +249,7 @@ class Applying:
         row, refusal = self._simulation.life.create_pod(update.obj, whole)
         if row is not None:
             info = self._simulation.infos[row]
-            offer(self._simulation, Owner, info.namespace, info.labels)
+            offer(self._simulation, info.namespace, info.labels)
         return Applied(replace(update, refused=refusal), Change.NONE if refusal else Change.NEW, row=row)
 
 

@@ -30,7 +30,6 @@ from kplan.course.simulation.owners import (
     Owner,
     ReplicaSetState,
     StatefulSetState,
-    Workload,
     compiled,
 )
 from kplan.course.simulation.updates import POD_FORBIDDEN
@@ -46,11 +45,11 @@ def _is_member(owner: Owner, pod: ObservedPod) -> bool:
     return not isinstance(owner, StatefulSetState) or is_member(owner.ref.name, pod.name)
 
 
-def offer(motion: Motion, kind: type[Workload], namespace: str, labels: Mapping[str, str]) -> None:
+def offer(motion: Motion, namespace: str, labels: Mapping[str, str]) -> None:
     """Wake the workloads that may take over what is new and has no controller: owners a pod, deployments a set."""
     for workload in motion.workloads.all(namespace):
         selector = compiled(workload.selector) if isinstance(workload, DeploymentState) else workload.selector
-        if isinstance(workload, kind) and selector is not None and selector.matches(labels):
+        if selector is not None and selector.matches(labels):
             motion.enqueue(workload)
 
 

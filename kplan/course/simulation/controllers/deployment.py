@@ -173,20 +173,16 @@ def _roll(wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequenc
     elif n_new < wanted.replicas and n_pods < wanted.max_pods:
         target = n_new + min(wanted.max_pods - n_pods, wanted.replicas - n_new)
     up = _scale_up(new, target, f"maxSurge {surge}" if old else f"{wanted.replicas} wanted")
-    return up or _roll_down(wanted, new, old, f"maxUnavailable {unavailable}")
+    return up if up or new is None else _roll_down(wanted, new, old, f"maxUnavailable {unavailable}")
 
 
 def _roll_down(
-    wanted: WantedDeployment, new: ObservedReplicaSet | None, old: Sequence[ObservedReplicaSet], because: str
+    wanted: WantedDeployment, new: ObservedReplicaSet, old: Sequence[ObservedReplicaSet], because: str
 ) -> list[Scale]:
     """Scale down the old sets: unhealthy pods first, then as many as keep enough pods available."""
     active = [replica_set for replica_set in old if replica_set.replicas > 0]
-    if not active:
-        return []
     min_available = wanted.replicas - wanted.fenceposts[1]
-    n_pods = sum(replica_set.replicas for replica_set in active) + (0 if new is None else new.replicas)
-    new_unavailable = 0 if new is None else new.replicas - new.available
-    allowance = n_pods - min_available - new_unavailable
+    allowance = sum(replica_set.replicas for replica_set in active) + new.available - min_available
     if allowance <= 0:
         return []
     sizes = {replica_set.name: replica_set.replicas for replica_set in active}
@@ -196,7 +192,7 @@ def _roll_down(
         if surplus > 0:
             sizes[replica_set.name] -= surplus
             cleaned += surplus
-    spare = sum(replica_set.available for replica_set in active) + (0 if new is None else new.available) - min_available
+    spare = sum(replica_set.available for replica_set in active) + new.available - min_available
     for replica_set in active:
         if spare <= 0:
             break
