@@ -198,7 +198,7 @@ def _heat_map(
         )
         width, height = min(len(indices), columns) * _CELL, -(-len(indices) // columns) * _CELL
         shown = width * min(max(_MOST_COLUMNS / (2 * columns), 1.0), _LARGEST)
-        label = f"{group or 'no group'}: {len(indices)} nodes"
+        label = f"{group or 'no group'}: {count(len(indices), 'node')}"
         shares = [fullest(cluster.nodes[index], moment) for index in indices]
         full = f"on average {sum(shares) / len(shares):.0%} full, the fullest {max(shares):.0%}"
         parts.append(

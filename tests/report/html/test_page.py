@@ -1,7 +1,10 @@
 """The first thing that the page says: passed or failed, and of what failed why, and what would help."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from msgspec import structs
 
 import kplan
@@ -9,6 +12,7 @@ from kplan.documents.nodes import ClusterMap
 from kplan.documents.placement import Origin
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
+from tests.cli.commands import invoke
 from tests.report.documents import coming_from, demo_document, node, placed, pod
 
 
@@ -54,3 +58,20 @@ def test_replicas_that_are_counted_are_drawn_where_they_go_each_under_a_name_of_
     text = render(report, "html", ReportOptions())
     assert '<figure class="cluster">' in text
     assert "&quot;cluster&quot;" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("plan", "plan moved.yaml -s moving.yaml --timeline --run 30s"),
+        ("drain", "drain n1 -s clockwork.yaml --timeline --force --run 6m"),
+        ("nodes", "nodes -s shop.yaml --node-groups groups.yaml --timeline --until 30m"),
+    ],
+)
+def test_pages_stay_as_they_were_looked_at(
+    golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch, name: str, command: str
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2] / "answers" / "inputs")
+    page = invoke(*command.split(), "-o", "html").stdout
+    told = page[page.index("<main") : page.index("<h2>About this report")]
+    golden(f"report/{name}.page.html", told.replace("><", ">\n<") + "\n")

@@ -1,6 +1,8 @@
 """The picture of a cluster: bars and cells say what the map says."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
@@ -16,26 +18,6 @@ def load(name: str, before: int, after: int, **more: object) -> NodeLoad:
 
 def cluster(*nodes: NodeLoad) -> ClusterMap:
     return ClusterMap(resources=("cpu",), group_label="pool", nodes=nodes)
-
-
-def test_what_leaves_is_outlined_before_and_gone_after() -> None:
-    drawn = picture(cluster(load("n", 750, 250, leaving=("a/b",))), BOTH, {})
-    before, after = drawn.split("<figcaption>After")
-    assert '<rect class="leaving" x="25" width="50" height="8"/>' in before
-    assert 'class="leaving"' not in after
-    assert "<span>25%</span>" in after
-
-
-def test_an_overcommitted_node_has_a_full_bar_and_its_true_share() -> None:
-    drawn = picture(cluster(load("n", 1500, 1500)), AFTER, {})
-    assert 'class="kept" width="100"' in drawn
-    assert "<span>150%</span>" in drawn
-
-
-def test_a_node_that_offers_nothing_of_a_resource_has_no_bar_for_it() -> None:
-    node = NodeLoad(name="n", allocatable=(1000, 0), before=(0, 0), after=(0, 0))
-    drawn = picture(ClusterMap(resources=("cpu", "nvidia.com/gpu"), group_label=None, nodes=(node,)), AFTER, {})
-    assert drawn.count('class="bar"') == 1
 
 
 def test_many_nodes_are_cells_of_which_only_those_with_changes_are_links() -> None:
@@ -61,24 +43,28 @@ def test_names_cannot_leave_their_place() -> None:
     assert "<script>" not in drawn
 
 
-def grouped(*nodes: NodeLoad, **groups: tuple[dict[str, int], dict[str, int]]) -> ClusterMap:
-    on = (GroupOnMap(group=f"ml/{name}", before=then, after=now) for name, (then, now) in groups.items())
-    return ClusterMap(resources=("cpu",), group_label=None, nodes=nodes, pod_groups=tuple(on))
-
-
-def test_the_pods_of_a_group_have_one_letter_on_every_card_and_in_the_legend() -> None:
-    nodes = [load(name, 0, 500) for name in ("a", "b")]
-    drawn = picture(grouped(*nodes, eval=({"a": 1}, {"a": 1}), train=({}, {"a": 1, "b": 2})), BOTH, {})
-    before, after = drawn.split("<figcaption>After")
-    assert ">A\u00d71</span>" in before
-    assert ">B\u00d7" not in before
-    assert 'title="PodGroup ml/train: 2 of 3 pods">B\u00d72</span>' in after
-    assert "ml/train: no pod \u2192 3 pods on 2 nodes</li>" in drawn
-    assert "ml/eval: 1 pod on 1 node</li>" in drawn
-
-
-def test_cells_have_the_letter_of_their_group_and_say_its_name() -> None:
-    nodes = [load(f"n{index}", 0, 0) for index in range(MAX_CARDS + 1)]
-    drawn = picture(grouped(*nodes, train=({}, {"n3": 2, "n4": 1}), eval=({}, {"n4": 1})), AFTER, {})
-    assert re.findall(r'<text class="gang"[^>]*>(.)</text>', drawn) == ["A", "+"]
-    assert "<title>n4: 1 pod of ml/train, 1 pod of ml/eval</title>" in drawn
+def test_pictures_of_few_and_of_many_nodes_stay_as_they_were_looked_at(golden: Callable[[str, str], None]) -> None:
+    pods, two = tuple(f"a/p{number}" for number in range(14)), ("cpu", "nvidia.com/gpu")
+    rows: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+        ((8, 4), (2, 0), (8, 1), {"group": "x", "arriving": pods[:1], "cordoned": True}),
+        ((8, 0), (6, 0), (3, 0), {"group": "x", "leaving": pods}),
+        ((8, 4), (0, 0), (4, 6), {"new": True, "arriving": pods}),
+        ((8, 4), (0, 0), (0, 0), {"group": "y", "leaving": pods[:12]}),
+    ]
+    nodes = tuple(
+        NodeLoad(name=f"n{index}", allocatable=has, before=then, after=now, **more)
+        for index, (has, then, now, more) in enumerate(rows)
+    )
+    filled = (
+        NodeLoad(name=f"m{number}", allocatable=(100,), before=(number % 100,), after=(50,), group="y")
+        for number in range(MAX_CARDS)
+    )
+    gangs = tuple(
+        GroupOnMap(group=f"ml/g{number:02}", before={"n1": 1}, after={"n0": number // 9 + 1, "n1": 2})
+        for number in range(28)
+    )
+    few = ClusterMap(resources=two, group_label="pool", nodes=nodes, pod_groups=gangs[:3])
+    many = ClusterMap(resources=two, group_label=None, nodes=(*nodes, *filled), pod_groups=gangs)
+    marks = {"n0": Span("fits", "good"), "n1": Span("may not go", "bad"), "n3": Span("full", "bad")}
+    drawn = [picture(few, BOTH, marks), picture(few, AFTER, {}), picture(many, BOTH, marks), picture(many, AFTER, {})]
+    golden("report/pictures.html", "\n".join(drawn).replace("><", ">\n<") + "\n")
