@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -355,7 +354,7 @@ def collect(transport: Transport, options: LiveOptions, *, source: str, progress
     prepare(resource.kind.type for resource in versions)
     with ThreadPoolExecutor(1) as decoder:
         collector = _Collector(reader, options, progress, decoder)
-        tasks = [functools.partial(collector.collect, *served) for served in versions.items()]
+        tasks = [partial(collector.collect, *served) for served in versions.items()]
         try:
             in_order = sorted(side_by_side(tasks, N_LISTS), key=lambda collected: RESOURCES.index(collected.resource))
         except BaseException:
@@ -431,10 +430,9 @@ class _Collector:
         except ForbiddenError:
             if resource.required:
                 raise
-            is_narrowed = kind.attribute == "namespaces" and bool(namespaces)
-            return (
-                self._read_own_namespaces(resource, version) if is_narrowed else _Collected(resource, refused=FORBIDDEN)
-            )
+            if kind.attribute == "namespaces" and namespaces:
+                return self._read_own_namespaces(resource, version)
+            return _Collected(resource, refused=FORBIDDEN)
         except ApiError as error:
             # Discovery is forbidden, or the group was removed meanwhile.
             if error.status != 404 or resource.required:
@@ -450,7 +448,7 @@ class _Collector:
             page_size=self._options.page_size,
             decode=page_decoder(resource.kind.type, path, is_open=resource.kind.is_open),
             decoder=self._decoder,
-            progress=functools.partial(self._tell, resource),
+            progress=partial(self._tell, resource),
         )
 
     def _read_namespaces(self, resource: Resource, version: str) -> _Collected:

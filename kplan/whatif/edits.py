@@ -113,13 +113,11 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
     loaded = written.loaded
     nodes_of_file = {obj.metadata.name: obj for obj in loaded.objects if isinstance(obj, Node)}
     nodes = {**snapshot.node_by_name, **nodes_of_file}
-    unknown = [
-        like for node in nodes_of_file.values() if (like := node.metadata.annotations.like) and like not in nodes
-    ]
-    if unknown:
+    likes = (node.metadata.annotations.like for node in nodes_of_file.values())
+    if unknown := [like for like in likes if like and like not in nodes]:
         raise no_node(unknown, snapshot.node_by_name)
     newer = by_kind_and_name(loaded.objects)
-    classes = {(priority_class.metadata.name): priority_class for priority_class in snapshot.priority_classes}
+    classes = {priority_class.metadata.name: priority_class for priority_class in snapshot.priority_classes}
     classes |= {name: priority_class for (_, name), priority_class in newer.get("priority_classes", {}).items()}
     changes: dict[str, Any] = {}
     for attribute, objects in newer.items():
@@ -511,9 +509,7 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
 def _with_template(obj: Any, requests: Requests) -> Any:
     spec = obj.spec
     if hasattr(spec, "job_template"):
-        job = spec.job_template
-        pods = replace(job.spec.template, spec=_with_requests(job.spec.template.spec, requests))
-        return replace(obj, spec=replace(spec, job_template=replace(job, spec=replace(job.spec, template=pods))))
+        return replace(obj, spec=replace(spec, job_template=_with_template(spec.job_template, requests)))
     if spec.template is None:
         return obj
     pods = replace(spec.template, spec=_with_requests(spec.template.spec, requests))
