@@ -102,9 +102,7 @@ class _Shrinking:
     def run(self, progress: Callable[[int, int], None]) -> None:
         """Try every node once, the one with the smallest share of requests first."""
         nodes = self._base.session.cluster.nodes.nodes
-        remaining = {
-            row for row, node in enumerate(nodes) if not any(label in node.metadata.labels for label in CONTROL_PLANE)
-        }
+        remaining = {row for row, node in enumerate(nodes) if node.metadata.labels.keys().isdisjoint(CONTROL_PLANE)}
         planes = (node.metadata.name for row, node in enumerate(nodes) if row not in remaining)
         self.stays += (StayingNode(name=name, why="control-plane") for name in planes)
         while remaining:

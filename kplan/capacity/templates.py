@@ -400,9 +400,8 @@ def _maker(deployment: DeploymentState) -> Owner:
     labels = {**deployment.spec.metadata.labels, TEMPLATE_HASH: deployment.revision}
     template = replace(deployment.spec, metadata=replace(deployment.spec.metadata, labels=labels))
     ref = deployment.ref
-    return ReplicaSetState(
-        WorkloadRef("ReplicaSet", ref.namespace, f"{ref.name}-{deployment.revision}"), {"": template}
-    )
+    name = f"{ref.name}-{deployment.revision}"
+    return ReplicaSetState(WorkloadRef("ReplicaSet", ref.namespace, name), {"": template})
 
 
 def _revision(owner: Owner) -> str | None:

@@ -146,9 +146,8 @@ def _default_configuration(release: Release) -> model.SchedulerConfiguration:
 
 def release_warnings(release: Release) -> tuple[InputWarning, ...]:
     """Return the warnings about a release that kplan only partly knows."""
-    return tuple(
-        InputWarning("ReleaseNotCompared", f"Kubernetes {release.minor}", note) for note in release_notes(release)
-    )
+    name = f"Kubernetes {release.minor}"
+    return tuple(InputWarning("ReleaseNotCompared", name, note) for note in release_notes(release))
 
 
 def configuration_of(problems: Problems) -> model.SchedulerConfiguration:
@@ -348,11 +347,7 @@ def _comparable(profile: model.Profile, positions: model.Profile) -> dict[str, o
 def _compare(path: str, default: object, effective: object) -> list[Difference]:
     if isinstance(default, dict) and isinstance(effective, dict):
         fields = dict.fromkeys((*default, *effective))
-        return [
-            difference
-            for field in fields
-            for difference in _compare(below(path, field), default.get(field), effective.get(field))
-        ]
+        return [one for name in fields for one in _compare(below(path, name), default.get(name), effective.get(name))]
     return [] if default == effective else [Difference(path, default, effective)]
 
 

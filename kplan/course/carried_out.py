@@ -262,11 +262,8 @@ class CarriedOut:
         gone = () if self.task.is_queue else self.simulation.node_lifecycle.due
         pods = (pod for pod in self.simulation.pods.values() if gone and pod.is_terminating and pod.key in gone)
         due = Counter(map(self.simulation.workload_of, pods))
-        return [
-            workload.key
-            for workload in short
-            if _lacking(self.simulation, workload.key, lost) - due[workload.key] > _lacking(before, workload.key)
-        ]
+        keys = [workload.key for workload in short]
+        return [key for key in keys if _lacking(self.simulation, key, lost) - due[key] > _lacking(before, key)]
 
     @property
     def unavailable(self) -> Sequence[str]:

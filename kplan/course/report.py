@@ -232,9 +232,7 @@ class ChangedPods:
         self.replacements = Replacements(change)
         self._rollouts = rollout_remedies(change)
         #: the replacements as documents
-        changes = with_siblings(
-            [self._change(replacement) for replacement in self.replacements.all], self._simulation.session.cluster
-        )
+        changes = with_siblings([self._change(one) for one in self.replacements.all], self._simulation.session.cluster)
         self.changes = held_back(self._simulation, changes)
 
     def _change(self, replacement: Replacement) -> PodChange:

@@ -158,12 +158,8 @@ def read_report(path: str) -> Report:
             report: Report = decode.convert(_with_kinds(value), struct_of(value["kind"]))
             return report
     except decode.DecodeError as error:
-        raise InputError(
-            [
-                read.locate(Problem(problem.message, json_path=problem.json_path, hint=problem.hint or _HINT))
-                for problem in error.problems
-            ]
-        ) from None
+        own = (Problem(one.message, json_path=one.json_path, hint=one.hint or _HINT) for one in error.problems)
+        raise InputError([*map(read.locate, own)]) from None
     raise InputError([read.locate(strange)])
 
 

@@ -345,10 +345,7 @@ def _impersonation(options: LiveOptions, user: AuthInfo) -> tuple[tuple[str, str
         user = AuthInfo(impersonate=options.impersonate_user, as_groups=options.impersonate_groups)
     if not user.impersonate:
         return ()
+    uids = [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+    groups = [("Impersonate-Group", group) for group in user.as_groups]
     extra = [(f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values]
-    return (
-        ("Impersonate-User", user.impersonate),
-        *([("Impersonate-Uid", user.as_uid)] if user.as_uid else []),
-        *(("Impersonate-Group", group) for group in user.as_groups),
-        *extra,
-    )
+    return (("Impersonate-User", user.impersonate), *uids, *groups, *extra)

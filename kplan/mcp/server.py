@@ -75,11 +75,8 @@ def server_of(calls: Calls) -> Server[Any]:
 
     async def call_tool(_context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
         answer = await calls.answer(parameters.name, parameters.arguments or {})
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=answer.text)],
-            structured_content=answer.facts or None,
-            is_error=answer.is_error,
-        )
+        text = types.TextContent(type="text", text=answer.text)
+        return types.CallToolResult(content=[text], structured_content=answer.facts or None, is_error=answer.is_error)
 
     return Server(
         "kplan", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool

@@ -158,9 +158,7 @@ def tools() -> list[Tool]:
 
 def _struct_schema(struct: inspect.StructType) -> dict[str, Any]:
     about = descriptions(struct.cls)
-    fields = [
-        field for field in struct.fields if field.encode_name not in _NO_PARAMETERS and not is_file_path(field.type)
-    ]
+    fields = [one for one in struct.fields if one.encode_name not in _NO_PARAMETERS and not is_file_path(one.type)]
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {field.encode_name: _property(field, about.get(field.name, "")) for field in fields},

@@ -362,11 +362,7 @@ def _closest(placement: PodPlacement, group: ReasonCount, options: ReportOptions
 
 def _nodes_of(placement: PodPlacement, group: ReasonCount, top: int | None) -> list[str]:
     rejections = placement.rejections
-    known = [
-        node
-        for node, rejection in rejections.items()
-        if rejection.plugin == group.plugin and group.reason in rejection.reasons
-    ]
+    known = [node for node, one in rejections.items() if one.plugin == group.plugin and group.reason in one.reasons]
     ordered = [*(node for node in group.closest if node in rejections), *known]
     return list(dict.fromkeys(ordered))[:top]
 

@@ -179,8 +179,6 @@ def _code(text: str) -> str:
 
 def refused_in_markdown(report: CaseReport) -> str:
     places = [f"{case.place} {case.name}" if case.place not in ("", case.name) else case.name for case in report.cases]
-    items = [
-        f"- **{escape_markdown(place)}** {escape_markdown(case.message)}"
-        for place, case in zip(places, report.cases, strict=True)
-    ]
+    cases = zip(places, report.cases, strict=True)
+    items = [f"- **{escape_markdown(place)}** {escape_markdown(case.message)}" for place, case in cases]
     return "\n".join([f"# {escape_markdown(report.title)}", "", *items, ""])

@@ -199,12 +199,8 @@ def _most_pods_first(nodes: Mapping[str, int]) -> list[tuple[str, int]]:
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
-    daemons = grouped(
-        (workload_name(placement), placement) for placement in placements.values() if is_daemon_set([placement])
-    )
-    return [
-        decision.located(_case(placement, document, options, daemons), placement) for placement in placements.values()
-    ]
+    daemons = grouped((workload_name(one), one) for one in placements.values() if is_daemon_set([one]))
+    return [decision.located(_case(one, document, options, daemons), one) for one in placements.values()]
 
 
 def _case(

@@ -11,7 +11,7 @@ from kplan.api.kinds import KINDS_BY_ATTRIBUTE
 from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
 from kplan.config.releases import nearest
-from kplan.course.simulation.durations import EACH, learn
+from kplan.course.simulation.durations import EACH, Duration, learn
 from kplan.documents.base import now
 from kplan.documents.change import LearnedDurations, PodDuration
 from kplan.documents.files import InspectedSnapshot, ResourceTotal, SnapshotCheck, SnapshotOverview
@@ -48,14 +48,11 @@ def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> Snap
 
 
 def _durations(snapshot: Snapshot) -> dict[str, LearnedDurations]:
+    def to_document(one: Duration) -> PodDuration:
+        return PodDuration(seconds=one.seconds, source=one.source.value, samples=one.n_samples)
+
     learned = learn(snapshot)
-    start, run = (
-        {
-            name: PodDuration(seconds=one.seconds, source=one.source.value, samples=one.n_samples)
-            for name, one in durations.items()
-        }
-        for durations in (learned.start, learned.run)
-    )
+    start, run = ({name: to_document(one) for name, one in own.items()} for own in (learned.start, learned.run))
     names = sorted((start.keys() | run.keys()) - {EACH})
     return {name: LearnedDurations(start=start.get(name, UNSET), run=run.get(name, UNSET)) for name in names}
 

@@ -65,9 +65,8 @@ def complete_pod(pod: core.Pod) -> core.Pod:
     spec = replace(spec, containers=containers, init_containers=init_containers)
     if spec.resources is not None:
         own = round_up(spec.resources.limits), round_up(spec.resources.requests)
-        limits, requests = pod_level_amounts(
-            *own, partial(container_totals, spec, LIMITS), partial(container_totals, spec, REQUESTS)
-        )
+        totals = (partial(container_totals, spec, which) for which in (LIMITS, REQUESTS))
+        limits, requests = pod_level_amounts(*own, *totals)
         spec = replace(spec, resources=replace(spec.resources, limits=limits, requests=requests))
     spec = merge_label_keys(spec, pod.metadata.labels)
     metadata = _filled(pod.metadata, namespace=DEFAULT_NAMESPACE)
@@ -76,15 +75,10 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 
 
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
-    return replace(
-        spec,
-        overhead=round_up(spec.overhead),
-        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
-        restart_policy=spec.restart_policy or "Always",
-        termination_grace_period_seconds=_DEFAULT_GRACE_PERIOD_SECONDS
-        if spec.termination_grace_period_seconds is None
-        else spec.termination_grace_period_seconds,
-    )
+    seconds = spec.termination_grace_period_seconds
+    seconds = _DEFAULT_GRACE_PERIOD_SECONDS if seconds is None else seconds
+    spec = _filled(spec, scheduler_name=DEFAULT_SCHEDULER_NAME, restart_policy="Always")
+    return replace(spec, overhead=round_up(spec.overhead), termination_grace_period_seconds=seconds)
 
 
 def _complete_container(container: core.Container, spec: core.PodSpec) -> core.Container:
@@ -214,17 +208,14 @@ def _complete_storage(obj: Any, *, bound_by: str, unbound: str, **defaults: str)
 def _complete_driver(driver: storage.CSIDriver) -> storage.CSIDriver:
     spec = driver.spec
     attach_required = True if spec.attach_required is None else spec.attach_required
-    return replace(
-        driver, spec=replace(spec, attach_required=attach_required, storage_capacity=bool(spec.storage_capacity))
-    )
+    spec = replace(spec, attach_required=attach_required, storage_capacity=bool(spec.storage_capacity))
+    return replace(driver, spec=spec)
 
 
 def complete_limit_range(limit_range: core.LimitRange) -> core.LimitRange:
     """Fill in limits from maxima, and requests from limits and minima (upstream SetDefaults_LimitRangeItem)."""
-    return replace(
-        limit_range,
-        spec=replace(limit_range.spec, limits=tuple(_complete_limits(item) for item in limit_range.spec.limits)),
-    )
+    limits = tuple(map(_complete_limits, limit_range.spec.limits))
+    return replace(limit_range, spec=replace(limit_range.spec, limits=limits))
 
 
 def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:

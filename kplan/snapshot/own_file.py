@@ -293,11 +293,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
             ChangeEntry(change.change, change.what, change.count, change.objects) for change in snapshot.changes
         ),
     )
-    objects = {
-        field_name(kind): tuple(lean(obj) for obj in structs)
-        for kind in KINDS
-        if (structs := snapshot.objects(kind.attribute))
-    }
+    objects = {field_name(kind): tuple(map(lean, own)) for kind in KINDS if (own := snapshot.objects(kind.attribute))}
     version = {"apiVersion": API_VERSION, "kind": KIND, "formatVersion": FORMAT_VERSION}
     return {**version, "metadata": metadata, "objects": objects}
 

@@ -115,9 +115,8 @@ class Pseudonyms:
         """Rank all names; from now on `of` returns pseudonyms."""
         for domain, names in self._names.items():
             width = len(str(len(names)))
-            self._pseudonyms[domain] = {
-                name: self._form(domain, name, rank, width) for rank, name in enumerate(sorted(names), start=1)
-            }
+            ranked = enumerate(sorted(names), start=1)
+            self._pseudonyms[domain] = {name: self._form(domain, name, rank, width) for rank, name in ranked}
         self.is_sealed = True
 
     def derive(self, domain: str, name: str, pseudonym: str) -> None:
@@ -225,9 +224,7 @@ class Words:
         """Redact the cloud's name of a node group: it goes on to hold a zone, and the label that names its pool."""
         path, _, last = name.rpartition("/")
         own, zone = self._pseudonyms.of("NodeGroup", name), path.removesuffix("/instanceGroups").partition("/zones/")[2]
-        values = (
-            value for value in self._pseudonyms.table(LABEL_VALUE) if re.search(_WORD.format(re.escape(value)), last)
-        )
+        values = (one for one in self._pseudonyms.table(LABEL_VALUE) if re.search(_WORD.format(re.escape(one)), last))
         pool = self.value("", max(values, key=len, default=""))
         redacted = pool if last == name and self._pseudonyms.known(LABEL_VALUE, name) else f"{own}.{pool}"
         return f"zones/{self.value('zone', zone)}/instanceGroups/{redacted}" if zone else redacted

@@ -451,9 +451,7 @@ def _walk(words: Words, value: Any) -> Any:
 def _without_namespaces(kind: MissingKind) -> MissingKind:
     names = ", ".join(kind.namespaces or ())
     # A file may give any other reason, with any names in it.
-    known = {FORBIDDEN: FORBIDDEN} | {
-        text.format(names): text.format("some namespaces") for text in (FORBIDDEN_IN, READ_IN)
-    }
+    known = {text.format(names): text.format("some namespaces") for text in (FORBIDDEN, FORBIDDEN_IN, READ_IN)}
     return replace(kind, reason=known.get(kind.reason, "in part"), namespaces=UNSET)
 
 

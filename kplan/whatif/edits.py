@@ -241,12 +241,8 @@ def with_nodes(
     nodes, pods, csi_nodes = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
     added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods), "csi_nodes": csi_nodes}
     names = [node.metadata.name for node in nodes]
-    added["resource_slices"] = tuple(
-        _copied_slice(resource_slice, like, name)
-        for name in names
-        for resource_slice in snapshot.resource_slices
-        if resource_slice.spec.node_name == like
-    )
+    slices = [one for one in snapshot.resource_slices if one.spec.node_name == like]
+    added["resource_slices"] = tuple(_copied_slice(one, like, name) for name in names for one in slices)
     changes: dict[str, Any] = {
         attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
     }

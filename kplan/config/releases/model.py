@@ -294,10 +294,6 @@ def version_note(git_version: str, minor: int | None, release: Release) -> str:
     nearest = f"{decides}, the nearest that it knows"
     if minor > release.number:
         return f"{nearest}: {_unknown_server(minor, release)}"
-    newer = [
-        f"{gate} (1.{since})"
-        for since, gates in sorted(_ON_SINCE.items())
-        if minor < since <= release.number
-        for gate in gates
-    ]
+    later = range(minor + 1, release.number + 1)
+    newer = [f"{gate} (1.{since})" for since in later for gate in _ON_SINCE.get(since, ())]
     return f"{nearest}; these gates count as on, though later versions turned them on: {', '.join(newer)}"

@@ -295,10 +295,7 @@ def added_node(new: NewNode) -> AddedNode:
 def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
     names, nodes = NewNodeRef.__struct_fields__, map(added_node, adds)
     refs = {node.name: NewNodeRef(**{name: getattr(node, name) for name in names}) for node in nodes}
-    return tuple(
-        replace(placement, new_node=refs[placement.node]) if placement.node in refs else placement
-        for placement in placements
-    )
+    return tuple(replace(one, new_node=refs[one.node]) if one.node in refs else one for one in placements)
 
 
 def before_growth(before: Cluster, after: Cluster) -> Cluster:

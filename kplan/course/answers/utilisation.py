@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,14 +34,9 @@ def cluster_map(before: Cluster, after: Cluster) -> ClusterMap:
     resources = _drawn(nodes)
     label = pool_label(nodes) or ZONE
     groups, zones = _values(nodes, label), _values(nodes, ZONE)
-    room, then, now = (
-        list(zip(*columns, strict=True)) if resources else [()] * len(nodes)
-        for columns in (
-            [allocatable(nodes, name).tolist() for name in resources],
-            [requested(before, name).tolist() for name in resources],
-            [requested(after, name).tolist() for name in resources],
-        )
-    )
+    amounts_of = (partial(allocatable, nodes), partial(requested, before), partial(requested, after))
+    columns = ([amounts(name).tolist() for name in resources] for amounts in amounts_of)
+    room, then, now = (list(zip(*one, strict=True)) if resources else [()] * len(nodes) for one in columns)
     arriving, leaving = _moves(before, after)
     cordoned = nodes.unschedulable.tolist()
     new = [False] * len(nodes) if before.nodes.absent is None else before.nodes.absent.tolist()
@@ -98,10 +94,8 @@ def _drawn(nodes: NodeTable) -> list[str]:
 def _values(nodes: NodeTable, label: str) -> list[str]:
     """Return the value of a label by node; empty if a node does not have it."""
     column = nodes.label(label)
-    return [
-        column.values[code] if is_there else ""
-        for code, is_there in zip(column.codes.tolist(), column.present.tolist(), strict=True)
-    ]
+    codes = zip(column.codes.tolist(), column.present.tolist(), strict=True)
+    return [column.values[code] if is_there else "" for code, is_there in codes]
 
 
 def _moves(before: Cluster, after: Cluster) -> tuple[dict[int, list[str]], dict[int, list[str]]]:

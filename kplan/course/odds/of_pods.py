@@ -29,9 +29,8 @@ def of_pods(
         if not settle_preemption and not is_single:
             # Which pods would be evicted does not count here, so it must not cost a draw.
             for framework in session.frameworks.values():
-                framework.post_filter_plugins = [
-                    plugin for plugin in framework.post_filter_plugins if plugin.name != DefaultPreemption.name
-                ]
+                plugins = framework.post_filter_plugins
+                framework.post_filter_plugins = [one for one in plugins if one.name != DefaultPreemption.name]
         if base.options.sample and not is_single and len(session.cluster):
             session.sampling.start_index = generator.draw(len(session.cluster))
         run = OrderedCourse(base, question, settle_preemption=settle_preemption).run(session)

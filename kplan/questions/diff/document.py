@@ -415,11 +415,8 @@ def _workloads(
     A workload whose pods were pending before and still are, as many of them, is an old fault and none of these.
     `added` are pods that only the second answer evicts, each with the pod for which it is.
     """
-    evicted_for = grouped(
-        (now.workload_of[victim], now.workload_of[by])
-        for victim, by in added.items()
-        if victim in now.workload_of and by in now.workload_of
-    )
+    of = now.workload_of
+    evicted_for = grouped((of[victim], of[by]) for victim, by in added.items() if victim in of and by in of)
     own_pods = grouped((pod.workload, pod) for pod in pods)
     for workload in dict.fromkeys((*now.tallies, *then.tallies)):
         own = own_pods.get(workload, [])

@@ -44,9 +44,7 @@ def compare(subjects: tuple[Subject, Subject], titles: tuple[str, str], showing:
     """Return how answers to two questions differ, with the manifests that cause that workloads wait."""
     before, after = subjects
     # Both sides run the same course: what only one of them set in motion would look like a difference.
-    changes_some = any(
-        subject.manifests is not None and has_updates(subject.manifests, subject.base.snapshot) for subject in subjects
-    )
+    changes_some = any(one.manifests is not None and has_updates(one.manifests, one.base.snapshot) for one in subjects)
     openings = [_opening(subject, has_updates=changes_some) for subject in subjects]
     answers = [_answer(*side, showing) for side in zip(subjects, openings, strict=True)]
     document = diff_report(*_compared(subjects, answers, titles, showing), fail_on=showing.fail_on or ())

@@ -329,9 +329,7 @@ def reasons(document: d.DiffReport) -> str:
         else:
             name = event.object
         names_of.setdefault(f"{document.verdict.condition_of(event)}: {words}", {})[name] = None
-    ordered = (
-        (words, sorted(names, key=lambda name: order.get(name, len(order)))) for words, names in names_of.items()
-    )
+    ordered = ((words, sorted(names, key=lambda one: order.get(one, len(order)))) for words, names in names_of.items())
     return failure_words([*document.verdict.also, *(f"{words}: {listing(names)}" for words, names in ordered)], {})
 
 

@@ -81,12 +81,8 @@ def _removes(document: NodesReport, *, is_whole: bool) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     for removal in document.removes:
         moves = ", ".join(_places(removal)) if is_whole else str(len(removal.moves))
-        texts = (
-            removal.reason,
-            _when(removal),
-            moves if removal.moves else "none",
-            new_nodes.price_text(removal.saves),
-        )
+        moves = moves if removal.moves else "none"
+        texts = (removal.reason, _when(removal), moves, new_nodes.price_text(removal.saves))
         kinds = name_ranges([f"{new.instance_type or new.name} {new.zone}".strip() for new in removal.replacements])
         rows.append((Span(name_ranges(removal.nodes), "warn"), *texts, *([kinds or _NONE] if has_new else [])))
     yield new_nodes.node_table(header, rows, is_whole=is_whole)

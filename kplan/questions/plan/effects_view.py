@@ -190,11 +190,8 @@ _OTHERS: Mapping[Action, str] = {
 
 def is_change(document: PlanReport) -> bool:
     """Return whether a report is about a change that controllers carry through."""
-    return (
-        document.command == "drain"
-        or bool(document.timeline)
-        or any(workload.is_subject for workload in document.workloads)
-    )
+    has_subject = any(workload.is_subject for workload in document.workloads)
+    return has_subject or document.command == "drain" or bool(document.timeline)
 
 
 def change_sentence(document: PlanReport) -> str:

@@ -54,9 +54,7 @@ def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookRe
     book = _Runbook(base, question)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
-    counted = [
-        Counted(node.name, node.rule) for node in book.stuck if not set(conditions_of(node.rule)).isdisjoint(chosen)
-    ]
+    counted = [Counted(one.name, one.rule) for one in book.stuck if not set(conditions_of(one.rule)).isdisjoint(chosen)]
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
         **opening(base.context(), chosen, counted),
@@ -311,14 +309,8 @@ def _drain_step(base: Base, plan: CarriedOut, drain: c.Drain, min_ready: int | s
         if min_ready == 1 and workload.ready_before == 1 and not workload.lowest_ready and not name.startswith(MAY_END)
     )
     silent = tuple(sorted({place.goes_to for place in moved} & plan.not_running_nodes))
-    ends = {
-        "moved": tuple(moved),
-        "silent": silent,
-        "waits": tuple(waits),
-        "preempted": tuple(preempted),
-        "gone": tuple(gone),
-    }
-    return _step("drain", drain, node, away=single, **ends)
+    rest = {"waits": tuple(waits), "preempted": tuple(preempted), "gone": tuple(gone)}
+    return _step("drain", drain, node, away=single, moved=tuple(moved), silent=silent, **rest)
 
 
 def _too_few(plan: CarriedOut, min_ready: int | str) -> TooFew | None:

@@ -233,9 +233,8 @@ class _Inside:
 
     def _table(self, table: Table) -> str:
         sides = [' class="right"' if side == ">" else "" for side in table.align]
-        head = "".join(
-            f'<th scope="col"{side}>{escape(text)}</th>' for text, side in zip(table.header, sides, strict=True)
-        )
+        heads = zip(table.header, sides, strict=True)
+        head = "".join(f'<th scope="col"{side}>{escape(text)}</th>' for text, side in heads)
         labels = [f' data-label="{escape(text)}"' if text else "" for text in table.header]
         columns = map(self._column, zip(*table.rows, strict=True), sides, labels)
         rows = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))

@@ -329,9 +329,8 @@ def timeline_figures(timeline: Timeline, steps: Sequence[Step]) -> str:
     for bar in (bar for pods in bars.values() for bar in pods.values()):
         bar.close(timeline.end)
     names = sorted(timeline.workloads, key=lambda name: by_drop(name, timeline.workloads[name]))
-    figures = "".join(
-        _figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in names[:MAX_WORKLOADS]
-    )
+    shown = names[:MAX_WORKLOADS]
+    figures = "".join(_figure(name, timeline.workloads[name], bars.get(name, {}), timeline.end) for name in shown)
     n_more = len(names) - MAX_WORKLOADS
     more = f'<p class="note">and {count(n_more, "more workload")}, in the document below</p>' if n_more > 0 else ""
     legend = _key({phase: phase for phase in _NODE_WORDS}, "<li>line: ready pods; dashed: wanted pods</li>")
