@@ -84,11 +84,11 @@ class BudgetState(msgspec.Struct):
             return None
         scales: dict[str, int] = {}  # replica sets of one deployment share its scale
         is_foreign = False
-        for key in self.n_owned | self.n_ended:
-            owner = None if key is None else self.find(key)
-            if isinstance(owner, ForeignState):
+        for key in filter(None, self.n_owned | self.n_ended):
+            owner = self.find(key)
+            if owner is None or isinstance(owner, ForeignState):
                 is_foreign = True
-            elif owner is not None:
+            else:
                 scales[owner.workload.key] = owner.scale
         if not is_foreign:
             return sum(scales.values())

@@ -46,6 +46,7 @@ _EVENTS: Mapping[str, str] = {
     "MayGoWorse": "not drainable now",
 }
 _MOST_ROWS = 50
+NO_PODS = "no pods"  #: of a job that is done, or a workload that wants none
 _MOST_NODES = 2
 _MOST_BLAMES = 2
 _MOST_LINES = 3  #: so many lines a reason may take in a table
@@ -203,8 +204,8 @@ def _reasons(row: d.WorkloadDifference, *, tells_help: bool = True, in_full: boo
 
 
 def _workload_place(row: d.WorkloadDifference, side: d.WorkloadSide | None) -> str:
-    if side is None:
-        return "-"
+    if side is None or not side.pods:
+        return "-" if side is None else NO_PODS
     nodes = listing(list(side.nodes), most=_MOST_NODES)
     if side.pods == 1:
         return nodes or "pending"
@@ -299,8 +300,8 @@ def _message(row: d.WorkloadDifference) -> str:
 
 
 def _where(side: d.WorkloadSide | None) -> str:
-    if side is None:
-        return "nothing"
+    if side is None or not side.pods:
+        return "nothing" if side is None else NO_PODS
     nodes = listing(list(side.nodes), most=_MOST_NODES) or "pending"
     return nodes if side.pods == 1 else f"{side.placed} of {count(side.pods, 'pod')} placed ({nodes})"
 

@@ -88,6 +88,10 @@ def test_of_an_owner_that_is_not_known_here_the_last_count_stands() -> None:
     failed = {**recorded, "conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}]}
     assert allowed(*pods, {**budget("web", maxUnavailable=1), "status": recorded}) == 1
     assert allowed(*pods, {**budget("web", maxUnavailable=1), "status": failed}) == 0
+    others = [*OF_RC, owner("ReplicationController", "rc", replicas=2), pod("c", owner="Rollout/x", phase="Succeeded")]
+    assert allowed(*others, {**budget("web", maxUnavailable=1), "status": recorded}) == 1
+    assert allowed(*others, {**budget("web", maxUnavailable=1), "status": failed}) == 0
+    assert allowed(*others, budget("web", minAvailable=1)) == 1
     assert allowed(*pods, budget("web", maxUnavailable=1)) == 0
 
 
