@@ -158,7 +158,7 @@ def read_report(path: str) -> Report:
             report: Report = decode.convert(_with_kinds(value), struct_of(value["kind"]))
             return report
     except decode.DecodeError as error:
-        own = (Problem(one.message, json_path=one.json_path, hint=one.hint or _HINT) for one in error.problems)
+        own = (one._replace(hint=one.hint or _HINT) for one in error.problems)
         raise InputError([*map(read.locate, own)]) from None
     raise InputError([read.locate(strange)])
 

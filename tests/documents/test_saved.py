@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -85,3 +86,11 @@ def test_a_runbook_of_the_last_release_is_told_without_the_rules_of_its_stuck_no
 def test_a_report_is_read_back_as_it_was(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path / "report.json", to_json(demo_document(kind)))
     assert read_report(str(path)) == demo_document(kind)
+
+
+def test_a_hint_for_a_saved_report_quotes_what_is_written(tmp_path: Path) -> None:
+    report = yaml.safe_dump(demo_document("place").to_dict() | {"sentence": 1.5}, sort_keys=False)
+    with pytest.raises(InputError) as refused:
+        read_report(str(written(tmp_path / "report.yaml", report.replace("sentence: 1.5", "sentence: 1.50"))))
+    (problem,) = refused.value.problems
+    assert (problem.json_path, problem.hint) == ("$.sentence", 'put quotes around it: "1.50"')
