@@ -26,11 +26,14 @@ from kplan.api.field_errors import quoted
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
 from kplan.api.meta import ResourceList
 from kplan.api.names import object_name
+from kplan.api.quantity import milli_value
 from kplan.api.scheduling import RuntimeClass, Scheduling
 from kplan.facts import RefusedPods
+from kplan.rules.resources import EPHEMERAL_STORAGE, MEMORY
 from kplan.snapshot.defaults import complete_pod, resolve_priority
 from kplan.snapshot.model import Snapshot, Warning  # noqa: A004 - the contract's word
 
+_BYTES = frozenset({MEMORY, EPHEMERAL_STORAGE})
 _DEFAULT_TOLERATION_SECONDS = 300
 _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces that every cluster has."""
@@ -97,6 +100,7 @@ class Admitter:
                 raise Rejection(forbidden)  # noqa: TRY301 - as the plugins do
             check_overhead(pod, self._snapshot.runtime_classes)
             self.quotas.charge(pod)
+            warnings += _fractions(pod)
         except Rejection as rejection:
             text = str(rejection) if isinstance(rejection, Refusal) else f'pods "{name}" is forbidden: {rejection}'
             because = replace(rejection.because, message=str(rejection))
@@ -159,6 +163,26 @@ class Admitter:
             return pod
         copied = {key: node.metadata.labels[key] for key in (REGION, ZONE) if key in node.metadata.labels}
         return replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, **copied}))
+
+
+def _fractions(pod: Pod) -> Iterator[Warning]:
+    """Warn of amounts that are no whole bytes, as the API server does: 512m is half a byte.
+
+    Upstream: pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
+    """
+    groups = ("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)
+    for group, containers in groups:
+        for index, container in enumerate(containers):
+            resources = container.resources
+            for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+                for name in sorted(_BYTES & amounts.keys()):
+                    if milli_value(amounts[name]) % 1000:
+                        path = f"spec.{group}[{index}].resources.{field}[{name}]"
+                        words = f'fractional byte value "{amounts[name]}" is invalid, must be an integer'
+                        milli = str(amounts[name])
+                        meant = f"; was {milli[:-1]}Mi meant?" if milli.endswith("m") else ""
+                        where = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
+                        yield Warning("FractionalBytes", where, f"{path}: {words}{meant}")
 
 
 def _add_default_tolerations(pod: Pod) -> Pod:
