@@ -48,6 +48,7 @@ class NodeGroup(msgspec.Struct, kw_only=True):
     requested_ago: float = 0  #: seconds since it asked
     requested_at: int | None = None  #: the same as a moment, in microseconds since 1970; it goes before
     is_backed_off: bool = False  #: a scale-up failed a short time ago, as the autoscaler's status says
+    backoff: str = ""  #: why it failed, as far as that says it: the cloud's code and words
     price: float | None = None
 
     @property

@@ -53,6 +53,7 @@ def _listed_in(text: str, options: Options) -> Iterator[ListedGroup]:
             continue
         health, scale_up = _part(group, "health"), _part(group, "scaleUp")
         registered, target = _part(_part(health, "nodeCounts"), "registered"), _number(health, "cloudProviderTarget")
+        why = _part(scale_up, "backoffInfo")
         since, n_coming = None, target - _number(registered, "ready") - _number(_part(registered, "unready"), "total")
         if scale_up.get("status") == "InProgress":
             with suppress(ValueError):
@@ -66,8 +67,12 @@ def _listed_in(text: str, options: Options) -> Iterator[ListedGroup]:
             requested=0 if since is None else max(n_coming, 0),
             requested_at=since,
             is_backed_off=scale_up.get("status") == "Backoff",
+            backoff=": ".join(str(why[part]) for part in ("errorCode", "errorMessage") if why.get(part))[:_LONGEST_WHY],
             n_nodes=_number(registered, "total"),
         )
+
+
+_LONGEST_WHY = 240
 
 
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -228,7 +228,7 @@ def _least(options: list[Option], score: Callable[[Option], float]) -> list[Opti
 _NOT_READY = "not ready for scale-up"
 _UNHEALTHY = Skipped((_NOT_READY,), "too many of its nodes are missing or not ready")
 _UNKNOWN = Skipped((_NOT_READY,), "nothing shows what a new node of it would be like")
-_BACKED_OFF = Skipped(("in backoff after failed scale-up",), "a scale-up of it failed a short time ago")
+_BACKED_OFF, _FAILED_LATELY = ("in backoff after failed scale-up",), "a scale-up of it failed a short time ago"
 MAX_NODES_TOTAL = "Max total nodes in cluster reached: {}"
 
 SUCCESSFUL = "ScaleUpSuccessful"
@@ -319,7 +319,9 @@ class Orchestrator:
     def _unsafe(self, group: NodeGroup) -> Skipped | None:
         if not self._state.is_group_healthy(group.name):
             return _UNHEALTHY
-        return _BACKED_OFF if self._state.is_backed_off(group.name) else None
+        if not self._state.is_backed_off(group.name):
+            return None
+        return Skipped(_BACKED_OFF, f"{_FAILED_LATELY}{f' ({group.backoff})' if group.backoff else ''}")
 
     def _try_groups(self, pod_groups: Sequence[PodGroup], names: Sequence[str]) -> None:
         """Note which groups of nodes could hold which pods; SchedulablePodGroups, for all groups at once."""

@@ -175,7 +175,10 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def _warnings(self, prepared: Prepared) -> Iterable[InputWarning]:
         yield from self.notes
-        if not self.has_prices:
+        if not self.entries:
+            message = "none is known, so that no node can be added: give them with --instance-types FILE"
+            yield InputWarning("NoInstanceTypes", "instance types", message)
+        elif not self.has_prices:
             message = "prices are unknown: the smallest machines are taken for the cheapest"
             yield InputWarning("NoPrices", "instance types", message)
         for state in prepared.state.active:

@@ -163,7 +163,7 @@ class Texts:
                     f"its nodes have the taint {taint.text}, which is not tolerated" for taint in refusal.taints
                 )
             case Plain.NO_TEMPLATE:
-                return ("no instance type meets its requirements",)
+                return ("no known instance type meets its requirements",)
             case Uninitialized():
                 name = refusal.node or refusal.claim
                 return (f"node {name} is on its way; its start-up taints and resources are waited for",)
