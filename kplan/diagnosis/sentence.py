@@ -14,7 +14,7 @@ from kplan.engine import details as d
 from kplan.health.nodes import UnusableResource, is_startup_taint
 from kplan.health.words import raises_text
 from kplan.rules.resources import PODS
-from kplan.rules.volumes import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER
+from kplan.rules.volumes import NO_PROVISIONER
 
 _MOST_NAMES = 3
 _MOST_GROUPS = 5
@@ -123,9 +123,10 @@ def _unbound(cause: c.UnboundClaim) -> str:
     text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
     if cause.provisioner in ("", NO_PROVISIONER):
         return f"{text}, and nobody makes volumes of that class"
+    namespace, _, name = cause.claim.partition("/")
     return (
-        f"{text}: {cause.provisioner} makes the volume before the pod has a node, for nodes that kplan cannot know; "
-        f"with volumeBindingMode: {WAIT_FOR_FIRST_CONSUMER} in a class, it makes it for the node of the pod"
+        f"{text}: {cause.provisioner} has not made its volume, which it does before the pod has a node, for nodes that "
+        f"kplan cannot know; kubectl describe pvc {name} -n {namespace}"
     )
 
 

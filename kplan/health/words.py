@@ -245,6 +245,8 @@ def pod_advice(health: PodHealth) -> Iterator[str]:
         yield f"Look at {node}: its kubelet does not answer."
     elif health.state == "not-ready" or health.is_late:
         yield from _of_container(health)
+    elif health.state == "failed" and health.container is not UNSET:
+        yield f"To see why it failed: kubectl logs {name} -n {namespace} -c {health.container.name}"
     if health.resize is not UNSET:
         first = f"Make room on {node}, ask" if health.resize.reason == "Deferred" else "Ask"
         others = "so that new pods of that size go where there is room: nothing moves this one"
@@ -302,6 +304,10 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
         for state in health.states
         if (text := _of_state(state, health, kind))
     ]
+    if health.failed_indexes:
+        texts.append(f"failed for good: index {health.failed_indexes}")
+    if health.holds_next and texts:
+        texts.append("no other run starts while this one is active (concurrencyPolicy: Forbid)")
     if texts:
         return f"{name}: {'; '.join(texts)}"
     if kind == "DaemonSet" and not health.wanted:
@@ -573,6 +579,9 @@ def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterat
         yield "Keep to it in the template, or change it", f"kubectl edit limitrange {limit_range} -n {quote(namespace)}"
     elif "violates PodSecurity" in refused.message:
         yield "To set these fields in the template", f"kubectl edit {named}"
+    elif refused.message.startswith("failed calling webhook"):
+        kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+        yield "To see which service it calls, and its failurePolicy", f"kubectl get {kinds} -o wide"
     elif refused.by:
         yield "To state what it asks for in the template", f"kubectl edit {named}"
 

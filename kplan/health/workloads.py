@@ -87,6 +87,8 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     restarted: PodHealth | UnsetType = UNSET
     evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
     resizing: tuple[PodHealth, ...] = ()  #: pods whose resize in place is not carried out, the first of them
+    failed_indexes: str = ""  #: of a Job with indexes, such as 1,3-5
+    holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
 
@@ -241,7 +243,8 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     if isinstance(obj, CronJob):
         states += ["suspended"] if obj.spec.suspend else []
         states += ["pods-pending"] if health.pending else []
-        return replace(health, states=tuple(states), troubled=())
+        holds = obj.spec.concurrency_policy == "Forbid" and health.pods > 0
+        return replace(health, states=tuple(states), troubled=(), holds_next=holds)
     if isinstance(obj, Job):
         changes = _of_job(obj)
         states += changes.pop("states")
@@ -308,6 +311,7 @@ def _of_job(job: Job) -> dict[str, Any]:
     parallelism = 1 if spec.parallelism is None else max(spec.parallelism, 0)
     left = parallelism if spec.completions is None else max(spec.completions - job.status.succeeded, 0)
     changes: dict[str, Any] = {"wanted": min(parallelism, left), "states": []}
+    changes["failed_indexes"] = job.status.failed_indexes
     for kind, state in _JOB_ENDS:
         if (condition := _condition(job.status.conditions, kind, "True")) is not None:
             reason, since = condition.reason, condition.last_transition_time

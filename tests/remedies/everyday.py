@@ -209,9 +209,9 @@ STORIES = (
           ("correct-name", "create")),
     Story("a claim is not bound yet",
           [node("a"), claim("data", "fast"), storage_class("fast", "Immediate"), web(**mounting("data"))],
-          (("Its claim default/data of storage class fast is not bound yet: csi.example.com makes the volume before "
-            "the pod has a node, for nodes that kplan cannot know; with volumeBindingMode: WaitForFirstConsumer in a "
-            "class, it makes it for the node of the pod."),)),
+          (("Its claim default/data of storage class fast is not bound yet: csi.example.com has not made its volume, "
+            "which it does before the pod has a node, for nodes that kplan cannot know; kubectl describe pvc data -n "
+            "default."),)),
     Story("the class of a claim does not exist",
           [node("a"), claim("data", "fsat"), storage_class("fast", "WaitForFirstConsumer"), web(**mounting("data"))],
           ("Its claim default/data is not bound: there is no storage class fsat (did you mean fast?).",),

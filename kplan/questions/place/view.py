@@ -12,6 +12,7 @@ from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
+from kplan.health.pods import PodHealth
 from kplan.health.words import left_out_texts, pod_advice, resume_command, resume_words, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
@@ -50,8 +51,9 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
             n_out = sum(len(out.nodes) for out in one.left_out or ())
             yield line(f"It wants no pod on {n_out} of {count(n_nodes, 'node')}:")
             yield from (line(text, indent=2, is_item=True) for text in texts)
-        first = next((pod for pod in one.troubled if pod.state == "not-ready" or pod.is_late), None)
-        if first is not None and len(groups) > 1:
+        failed = [pod for pod in one.troubled if "failed" in one.states and pod.state == "failed"]
+        first = next((pod for pod in (*failed[-1:], *one.troubled) if _can_be_looked_at(pod)), None)
+        if first is not None and (len(groups) > 1 or failed):
             yield from map(line, pod_advice(first))
     if len(groups) == 1:
         yield from _only(document, groups[0], options)
@@ -71,6 +73,10 @@ def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
         if document.nodes:
             yield from growth_blocks(document.nodes, options)
         yield from right_sizing_blocks(document.right_sizing)
+
+
+def _can_be_looked_at(pod: PodHealth) -> bool:
+    return pod.state in ("not-ready", "failed", "being-deleted") or pod.is_late
 
 
 def _named_workloads(document: PlacementReport) -> Sequence[WorkloadHealth]:

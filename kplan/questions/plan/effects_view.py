@@ -450,6 +450,8 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
             holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
             if workload.held_volume is not UNSET:
                 holder = "a pod of it does not start"
+            elif workload.change is Change.ROLLOUT and workload.ready >= workload.desired:
+                holder = "its old pods stay"
             yield Preformatted(workload.pod or holder, workload.because)
             if workload.held_volume is not UNSET:
                 yield line(released_text(workload.held_volume, is_lost=_is_lost(document, workload.held_volume.node)))
