@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from types import ModuleType
 
 from kplan.cli import process
 
@@ -12,6 +13,9 @@ process.end_at_once()  # an interrupt while anything is imported shows no traceb
 
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
+
+_DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
+"""Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
 
 _ROOM_FOR_FRAMES = 1 << 16
 """Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
@@ -40,6 +44,7 @@ def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
+    sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
     from kplan.program import streams
 
     streams.prepare()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -288,10 +289,9 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
 
 
 def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:
-    for index in range(start + 1, len(elements)):
-        if not bytes(elements[index]).startswith(prefix):
-            return index
-    return len(elements)
+    is_alike = re.compile(re.escape(prefix)).match  # quicker than to copy each element
+    following: Iterator[Any] = islice(elements, start + 1, None)
+    return next((index for index, same in enumerate(map(is_alike, following), start + 1) if not same), len(elements))
 
 
 def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Problem:

@@ -319,8 +319,8 @@ def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
 def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
     """Yield warnings about nodes that pods run on and that are not there, and about nodes without room."""
     known = snapshot.node_by_name
-    on_nodes = ((pod.spec.node_name, pod.metadata.key) for pod in snapshot.pods if pod.spec.node_name)
-    strays = grouped((node_name, key) for node_name, key in on_nodes if node_name not in known)
+    on_nodes = ((pod.spec.node_name, pod) for pod in snapshot.pods)
+    strays = grouped((name, pod.metadata.key) for name, pod in on_nodes if name not in known and name)
     for node_name, pods in sorted(strays.items()):
         verb = "runs" if len(pods) == 1 else "run"
         yield Warning(

@@ -120,13 +120,13 @@ def _lean_metadata(metadata: PlainMeta) -> dict[str, object]:
         changes["resource_version"] = ""
     if metadata.generate_name and metadata.name:
         changes["generate_name"] = ""
-    if isinstance(metadata, core.NodeMeta | PodMeta) and metadata.finalizers and not metadata.deletion_timestamp:
+    if getattr(metadata, "finalizers", ()) and not metadata.deletion_timestamp:
         changes["finalizers"] = metadata.held_by if isinstance(metadata, PodMeta) else ()
     owners = metadata.owner_references
-    if any(owner.block_owner_deletion for owner in owners):
+    if owners and any(owner.block_owner_deletion for owner in owners):
         changes["owner_references"] = tuple(replace(owner, block_owner_deletion=False) for owner in owners)
-    annotations = metadata.annotations if isinstance(metadata, ObjectMeta) else {}
-    if not annotations.keys() <= DECIDING_ANNOTATIONS:
+    annotations = metadata.annotations if isinstance(metadata, ObjectMeta) else None
+    if annotations and not annotations.keys() <= DECIDING_ANNOTATIONS:
         changes["annotations"] = {key: text for key, text in annotations.items() if key in DECIDING_ANNOTATIONS}
     return changes
 
