@@ -14,6 +14,7 @@ from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.expansion import started, with_runs, workload_type
+from kplan.workloads.hooks import hook_of
 from kplan.workloads.manifests import load_manifests
 
 if TYPE_CHECKING:
@@ -78,10 +79,16 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def has_updates(self) -> bool:
-        """Whether the manifests change workloads of the cluster, and no pods are named, too."""
+        """Whether the manifests change workloads of the cluster, or come in turn, and no pods are named, too."""
         if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
             return False
-        return has_updates(self.manifests, self.base.snapshot)
+        return has_updates(self.manifests, self.base.snapshot) or self._has_turns
+
+    @property
+    def _has_turns(self) -> bool:
+        """Whether jobs of hooks are done before the other workloads come."""
+        hooks = [hook_of(one.item.value()) for one in (() if self.manifests is None else self.manifests.workloads)]
+        return None in hooks and any(hook is not None and hook.comes_first for hook in hooks)
 
     @property
     def origins(self) -> dict[str, Origin]:

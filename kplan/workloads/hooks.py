@@ -27,6 +27,10 @@ class Hook(NamedTuple):
     weight: int  #: hooks of one event come by their weights, then by their names
     is_made_anew: bool  #: a former object of its name is deleted before
 
+    @property
+    def comes_first(self) -> bool:
+        return any(event in self.events for event in ("pre-install", "pre-upgrade"))
+
     def before(self, *, is_upgrade: bool) -> bool | None:
         """Tell whether it comes before the objects of the chart, or after them; None where it does not come."""
         command = "upgrade" if is_upgrade else "install"
