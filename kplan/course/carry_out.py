@@ -399,7 +399,9 @@ class _Course:
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
-        self._apply_in_turn(in_turn(workloads, lambda one: self.simulation.workloads.find(one.key) is not None))
+        groups, notes = in_turn(workloads, lambda one: self.simulation.workloads.find(one.key) is not None)
+        self._left_out += notes
+        self._apply_in_turn(groups)
 
     def _apply_in_turn(self, groups: list[Sequence[WrittenWorkload]]) -> None:
         """Apply manifests; where one is a hook of Helm, those behind it wait for its success."""

@@ -58,22 +58,26 @@ def not_run(name: str, hook: Hook, *, is_upgrade: bool) -> InputWarning:
 
 def in_turn(
     workloads: Sequence[WrittenWorkload], is_live: Callable[[WrittenWorkload], bool]
-) -> list[Sequence[WrittenWorkload]]:
-    """Return what is applied together, in the order of Helm: each hook alone, and all other workloads.
+) -> tuple[list[Sequence[WrittenWorkload]], list[InputWarning]]:
+    """Return what is applied together, in the order of Helm, and notes about hooks that are left out.
+
+    Each hook comes alone, and all other workloads together.
 
     `is_live`: tells whether the cluster has a workload; where it has one of the chart, that is upgraded.
     """
     hooks = [(hook, workload) for workload in workloads if (hook := hook_of(workload.content)) is not None]
     others = [workload for workload in workloads if hook_of(workload.content) is None]
     if not hooks or not others:
-        return [workloads]
+        return [workloads], []
     is_upgrade = any(map(is_live, others))
     hooks.sort(key=lambda one: (one[0].weight, one[1].content["metadata"].get("name", "")))
     before, after = (
         [[workload] for hook, workload in hooks if hook.before(is_upgrade=is_upgrade) is comes]
         for comes in (True, False)
     )
-    return [*before, others, *after]
+    left_out = ((hook, workload) for hook, workload in hooks if hook.before(is_upgrade=is_upgrade) is None)
+    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload in left_out]
+    return [*before, others, *after], notes
 
 
 def awaited(group: Sequence[WrittenWorkload]) -> WrittenWorkload | None:
