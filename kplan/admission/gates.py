@@ -184,13 +184,13 @@ def _drop_restart_rules(spec: Object) -> None:
 
 
 def _drop_images(spec: Object) -> None:
-    names = {volume.get("name", "") for volume in spec.get("volumes", []) if "image" in volume}
+    names = {volume.get("name") for volume in spec.get("volumes", []) if "image" in volume}
     if not names:
         return
     spec["volumes"] = [volume for volume in spec["volumes"] if "image" not in volume]
     for container in reached(spec, "*"):
         if mounts := container.get("volumeMounts"):
-            container["volumeMounts"] = [mount for mount in mounts if mount.get("name", "") not in names]
+            container["volumeMounts"] = [mount for mount in mounts if mount.get("name") not in names]
 
 
 #: Gate -> the first minor that has it on by default, and the paths of its fields in a spec, as in `reached`, or what

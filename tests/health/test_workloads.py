@@ -108,3 +108,12 @@ def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], sa
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), *objects))
     assert workload_text(health).startswith(said)
     assert (resume_words(health)[:3], resume_command(health)) == ("To " if command else "", command)
+
+
+def test_the_pods_of_a_cron_job_are_counted_and_their_troubles_are_those_of_its_jobs() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "x", "uid": "CronJob-x", "controller": True}
+    job = workload("Job")
+    job["metadata"]["ownerReferences"] = [owner]
+    crashing = pod("x-1", "Job", ready="False")
+    (health,) = workloads_at_present(planner_of(head("Node", name="n1"), workload("CronJob"), job, crashing))
+    assert (health.workload, health.pods, health.troubled) == ("CronJob/web/x", 1, ())

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 from msgspec import inspect
 
 import kplan
@@ -112,8 +113,14 @@ def test_manifests_of_every_kind_of_value_are_marked() -> None:
 
 @pytest.mark.parametrize(
     "manifests",
-    [[WEB], WEB, [f"# a comment\n{WEB}\n---\n"], [{"apiVersion": "v1", "kind": "List", "items": []}, WEB]],
-    ids=["text", "alone", "documents", "mixed"],
+    [
+        [WEB],
+        WEB,
+        {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(WEB)]},
+        [f"# a comment\n{WEB}\n---\n"],
+        [{"apiVersion": "v1", "kind": "List", "items": []}, WEB],
+    ],
+    ids=["text", "alone", "an object", "documents", "mixed"],
 )
 def test_manifests_may_be_yaml_text(manifests: Any) -> None:
     planner = kplan.Planner("demo")

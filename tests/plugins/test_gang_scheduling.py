@@ -30,8 +30,9 @@ def test_what_cannot_arrive_is_refused_by_name() -> None:
     asked = planner(node("a"), pod("runs", cpu="1", nodeName="a"), pod("waits", cpu="1"))
     with pytest.raises(UsageError, match="default/runs runs already"):
         asked.run_queue([["default/runs"]])
-    with pytest.raises(UsageError, match="default/waits arrives twice"):
+    with pytest.raises(UsageError, match="default/waits arrives twice") as twice:
         asked.run_queue([["default/waits"], ["default/waits"]])
+    assert twice.value.hint == "name it in one wave only"
     with pytest.raises(NotFoundError, match="no pod default/nobody"):
         asked.run_queue([["default/nobody"]])
     with pytest.raises(NotFoundError, match="no pod group default/nobody"):

@@ -1,7 +1,7 @@
 """The verdict stands last, and nothing is said twice."""
 
 from kplan.documents.base import Counted, Verdict
-from kplan.report.blocks import Block, Heading, Span, Table, arranged, line
+from kplan.report.blocks import Block, Heading, Span, Table, arranged, failure_words, line
 from kplan.report.text import render_plain
 from kplan.report.view import reasons_of, verdict_line
 
@@ -46,3 +46,9 @@ def test_columns_that_say_the_same_in_every_row_are_said_once() -> None:
     table = Table(("NODE", "N", "WHY", "X"), (("a", "1", "full", "-"), ("b", "1", Span("empty"), "-")), "<><<")
     assert arranged_lines(table) == ["  In every row: N 1", "", "  NODE  WHY", "  a     full", "  b     empty"]
     assert arranged_lines(table, is_wide=True)[0].split() == ["NODE", "N", "WHY", "X"]
+
+
+def test_the_reasons_of_a_failure_are_five_at_most_and_how_many_more() -> None:
+    lines = ["one", "two", "three", "four", "five"]
+    assert failure_words(lines, {"pending": ["a", "b"], "stuck": []}) == f"{'; '.join(lines)}; pending: a, b; stuck"
+    assert failure_words([*lines, "six"], {}) == f"{'; '.join(lines)}; and 1 more"

@@ -11,10 +11,11 @@ from msgspec import structs
 
 import kplan
 from kplan.documents.placement import PlacementReport
+from kplan.errors import Problem
 from kplan.facts import InputWarning
-from kplan.report.options import ReportOptions
+from kplan.report.options import ReportOptions, Repository
 from kplan.report.pipelines import render_junit
-from kplan.report.registry import FORMATS, render
+from kplan.report.registry import FORMATS, refused, render
 from kplan.report.view import Case, CaseReport
 from kplan.snapshot import MissingKind
 from kplan.snapshot.model import missing_warning
@@ -132,3 +133,10 @@ def test_texts_are_read_back_as_they_were(text: str) -> None:
     failure = next(suites.iter("failure"))
     assert failure.get("message") == text
     assert failure.text == "<&>\"'"
+
+
+def test_no_more_problems_are_told_one_by_one_than_a_pipeline_shows() -> None:
+    report = refused([Problem(f"p{number}", "a/b.yaml") for number in range(51)], Repository("/r/s", "/r"))
+    assert report.title == "kplan: nothing was decided: 51 problems with what was given"
+    assert [case.message for case in report.cases] == [f"p{number}" for number in range(50)]
+    assert (report.source, report.exit_code) == ("s/a/b.yaml", 2)

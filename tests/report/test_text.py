@@ -52,3 +52,7 @@ def test_a_word_of_several_pieces_has_the_style_of_the_first_and_numbers_stay_wi
         "  web: fits in all places  behind it, and that takes about",
         "    12 min, it says",
     ]
+
+
+def test_a_line_does_not_begin_with_the_blanks_of_its_text() -> None:
+    assert render_plain([line("  told   by somebody", indent=0)], 60) == "told   by somebody\n"
