@@ -66,6 +66,9 @@ def test_what_a_server_has_none_of_is_not_there_and_what_it_did_not_show_may_be(
     refusals = [found.rejected and found.rejected.partition("forbidden: ")[2] for found in (runtime, priority)]
     known = ['pod rejected: RuntimeClass "x" not found', "no PriorityClass with name x was found"]
     assert refusals == ([None, None] if hidden else known)
+    warned = [[(one.code, one.object) for one in found.warnings] for found in (runtime, priority)]
+    unknown = [[("UnknownRuntimeClass", "Pod/default/p")], [("UnknownPriorityClass", "Pod/default/p")]]
+    assert warned == (unknown if hidden else [[], []])
 
 
 def test_namespaces() -> None:

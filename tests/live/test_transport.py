@@ -1,13 +1,16 @@
 import inspect
 import socket
+import ssl
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from urllib3 import exceptions
 
 from kplan.errors import KubeconfigError, UnreachableError
 from kplan.live import LiveOptions, reader
+from kplan.live.connections import explain
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import Transport
 from tests.cli.commands import written
@@ -162,3 +165,17 @@ def test_credentials_that_ran_out_are_read_anew_once(start: Start, tmp_path: Pat
 
     assert connect(options).get("/version").status == 200
     assert len(api.requests) <= 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("WRONG_VERSION_NUMBER", "kube does not speak TLS"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "kube refused the TLS connection: tlsv13 alert certificate required"),
+        ("PEM_LIB", "no TLS connection to kube: pem lib"),
+    ],
+)
+def test_a_failed_handshake_says_who_has_refused_it(reason: str, said: str) -> None:
+    cause = ssl.SSLError(1, f"[SSL: {reason}] failed (_ssl.c:1)")
+    cause.reason = reason
+    assert explain(exceptions.SSLError(cause), "kube", None).args[0] == said

@@ -143,7 +143,10 @@ CINDER_ZONE = "topology.cinder.csi.openstack.org/zone"
     ],
 )  # fmt: skip
 def test_topology(made, expected):
-    assert terms_of(translated_affinity(made)) == expected
+    translated = translated_affinity(made)
+    assert terms_of(translated) == expected
+    terms = () if translated is None else translated.required.node_selector_terms
+    assert all(expression.operator == "In" for term in terms for expression in term.match_expressions)
 
 
 def test_the_types_that_csi_took_over():

@@ -105,6 +105,11 @@ def test_odd_values_are_found(finding: tuple[str, str]) -> None:
     assert found(*ODD[finding]) == [finding]
 
 
+def test_pods_that_have_ended_take_no_place_of_a_node() -> None:
+    ended = pod("b", {"phase": "Succeeded"}, nodeName="n1")
+    assert found(node(status=ONE_POD), pod("a", nodeName="n1"), ended) == []
+
+
 def test_some_things_are_only_worth_knowing() -> None:
     zoned = node("n2", labels={"kubernetes.io/hostname": "n2", "topology.kubernetes.io/zone": "a"})
     secret = obj("Secret", "s", namespace="default")
