@@ -267,11 +267,8 @@ def most_replicas(snapshot: Snapshot, wanted: int | None, limit: int | None) -> 
 
 
 def _has_own_claims(pod: Pod, snapshot: Snapshot) -> bool:
-    return (
-        any(volume.ephemeral is not None for volume in pod.spec.volumes)
-        or bool(pod.spec.resource_claims)
-        or _stateful_set(pod, snapshot) is not None
-    )
+    has_claims = pod.spec.resource_claims or any(volume.ephemeral is not None for volume in pod.spec.volumes)
+    return bool(has_claims) or _stateful_set(pod, snapshot) is not None
 
 
 def _stateful_set(pod: Pod, snapshot: Snapshot) -> StatefulSet | None:
@@ -308,11 +305,8 @@ def own_workloads(base: Base) -> dict[str, int]:
     workloads = at_rest(base).workloads
     known = {cron.metadata.key for cron in base.objects.cron_jobs}
     owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
-    job_of = {
-        f"Job/{job.key}": f"CronJob/{job.namespace}/{owner.name}"
-        for job, owner in owners
-        if owner is not None and owner.kind == "CronJob" and f"{job.namespace}/{owner.name}" in known
-    }
+    runs = ((job, f"{job.namespace}/{owner.name}") for job, owner in owners if owner and owner.kind == "CronJob")
+    job_of = {f"Job/{job.key}": f"CronJob/{cron_job}" for job, cron_job in runs if cron_job in known}
     # A controller scales these, many of which may be empty.
     owned_sets = (one.metadata for one in base.objects.replica_sets if controller_of(one.metadata) is not None)
     is_scaled = {f"ReplicaSet/{metadata.key}" for metadata in owned_sets}

@@ -137,9 +137,8 @@ def plain(value: object) -> object:
                 continue
             if field.name == "url_prefix":
                 held = without_account(held)
-            document[field.encode_name] = (
-                format_duration(held) if Duration in (field.type, *typing.get_args(field.type)) else plain(held)
-            )
+            is_duration = Duration in (field.type, *typing.get_args(field.type))
+            document[field.encode_name] = format_duration(held) if is_duration else plain(held)
         return document
     if isinstance(value, tuple):
         return [plain(item) for item in value]

@@ -164,9 +164,8 @@ class Opening:
             return not_started(target.__name__, content["metadata"]["namespace"], content["metadata"]["name"])
         known = self._compared if snapshot is self.snapshot else {}
         if id(content) not in known:
-            update = update_of(
-                target, content, snapshot, self.autoscalers, is_on=base.release.is_on, is_valid=workload.is_valid
-            )
+            gates, is_valid = base.release.is_on, workload.is_valid
+            update = update_of(target, content, snapshot, self.autoscalers, is_on=gates, is_valid=is_valid)
             known[id(content)] = structs.replace(update, obj=base.as_stored(update.obj))
         return known[id(content)]
 

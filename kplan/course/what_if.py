@@ -115,12 +115,9 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         attribute = "deployments" if isinstance(state, DeploymentState) else "stateful_sets"
         present: tuple[Any, ...] = snapshot.objects(attribute)
         replicas = state.wanted.replicas
-        objects = [
-            replace(obj, spec=replace(obj.spec, replicas=replicas))
-            for obj in present
-            if obj.metadata.key == state.ref.path
-            and (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas
-        ]
+        own = (obj for obj in present if obj.metadata.key == state.ref.path)
+        other = (obj for obj in own if (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas)
+        objects = [replace(obj, spec=replace(obj.spec, replicas=replicas)) for obj in other]
         if objects:
             whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
             snapshot = replace(edits.with_updated(snapshot, attribute, objects), whole=whole)
@@ -181,11 +178,10 @@ def without(base: Base, which: Reference) -> Followed:
     removal = edits.removed(base.snapshot, which)
     jobs = {job.metadata.key for job in removal.after.jobs}
     owners = ((pod, controller_of(pod.metadata)) for pod in removal.deleted)
-    failed = _keys(
-        pod
-        for pod, owner in owners
-        if owner is not None and owner.kind == "Job" and f"{pod.metadata.namespace}/{owner.name}" in jobs
+    of_jobs = (
+        (pod, f"{pod.metadata.namespace}/{owner.name}") for pod, owner in owners if owner and owner.kind == "Job"
     )
+    failed = _keys(pod for pod, job in of_jobs if job in jobs)
     lost = _keys(removal.lost)
     if not lost and not failed:
         return Followed(removal.after, removal.change)

@@ -86,22 +86,19 @@ class Transport:
         try:
             return connections.in_time(self._timeout, functools.partial(self._exchange, url, headers))
         except connections.BodyTooLargeError:
-            raise errors.UnreachableError(
-                f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB", hint=NO_SERVER_HINT
-            ) from None
+            message = f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB"
+            raise errors.UnreachableError(message, hint=NO_SERVER_HINT) from None
         except (connections.OutOfTimeError, HTTPError, OSError) as error:
             raise connections.explain(error, self.server, self._timeout) from None
         except ValueError:
-            raise errors.KubeconfigError(
-                f"the request to {self.server} cannot be sent: a header cannot hold what it should",
-                hint="look for line breaks and other control characters in the token and in --as and --as-group",
-            ) from None
+            message = f"the request to {self.server} cannot be sent: a header cannot hold what it should"
+            hint = "look for line breaks and other control characters in the token and in --as and --as-group"
+            raise errors.KubeconfigError(message, hint=hint) from None
 
     def _exchange(self, url: str, headers: urllib3.HTTPHeaderDict) -> Response:
         deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        timeout = urllib3.Timeout(
-            connect=min(connections.CONNECT_SECONDS, self._timeout or connections.CONNECT_SECONDS), read=self._timeout
-        )
+        seconds = min(connections.CONNECT_SECONDS, self._timeout or connections.CONNECT_SECONDS)
+        timeout = urllib3.Timeout(connect=seconds, read=self._timeout)
         answer = self._pool.request(
             "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
         )

@@ -57,11 +57,9 @@ class Calls:
         self._sending = threading.Lock()
         context: Any = start_method()
         self._connection, theirs = context.Pipe()
-        is_fork = context.get_start_method() == "fork"
+        other_end = self._connection if context.get_start_method() == "fork" else None
         # Forked before this process has any thread, which a fork would not have.
-        self._starter: BaseProcess = context.Process(
-            target=_start_calls, args=(base, theirs, self._connection if is_fork else None)
-        )
+        self._starter: BaseProcess = context.Process(target=_start_calls, args=(base, theirs, other_end))
         self._starter.start()
         theirs.close()
         threading.Thread(target=self._take_answers, daemon=True).start()

@@ -34,9 +34,8 @@ def serve(base: Base, seconds: float) -> None:
         import anyio
         from mcp.server.stdio import stdio_server
     except ImportError:
-        raise UsageError(
-            "the SDK of the Model Context Protocol is not installed", hint="pip install 'kplan[mcp]'"
-        ) from None
+        message = "the SDK of the Model Context Protocol is not installed"
+        raise UsageError(message, hint="pip install 'kplan[mcp]'") from None
     from kplan.mcp.calls import Calls
 
     # Cached properties: what is wrong with the settings is told now, and calls open none of their files.

@@ -94,9 +94,8 @@ class AboutPods(Question, frozen=True):
         """Return the pods, and a cluster that holds the other objects of the manifests."""
         from kplan.course.subject import subject_of
 
-        return subject_of(
-            base, self.manifests, self.pods, self.namespace, self.replicas, run_cron_jobs=self.run_cron_jobs
-        )
+        own = (self.manifests, self.pods, self.namespace, self.replicas)
+        return subject_of(base, *own, run_cron_jobs=self.run_cron_jobs)
 
 
 def question_type(kind: str) -> type[Question]:

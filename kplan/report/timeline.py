@@ -113,11 +113,8 @@ def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = ()) -> Bl
 
     `present`: how workloads are before the change; of those that the course does not touch, it is so at the end, too.
     """
-    lacking = [
-        f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}"
-        for one in present
-        if one.missing and one.workload not in timeline.workloads
-    ]
+    short = (one for one in present if one.missing and one.workload not in timeline.workloads)
+    lacking = [f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}" for one in short]
     wanting = listing([*_wanting(timeline), *lacking])
     style: Style = "bad" if timeline.stuck_at is not None else "good" if timeline.is_over and not wanting else "warn"
     end = f"{'nothing more happens' if wanting else 'done'} after {seconds_text(timeline.end)}"

@@ -123,11 +123,8 @@ _CONSEQUENCES = {
 def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield each object that is referred to but does not exist, with its referrers."""
     missing = {kind.resource for kind in snapshot.missing}
-    known = {
-        kind.name: {(own.namespace, own.name) for own in map(metadata_of, snapshot.objects(kind.attribute))}
-        for kind in KINDS
-        if kind.resource not in missing
-    }
+    objects = {kind.name: snapshot.objects(kind.attribute) for kind in KINDS if kind.resource not in missing}
+    known = {name: {(own.namespace, own.name) for own in map(metadata_of, held)} for name, held in objects.items()}
     known.get("PriorityClass", set()).update(("", name) for name in SYSTEM_PRIORITIES)
     referrers: dict[_Reference, list[str]] = {}
     for attribute, references in _REFERENCES.items():
@@ -144,9 +141,8 @@ def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
         message = f"not in the snapshot, but {who} {'names' if len(by) == 1 else 'name'} it; {_CONSEQUENCES[kind]}"
         yield Finding(f"Unknown{kind}", object_name(kind, namespace, name), message)
     if not snapshot.namespaces and "namespaces" not in missing:
-        yield Finding(
-            "NoNamespaces", "Namespace", "none in the snapshot; namespace selectors match nothing", is_note=True
-        )
+        message = "none in the snapshot; namespace selectors match nothing"
+        yield Finding("NoNamespaces", "Namespace", message, is_note=True)
 
 
 def _of_pod(pod: core.Pod) -> Iterator[_Reference]:

@@ -57,9 +57,8 @@ def release_of(text: str) -> Release:
     version = parse_version(text)
     known = f"kplan decides as {', '.join(known_minors())}"
     if version is None:
-        raise UsageError(
-            f"{text!r} is not a Kubernetes version", hint=f"write a minor such as {reference().minor}; {known}"
-        )
+        hint = f"write a minor such as {reference().minor}; {known}"
+        raise UsageError(f"{text!r} is not a Kubernetes version", hint=hint)
     minor, patch = version
     for release in releases():
         if release.number == minor:

@@ -102,11 +102,8 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
 def _about_all(report: L, shorter: L, most: int | None) -> L:
     """Return the shorter form of a report: sentence and verdict are of the whole, of what was not tried, too."""
     fail_on = set(report.verdict.fail_on)
-    further = sum(
-        one.pods
-        for one in report.unlisted
-        if one.outcome is not None and not fail_on.isdisjoint(conditions_without_node(one.outcome))
-    )
+    ended = ((one.pods, one.outcome) for one in report.unlisted if one.outcome is not None)
+    further = sum(n for n, outcome in ended if not fail_on.isdisjoint(conditions_without_node(outcome)))
     sentence = report.sentence if shorter is report else with_sentence(report).sentence
     verdict = abridged(report.verdict, most, further)
     return replace(shorter, sentence=sentence, verdict=verdict, max_listed=UNSET if most is None else most)

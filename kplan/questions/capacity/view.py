@@ -347,11 +347,8 @@ def _shrink_body(document: ShrinkReport, options: ReportOptions) -> Iterator[Blo
             columns["SAVES"] = [new_nodes.price_text(node.saves) for node in shown]
         rows = tuple(zip(*columns.values(), strict=True))
         yield Table(tuple(columns), rows, "><" + ">" * (len(columns) - 2), note=left_out(len(freed) - len(shown)))
-    shares = [
-        f"{name} {usage.percent_before:.0f}% -> {usage.percent_after:.0f}%"
-        for name, usage in document.usage.items()
-        if freed and usage.percent_before != usage.percent_after
-    ]
+    usages = ((name, one.percent_before, one.percent_after) for name, one in document.usage.items() if freed)
+    shares = [f"{name} {before:.0f}% -> {after:.0f}%" for name, before, after in usages if before != after]
     if shares:
         yield line(f"Utilisation of the nodes that stay: {', '.join(shares)}.")
     if document.price and document.autoscaler:

@@ -201,9 +201,8 @@ def untold(check: Check, *kinds: str) -> Iterator[tuple[str, UsageError]]:
     plain = plain_question(check.question)
     if not isinstance(plain, Plan) or plain.manifests or plain.only_these:
         judged -= {"missing"}  # a plan of the whole cluster alone looks at all workloads
-    why = UsageError(
-        f"cannot be expected of an answer of kind {kinds[0]}", hint="expect something else, or ask another question"
-    )
+    hint = "expect something else, or ask another question"
+    why = UsageError(f"cannot be expected of an answer of kind {kinds[0]}", hint=hint)
     for name in check.expect.__struct_fields__:
         if getattr(check.expect, name) is not None and name not in judged:
             yield camel_case(name), why

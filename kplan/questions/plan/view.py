@@ -115,9 +115,8 @@ def _present_texts(document: p.PlanReport, *, is_sentence: bool = False) -> list
     shown_ones = [health for health in present.workloads if not _hangs_on_nodes(health, silent)]
     short = [health_words.workload_text(health) for health in shown_ones if health.is_short]
     others = [health_words.workload_text(health) for health in shown_ones if not health.is_short]
-    pods = [
-        health_words.pod_text(pod) for pod in present.pods if pod.node not in silent or pod.state == "being-deleted"
-    ]
+    well = (pod for pod in present.pods if pod.node not in silent or pod.state == "being-deleted")
+    pods = [health_words.pod_text(pod) for pod in well]
     mild = [node for node in present.nodes if not node.unusable and set(node.states) <= {"cordoned", "full"}]
     nodes = [*(node for node in present.nodes if node not in mild), *([] if is_sentence else mild)]
     return [*short, *(f"node {health_words.node_text(node)}" for node in nodes), *others, *pods]

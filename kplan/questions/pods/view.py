@@ -35,11 +35,8 @@ def render_yaml(report: PodsReport) -> str:
 
 def _notable(changes: tuple[FilledField, ...]) -> Iterator[FilledField]:
     """Yield the fields that this cluster filled in, without those that every API server fills in."""
-    return (
-        change
-        for change in changes
-        if not change.source.startswith(_EVERYWHERE) and change.field not in ("metadata.name", "metadata.namespace")
-    )
+    own = (change for change in changes if not change.source.startswith(_EVERYWHERE))
+    return (change for change in own if change.field not in ("metadata.name", "metadata.namespace"))
 
 
 def _change_text(change: FilledField) -> str:
@@ -70,11 +67,8 @@ def render_table(report: PodsReport, width: int = DEFAULT_WIDTH) -> str:
 
 
 def render_names(report: PodsReport) -> str:
-    names = [
-        f"pod/{pods.object['metadata']['namespace']}/{pods.object['metadata'].get('name', '')}"
-        for pods in report.pods
-        if not pods.refusal and pods.count
-    ]
+    metadata = (pods.object["metadata"] for pods in report.pods if not pods.refusal and pods.count)
+    names = (f"pod/{own['namespace']}/{own.get('name', '')}" for own in metadata)
     return "".join(f"{visible(name)}\n" for name in names)
 
 

@@ -135,9 +135,8 @@ class Candidates:
     def _making_room(self, pods: Iterable[ObservedPod]) -> list[list[ObservedPod]]:
         """Return groups of some pods without which there is room for a waiting pod."""
         rows = {pod.row: pod for pod in pods}
-        groups = making_room(
-            self._simulation.session, self._waiting, lambda on_node: [row for row in on_node if row in rows]
-        )
+        session = self._simulation.session
+        groups = making_room(session, self._waiting, lambda on_node: [row for row in on_node if row in rows])
         return [[rows[row] for row in group] for group in groups]
 
     @cached_property
@@ -244,11 +243,9 @@ class Candidates:
                 for requests in waiting
             )
 
-        shapes = [
-            shape
-            for shape in node_shapes(self._played.base.objects)
-            if is_large_enough(shape) and not (followed is not None and followed.manages(shape.like))
-        ]
+        shapes = list(filter(is_large_enough, node_shapes(self._played.base.objects)))
+        if followed is not None:
+            shapes = [shape for shape in shapes if not followed.manages(shape.like)]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
         added = {act.like for act in self._acts if isinstance(act, AddNodes)}
         devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting)

@@ -291,9 +291,8 @@ def _without_spreads(update: Update, deleted: Deleted) -> Update:
     obj = update.obj
     decoded = delete_spreads(msgspec.to_builtins(obj.spec.template.spec), deleted)
     pods = replace(obj.spec.template, spec=convert(decoded, type(obj.spec.template.spec)))
-    return replace(
-        update, spec={**update.spec, "template": changed}, obj=replace(obj, spec=replace(obj.spec, template=pods))
-    )
+    obj = replace(obj, spec=replace(obj.spec, template=pods))
+    return replace(update, spec={**update.spec, "template": changed}, obj=obj)
 
 
 def _move(simulation: Simulation, move: c.Move, moved_to: dict[str, str]) -> str:

@@ -113,9 +113,8 @@ class _Runbook:
             )
             if not any(prepared):
                 self.stuck += [tried.stuck for tried in stopped.values() if tried.stuck is not None]
-                self.stuck += [
-                    StuckNode(name=name, rule="Stuck", pod="", because="") for name in self._left if name not in stopped
-                ]
+                others = (name for name in self._left if name not in stopped)
+                self.stuck += [StuckNode(name=name, rule="Stuck", pod="", because="") for name in others]
                 break
         self.steps += reversed(self._undoing)
         if not any(step.action == "drain" for step in self.steps):
