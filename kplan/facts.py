@@ -114,6 +114,7 @@ class NodesLeftOut(Document, frozen=True, kw_only=True):
 
     nodes: tuple[str, ...]  #: by name
     conditions: tuple[str, ...] = ()  #: of its node selector and affinity, which these nodes do not meet
+    meant: tuple[str, ...] = ()  #: KEY=VALUE of labels that nodes have, probably meant by conditions that none meets
     taints: tuple[str, ...] = ()  #: KEY=VALUE:EFFECT of those that its pods do not tolerate
 
 

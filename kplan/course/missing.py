@@ -13,7 +13,7 @@ from msgspec import UNSET, structs
 
 from kplan.admission import Admitter
 from kplan.api.affinity import untolerated
-from kplan.api.core import Node, Pod
+from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
@@ -25,10 +25,11 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.task import Task
 from kplan.course.watching import begin
-from kplan.diagnosis.intended import missing_name
+from kplan.diagnosis.intended import meant_label, missing_name
 from kplan.diagnosis.sentence import unmet_conditions
 from kplan.documents.base import Counted, Report, Verdict
 from kplan.engine.matching import is_hard
+from kplan.engine.node_table import NodeTable
 from kplan.facts import InputWarning, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health import workloads as w
 from kplan.health.nodes import nodes_health
@@ -71,7 +72,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
 
     for daemons in snapshot.daemon_sets:
         if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
-            left_out = _left_out(daemons, snapshot.nodes)
+            left_out = _left_out(daemons, base.session.cluster.nodes)
             everything[key] = structs.replace(everything[key], left_out=left_out)
 
     def is_listed(health: w.WorkloadHealth) -> bool:
@@ -83,18 +84,31 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
 
 
-def _left_out(daemons: DaemonSet, nodes: Iterable[Node]) -> tuple[NodesLeftOut, ...]:
+def _left_out(daemons: DaemonSet, nodes: NodeTable) -> tuple[NodesLeftOut, ...]:
     """Return the nodes on which a daemon set wants no pod: its controller asks for labels, names and taints alone."""
     template = daemons.spec.template
     pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
+    meant = {
+        f"{key}={value}": guess
+        for key, value in pod.spec.node_selector.items()
+        if (guess := meant_label(key, value, nodes))
+    }
     why: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for node in sorted(nodes, key=lambda node: node.metadata.name):
+    for node in nodes.nodes:
         conditions = unmet_conditions(unmet_by_node(node, pod))
         taints = tuple(taint.text for taint in untolerated(pod.spec.tolerations, node.spec.taints) if is_hard(taint))
         if conditions or taints:
             why.setdefault((conditions, taints), []).append(node.metadata.name)
     groups = sorted(why.items(), key=lambda item: -len(item[1]))
-    return tuple(NodesLeftOut(nodes=tuple(names), conditions=key[0], taints=key[1]) for key, names in groups)
+    return tuple(
+        NodesLeftOut(
+            nodes=tuple(names),
+            conditions=conditions,
+            meant=tuple(meant[one] for one in conditions if one in meant),
+            taints=taints,
+        )
+        for (conditions, taints), names in groups
+    )
 
 
 def workloads_of_task(base: Base, task: Task) -> tuple[w.WorkloadHealth, ...] | None:

@@ -148,8 +148,8 @@ class NodesOut(msgspec.Struct, frozen=True):
     instead: str = ""  #: the toleration that was probably meant for the taint
     lost_node: str = ""  #: the node that does not exist any more and alone can attach a volume of the pod
     reserved_for: tuple[str, ...] = ()  #: pods that are nominated to the closest node, for which room there is kept
-    #: devices, held_by: what all these nodes have of what a claim asks for, and the pods that use it; 0 if unknown
-    devices: int = 0
+    #: devices, held_by: what all these nodes have of what a claim asks for, or None, and the pods that use it
+    devices: int | None = None
     held_by: tuple[str, ...] = ()
     daemon_set: str = ""  #: the DaemonSet, NAMESPACE/NAME, whose pod has the host port
     runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there

@@ -345,7 +345,7 @@ def _devices_of(answer: _Answer, group: RowArray) -> dict[str, Any]:
     held_by = tuple(dict.fromkeys(pod for one in missing for pod in one.held_by))
     is_local = all(one.spec.node_name for one in answer.session.listers.snapshot.resource_slices)
     is_counted = is_local and len({(one.claim, one.request) for one in missing}) == 1
-    return {"held_by": held_by, "devices": sum(int(one.matching) for one in missing) if is_counted else 0}
+    return {"held_by": held_by, "devices": sum(int(one.matching) for one in missing) if is_counted else None}
 
 
 def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place

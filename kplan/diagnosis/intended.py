@@ -234,6 +234,19 @@ def _likeness(toleration: Toleration, taint: Taint) -> tuple[float, int] | None:
     return (likeness, prefix) if is_near and (not by_value or toleration.value == taint.value) else None
 
 
+def meant_label(key: str, value: str, nodes: NodeTable) -> str:
+    """Return KEY=VALUE of nodes that was probably meant by a label that none has; empty for none."""
+    column = nodes.label(key)
+    if value in column.code_of:
+        return ""
+    if not column.values:
+        key = nearest_key(key, {name for node in nodes.nodes for name in node.metadata.labels})
+        value = value if key and value in nodes.label(key).code_of else ""
+    else:
+        value = nearest(value, column.values)
+    return f"{key}={value}" if value else ""
+
+
 def suggested_topology_key(key: str, nodes: NodeTable) -> str:
     """Return the label of nodes that was probably meant by a topology key that no node has; empty for none."""
     if not key or nodes.label(key).values:

@@ -321,6 +321,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
         case d.MissingDevices():
             most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free{on}"
             most += f"; {count(group.devices, 'device')} in all" if group.devices else ""
+            most += "; no ResourceSlice offers such a device" if group.devices == 0 else ""
             most += f", used by {listing(group.held_by)}" if group.held_by else ""
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most})"
         case _:

@@ -330,7 +330,8 @@ def _left_out(out: NodesLeftOut) -> str:
     number, parts = len(out.nodes), []
     if out.conditions:
         lacks = _are(number, "does not have", "do not have")
-        parts.append(f"{lacks} the labels that it requires ({listing(out.conditions)})")
+        meant = f"; did you mean {listing(out.meant)}?" if out.meant else ""
+        parts.append(f"{lacks} the labels that it requires ({listing(out.conditions)}{meant})")
     if out.taints:
         taints = _are(len(out.taints), "taint", "taints")
         parts.append(f"{_are(number, 'has', 'have')} {taints} {listing(out.taints)}, which it does not tolerate")

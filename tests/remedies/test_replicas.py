@@ -58,7 +58,7 @@ def test_a_rule_is_relaxed_and_a_node_added_where_either_alone_is_not_enough():
     nodes = [node("a", cpu="1", labels={ZONE: "x"}), node("b", cpu="1", labels={ZONE: "y"})]
     running = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     apart = affinity("podAntiAffinity", ZONE, app="web")
-    whole = of_kind(remedies_of([*nodes, *running], deployment(1, **apart)), "together")
+    whole = of_kind(remedies_of([*nodes, *running], deployment(1, nodeSelector={ZONE: "x"}, **apart)), "together")
     assert [part["kind"] for part in whole["changes"]] == ["relax", "add-nodes"]
     assert whole["changes"][1]["change"] == {"nodes": 1, "like": "a"}
     assert whole["then"] == "a-added-1"

@@ -95,7 +95,8 @@ def _why_pending(document: PlacementReport) -> str:
     if len(workloads) != 1 or pending > workloads[0].pending:  # the question names other pods, too
         return ""
     if first := next((one for one in document.placements if not _is_well(one)), None):
-        return why_nowhere(first)
+        by_evicting = f"{first.pod.name} by itself fits only by evicting " if first.eviction else ""
+        return f"{by_evicting}{why_nowhere(first)}"
     fits = (one for one in document.placements if one.node is not None and one.current is None)
     words = "by itself fits on {}; kplan plan shows which of all do"
     return next((f"{one.pod.name} {words.format(one.node)}" for one in fits), "")

@@ -201,6 +201,8 @@ def _ends_sentence(document: p.PlanReport) -> str:
         return sentence + added_text(document.nodes)
     summary = document.summary
     if not document.changes:
+        if refused := next((warning for warning in document.warnings if warning.code == "Refused"), None):
+            return f"The API server refuses {refused.object.replace('/', ' ', 1)}: {refused.message}"
         covers_all = document.command == "plan" and not document.at_present
         wants = ", and every workload has what it wants" if covers_all else ""
         return f"Nothing to do: no pod is pending{wants}"
