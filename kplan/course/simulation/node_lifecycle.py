@@ -444,9 +444,8 @@ class NodeLifecycle:
                 self._follow_readiness(name)
         elif were_down and not are_down:
             for name in self._silent:
-                if self._readiness(name) != _UNKNOWN:
-                    self._silent[name] = now
-                    self._motion.later(GRACE_SECONDS, self._look)
+                self._silent[name] = now
+                self._motion.later(GRACE_SECONDS, self._look)
         for zone_name in self._zones:
             self._taint_next(zone_name)
 

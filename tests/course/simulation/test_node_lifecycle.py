@@ -99,3 +99,15 @@ def test_no_node_is_tainted_while_all_zones_are_down_and_the_first_ten_seconds_a
     assert not zones["a"].waiting
     assert apply_states(zones, {"a": ZoneCount(0, 1), "b": ZoneCount(1, 0)}, 80.0) == (True, False)
     assert [zones["a"].accepts(at) for at in (80.0, 90.0)] == [False, True]
+
+
+def test_once_a_node_is_ready_again_all_silent_ones_have_the_whole_grace_period_anew() -> None:
+    down, up = {"Ready": "False"}, {"Ready": "True"}
+    report = _course(
+        [_node("n0"), _node("n1"), *running(deployment("web", 1), ["n0"])],
+        {"conditions": {"n0": down, "n1": down}},
+        {"at": 40, "fail": ["n1"]},
+        {"at": 60, "conditions": {"n0": up}},
+    )
+    lost = [(step["node"], step["at"]) for step in report["steps"] if step["event"] == "unreachable"]
+    assert lost == [("n1", 110.0)]

@@ -90,6 +90,8 @@ def _two(one: int, other: int, *, new: bool = True, **known: int) -> list[Observ
         (_two(3, 7, new=False, desired=10, most=10), WantedDeployment(14, max_surge=0, max_unavailable=1), (4, 10)),
         (_two(1, 3, desired=3, most=4), WantedDeployment(3, paused=True), (0, 3)),
         (_two(2, 4, new=False, desired=6), WantedDeployment(9, paused=True), (4, 8)),
+        (_two(2, 2, desired=4, most=4), WantedDeployment(9, strategy=RECREATE), (2, 2)),
+        (_two(2, 3, desired=4, most=5), WantedDeployment(4, max_surge=1, max_unavailable=0, paused=True), (2, 3)),
     ],
     ids=[
         "without a new set the latest grows first",
@@ -99,6 +101,8 @@ def _two(one: int, other: int, *, new: bool = True, **known: int) -> list[Observ
         "size and template may change together",
         "a new set that is complete leaves nothing to the old one",
         "what sets had at most is not always known",
+        "Recreate leaves several sets as they are",
+        "as many as there may be stay as they are",
     ],
 )
 def test_two_sets_are_scaled(
