@@ -351,7 +351,8 @@ class Drain:
 
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
-        if is_empty and not self.leaving([self._node]):  # kubectl does not wait for new pods that come back
+        # What comes back is not waited for, nor what has stopped for longer than is waited for.
+        if is_empty and all(pod.is_terminating for pod in self.leaving([self._node])):
             self._simulation.log.add_node(StepEvent.EMPTIED, self._node, of_time=True)
         else:
             self._simulation.log.note_change()

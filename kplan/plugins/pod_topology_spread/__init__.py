@@ -359,6 +359,9 @@ class PodTopologySpread:
         hard = self._constraints(pod, DO_NOT_SCHEDULE)
         if isinstance(hard, InvalidSelector):
             return True
+        if isinstance(event, fwk.NodeChanged) and event.node.spec.unschedulable and not event.former.spec.unschedulable:
+            # Upstream tries pods without such a rule again as well: with the taint of a cordon they fit no better.
+            return any(constraint.honors_taints for constraint in hard)
         if isinstance(event, fwk.NodeChanged | fwk.NodeDeleted):
             return all(constraint.topology_key in event.node.metadata.labels for constraint in hard)
         return any(constraint.selector.matches(event.info.labels) for constraint in hard)

@@ -12,6 +12,7 @@ from kplan.course.simulation.queue import MAX_BACKOFF, MAX_WAIT, GoHeap, RetryQu
 from kplan.documents.plan import QueuePlace
 from kplan.framework import interface as fwk
 from kplan.framework.interface import SUCCESS, NodeChanged, NodeDeleted, NodeUncordoned, PodAdded, PodDeleted, Status
+from kplan.rules.nodes import cordoned
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from tests.framework import fakes
@@ -150,6 +151,8 @@ GONE, BOUND, OTHER = PodDeleted(info()), PodAdded(info()), PodAdded(info("other"
 UNCORDONED, LOST = NodeUncordoned(bare_node()), NodeDeleted(bare_node())
 TAINT = {"key": "gpu", "effect": "NoSchedule"}
 CLEARED, TAINTED = NodeChanged(bare_node(TAINT), bare_node()), NodeChanged(bare_node(), bare_node(TAINT))
+CORDONED = NodeChanged(bare_node(), cordoned(bare_node()))
+HONORS = spread(HOSTNAME, app="web")["topologySpreadConstraints"][0] | {"nodeTaintsPolicy": "Honor"}
 WITH_CLAIM, ELSEWHERE = PodDeleted(info(volumes=DISK)), PodDeleted(info("other", volumes=DISK))
 WITH_DISK, WITH_SECRET = PodDeleted(info(volumes=EBS)), PodDeleted(info(volumes=[{"name": "s", "secret": {}}]))
 SESSION = planner_of(node("n1")).session
@@ -161,6 +164,8 @@ SESSION = planner_of(node("n1")).session
         ("NodeResourcesFit", info(), [GONE], [BOUND, UNCORDONED]),
         ("NodePorts", info(ports=[80]), [PodDeleted(info(ports=[80]))], [GONE, PodDeleted(info(ports=[81])), BOUND]),
         ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [GONE, BOUND, CLEARED, LOST], [OTHER, UNCORDONED]),
+        ("PodTopologySpread", info(**spread(HOSTNAME, app="web")), [], [CORDONED]),
+        ("PodTopologySpread", info(topologySpreadConstraints=[HONORS]), [CORDONED], []),
         ("PodTopologySpread", info(**spread("zone", app="web")), [GONE], [CLEARED, LOST]),
         ("PodTopologySpread", info(**spread(HOSTNAME, "ScheduleAnyway", app="web")), [], [GONE]),
         ("InterPodAffinity", info(**NEAR), [BOUND], [GONE, OTHER, UNCORDONED]),
