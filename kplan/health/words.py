@@ -306,7 +306,7 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     ]
     if health.failed_indexes:
         texts.append(f"failed for good: index {health.failed_indexes}")
-    if health.holds_next and texts:
+    if health.holds_next and health.pending:
         texts.append("no other run starts while this one is active (concurrencyPolicy: Forbid)")
     if texts:
         return f"{name}: {'; '.join(texts)}"
@@ -380,9 +380,10 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
     match state:
         case "suspended":
             return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
+        case "last-run-failed":
+            return f"its last run, {_own_name(health.failed_run)}, has failed{_why_failed(health)}"
         case "failed":
-            meaning = _OF_JOBS.get(health.reason, "")
-            reason = f": {meaning} ({health.reason})" if meaning else f": {health.reason}" if health.reason else ""
+            reason = _why_failed(health)
             last = health.troubled[-1] if health.troubled else None
             why = trouble_text(last) if last is not None else ""
             return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
@@ -450,6 +451,12 @@ def _not_refused(health: WorkloadHealth, them: str) -> str:
     )
     are = _are(sum(health.unevaluated.values()), "is", "are")
     return f"no quota or limit refuses {them}, but {rules} {are} not evaluated, and may; kubectl get events would tell"
+
+
+def _why_failed(health: WorkloadHealth) -> str:
+    """Return for what reason a job has failed, behind a colon; empty where nothing tells."""
+    meaning = _OF_JOBS.get(health.reason, "")
+    return f": {meaning} ({health.reason})" if meaning else f": {health.reason}" if health.reason else ""
 
 
 def _waits_for_node(health: WorkloadHealth) -> bool:
@@ -561,6 +568,8 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
         yield "To resume it", f"kubectl rollout resume {what}/{quote(own)} -n {quote(namespace)}"
     if "progress-deadline" in states:
         yield "Back to the revision before", f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
+    if "last-run-failed" in states:
+        yield "To see why it failed", f"kubectl logs job/{quote(_own_name(health.failed_run))} -n {quote(namespace)}"
     yield from _ways_of_refused(refused, named, namespace)
 
 

@@ -37,6 +37,7 @@ WorkloadState = Literal[
     "resize-pending",
     "at-maximum",
     "no-metrics",
+    "last-run-failed",
 ]
 """What a workload can be besides well, in the order in which it is told."""
 
@@ -88,6 +89,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
     resizing: tuple[PodHealth, ...] = ()  #: pods whose resize in place is not carried out, the first of them
     failed_indexes: str = ""  #: of a Job with indexes, such as 1,3-5
+    failed_run: str = ""  #: of a CronJob, NAMESPACE/NAME of its last run, where that has failed for `reason`
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
@@ -139,6 +141,7 @@ def workloads_health(
         for scaler in snapshot.horizontal_pod_autoscalers
         for target in [scaler.spec.scale_target_ref]
     }
+    runs: dict[str, list[tuple[str, WorkloadHealth]]] = {}  # those of cron jobs, whose kind comes last
     for name, kind in POD_MAKERS.items():
         for obj in sorted(getattr(snapshot, kind.attribute), key=lambda obj: obj.metadata.key):
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
@@ -148,6 +151,10 @@ def workloads_health(
             health = _with_states(health, obj, because, wanted_nodes.get(key), own)
             if not _MISSES.isdisjoint(health.states) and "refused" not in health.states:
                 health = replace(health, unevaluated={kind: held[kind] for kind in MAY_REFUSE if kind in held})
+            if name == "Job":
+                runs.setdefault(_owner(obj.metadata), []).append((obj.metadata.creation_timestamp or "", health))
+            elif name == "CronJob" and (last := max(runs.get(key, ()), key=_when, default=None)) is not None:
+                health = _after_run(health, last[1])
             yield _scaled(health, scalers.get(key))
 
 
@@ -335,6 +342,18 @@ def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[
         if not_ready:
             return "waits-for-pod", min(not_ready, key=lambda key: (len(key), key))
     return "misses-pods", ""
+
+
+def _when(run: tuple[str, WorkloadHealth]) -> tuple[str, str]:
+    return run[0], run[1].workload
+
+
+def _after_run(health: WorkloadHealth, last: WorkloadHealth) -> WorkloadHealth:
+    """Return what a cron job is after its last run."""
+    if "failed" not in last.states:
+        return health
+    run = last.workload.partition("/")[2]
+    return replace(health, states=(*health.states, "last-run-failed"), failed_run=run, reason=last.reason)
 
 
 def _scaled(health: WorkloadHealth, scaler: Any) -> WorkloadHealth:
