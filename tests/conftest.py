@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ settings.register_profile("kplan", examples(100), deadline=None, suppress_health
 settings.load_profile("kplan")
 
 GOLDEN = Path(__file__).parent / "golden"
+REPOSITORY = Path(__file__).parents[1]
 
 process.start_loading()
 
@@ -61,14 +63,22 @@ def demo() -> kplan.Planner:
 @pytest.fixture(scope="session", autouse=True)
 def _read_once() -> Iterator[None]:
     """Keep what a process of a user reads and builds once, and the tests in their one process hundreds of times."""
-    read = load._load_files
+    load_files = load._load_files
 
     @cache
-    def demo() -> Any:
-        return read(load._DEMO_FILE, load.DEMO, None, None)
+    def kept(source: str, name: str, _path: Path, _written: int, *, needs_nodes: bool = True) -> Any:
+        return load_files(source, name, None, None, needs_nodes=needs_nodes)
+
+    def read(source: Any, name: str, *args: Any, **options: Any) -> Any:
+        with contextlib.suppress(OSError, ValueError):  # no such file, or a name that none can have
+            path = Path(source).resolve(strict=True)
+            written = path.stat().st_mtime_ns
+            if path.is_relative_to(REPOSITORY) and path.is_file():
+                return kept(source, name, path, written, **options)
+        return load_files(source, name, *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "_load_files", lambda *args, **kw: demo() if args[1] == load.DEMO else read(*args, **kw))
+        patch.setattr(load, "_load_files", read)
         patch.setattr("typer.testing._get_command", cache(typer.main.get_command))
         yield
 
