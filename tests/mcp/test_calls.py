@@ -18,6 +18,7 @@ from kplan.errors import UsageError
 from kplan.mcp import calls
 from kplan.mcp.calls import Calls
 from tests.mcp.raw import Server, children
+from tests.recorded import sample
 
 #: Takes hours, and what it does first takes minutes.
 SLOW = ("many_runs", {"question": {"kind": "PlanQuestion", "timeline": {"runsFor": 30_000_000}}, "runs": 100_000})
@@ -78,7 +79,7 @@ def test_a_call_ends_at_its_bound_with_a_word() -> None:
 
 
 @needs_ps
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", sample([signal.SIGKILL, signal.SIGTERM], 2))
 def test_no_process_outlives_the_server(number: int) -> None:
     with server() as (running, processes):
         running.call(7, *SLOW)

@@ -43,7 +43,7 @@ def test_streams_change_no_exit_code_unless_the_result_is_lost(args: tuple[str, 
     usual = COMMANDS[args]
     if IS_WHOLE or (args[0] == "place" and usual == 1):
         pairs = [(out, "open") for out in STATES] + [("full", "full")]
-        pairs = sample([*pairs, *(("null", err) for err in STATES if err != "open")], 2, first=1)
+        pairs = sample([*pairs, *(("null", err) for err in STATES if err != "open")], 3, first=1)
     else:
         pairs = [("closed", "closed"), ("full", "open")]
     for number, (out, err) in enumerate(pairs):

@@ -80,12 +80,12 @@ def assert_one_search(planner: kplan.Planner) -> None:
             assert named, answer.actions[0].text
 
 
-@pytest.mark.parametrize("story", sample(EVERYDAY, 3), ids=lambda story: story.name)
+@pytest.mark.parametrize("story", sample(EVERYDAY, 6), ids=lambda story: story.name)
 def test_what_explain_names_is_tried_by_remedy_for_everyday_reasons(story: Story) -> None:
     assert_one_search(planner_of(*story.objects))
 
 
-@pytest.mark.parametrize("story", sample([*STORIES], 3))
+@pytest.mark.parametrize("story", sample([*STORIES], 6))
 def test_what_explain_names_is_tried_by_remedy_for_replicas(story: str) -> None:
     assert_one_search(planner_of(*STORIES[story][0]))
 

@@ -3,9 +3,9 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jsonschema
-import xmlschema
 
 _HERE = Path(__file__).parent
 
@@ -17,7 +17,9 @@ def _sarif() -> jsonschema.Draft4Validator:
 
 
 @cache
-def _junit() -> xmlschema.XMLSchema:
+def _junit() -> Any:
+    import xmlschema  # takes a while, in each process that collects tests
+
     return xmlschema.XMLSchema(str(_HERE / "junit-10.xsd"))
 
 
