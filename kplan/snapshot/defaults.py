@@ -51,7 +51,7 @@ def complete(obj: Any, kind: Kind, namespace: str = DEFAULT_NAMESPACE) -> Any:
     if kind.is_namespaced and not obj.metadata.namespace:
         obj = replace(obj, metadata=replace(obj.metadata, namespace=namespace))
     if obj.metadata.uid:
-        is_nameless = isinstance(obj, core.Pod) and not obj.spec.scheduler_name
+        is_nameless = kind.type is core.Pod and not obj.spec.scheduler_name
         return replace(obj, spec=replace(obj.spec, scheduler_name=DEFAULT_SCHEDULER_NAME)) if is_nameless else obj
     completion = _COMPLETIONS.get(kind.name)
     return completion(obj) if completion else obj

@@ -215,12 +215,12 @@ class Disruptions:
 
     def settle(self, pod: ObservedPod) -> None:
         """Update a pod: it has a node now, is ready, or is terminating."""
-        for state in self._changing(self._of.get(pod.row)):
+        for state in self._changing(self._of.get(pod.row)) if self._states else ():
             state.update(pod)
 
     def leave(self, pod: ObservedPod, *, stays: bool = False) -> None:
         """Take a pod out; `stays`: its object stays, as it has ended."""
-        for state in self._changing(self._of.pop(pod.row)):
+        for state in self._changing(self._of.pop(pod.row)) if self._states else ():
             state.drop(pod.row, stays=stays)
 
     def _changing(self, covering: Sequence[int] | None) -> Sequence[BudgetState]:

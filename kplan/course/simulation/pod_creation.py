@@ -418,7 +418,10 @@ def _depends_on_labels(spec: PodSpec) -> bool:
     return bool(
         spec.node_name  # whose zone and region it copies
         or spec.affinity is not None
-        or any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
+        or (
+            spec.topology_spread_constraints
+            and any(constraint.match_label_keys for constraint in spec.topology_spread_constraints)
+        )
     )
 
 
