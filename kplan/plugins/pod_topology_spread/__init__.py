@@ -338,7 +338,7 @@ class PodTopologySpread:
         self._compiled_defaults: Recent[tuple[filtering.Constraint, ...]] = Recent(MAX_CACHED)
         self._cluster = handle.cluster
         self._listers = handle.listers
-        self._absent = self._cluster.nodes.absent
+        self._absent, self._taints = self._cluster.nodes.absent, self._cluster.nodes.taint_codes
         self._compares = handle.release.is_on(COMPARISON_GATE)
         self._filter_states: Recent[filtering.FilterState | fwk.Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | fwk.Status] = Recent(MAX_CACHED)
@@ -370,8 +370,9 @@ class PodTopologySpread:
         """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
             return fwk.SKIP_SHAPE
-        if self._absent is not self._cluster.nodes.absent:
-            self._absent = self._cluster.nodes.absent
+        nodes = self._cluster.nodes
+        if self._absent is not nodes.absent or self._taints is not nodes.taint_codes:
+            self._absent, self._taints = nodes.absent, nodes.taint_codes
             self._filter_states = Recent(MAX_CACHED)
         state = self._filter_states.get(cycle.pod.shape, lambda: self._filter_state(cycle.pod))
         if isinstance(state, fwk.Status):

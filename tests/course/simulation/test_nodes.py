@@ -124,3 +124,15 @@ def test_no_pod_starts_on_a_node_that_is_lost_before_kubernetes_notices() -> Non
     ready = [step for step in plan.steps if step.event == "ready" and step.node == "n0"]
     assert bound
     assert not ready
+
+
+@pytest.mark.parametrize("policy", ["Honor", "Ignore"])
+def test_a_cordon_frees_pods_whose_spread_leaves_tainted_nodes_out(policy: str) -> None:
+    nodes = [node(f"n{i}", cpu, labels={"zone": zone}) for i, (cpu, zone) in enumerate((("4", "a"), ("100m", "b")))]
+    web = deployment("web", 2)
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "nodeTaintsPolicy": policy}
+    spread = [{**rule, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    web["spec"]["template"]["spec"]["topologySpreadConstraints"] = spread
+    steps = [{"at": 0, "apply": [web]}, {"at": 5, "change": "cordon", "nodes": ["n1"]}]
+    plan = planner_of(*nodes).timeline(steps)
+    assert sorted(pod.node or "" for pod in plan.after) == (["n0", "n0"] if policy == "Honor" else ["", "n0"])
