@@ -55,7 +55,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.expansion import job_of_run, not_started
-from kplan.workloads.hooks import HELD_UP, awaited, hook_of, in_turn
+from kplan.workloads.hooks import HELD_UP, awaited, has_any, hook_of, in_turn
 from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"
@@ -192,8 +192,8 @@ class _Course:
         self.drains: list[Drain] = []
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
-        #: the job of a hook, and what is applied once it has succeeded
-        self._awaited: tuple[str, list[Sequence[WrittenWorkload]]] | None = None
+        #: key of the job of a hook -> what is applied once it has succeeded
+        self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
         simulation.controllers.on_job_over.append(self._go_on_after)
         # What becomes of the scheduling queue: see `CarriedOut`.
         self._queue: tuple[str, ...] = ()
@@ -220,13 +220,14 @@ class _Course:
         lost = dict.fromkeys(name for failure in failures for name in failure.nodes)
         silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
         warnings = drain_warnings(simulation, self.drains, [*lost, *silent], is_over=is_over)
+        held_up = (warning for key, groups in self._awaited.items() for warning in _behind(key, groups))
         change = CarriedOut(
             simulation,
             self._base,
             self._task,
             self._applied,
             self.drains,
-            left_out=(*self._task.warnings, *self._left_out, *self._held_up(), *warnings),
+            left_out=(*self._task.warnings, *self._left_out, *held_up, *warnings),
             queue=self._queue,
             is_over=is_over,
             is_roomy=self._is_roomy,
@@ -398,20 +399,25 @@ class _Course:
         self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
-        groups, notes = in_turn(workloads, lambda one: self.simulation.workloads.find(one.key) is not None)
+        groups, notes = in_turn(workloads, self._has_any)
         self._left_out += notes
         self._apply_in_turn(groups)
 
+    def _has_any(self, keys: Sequence[str]) -> bool:
+        return any(map(self.simulation.workloads.find, keys)) or has_any(self._snapshot, keys)
+
     def _apply_in_turn(self, groups: list[Sequence[WrittenWorkload]]) -> None:
         """Apply manifests; where one is a hook of Helm, those behind it wait for its success."""
-        self._awaited = None
-        while groups:
-            group, *groups = groups
-            hook = awaited(group) if groups else None
+        for n_begun, group in enumerate(groups, start=1):
+            hook = awaited(group) if n_begun < len(groups) else None
             self._make_room(group)
+            if hook is not None and self.simulation.workloads.find(hook.key) is not None:
+                self._refuse_as_there(hook)
+                self._left_out += _behind(hook.key, groups[n_begun:])
+                return
             self._apply_group(group)
             if hook is not None and (self._is_timed or not self._succeeds(hook.key)):
-                self._awaited = hook.key, groups
+                self._awaited[hook.key] = groups[n_begun:]
                 return
 
     def _make_room(self, group: Sequence[WrittenWorkload]) -> None:
@@ -423,8 +429,10 @@ class _Course:
                 continue
             for pod in tuple(job.pods.values()):
                 simulation.life.remove(pod, StepEvent.DELETED, "Helm creates its hook anew", by_owner=True)
-            for row in (*job.pods, *job.terminating):
+            # Those that still stop are not pods of the new job.
+            for row in job.terminating:
                 simulation.owner_of.pop(row)
+            job.terminating.clear()
             simulation.life.delete_job(job)
 
     def _succeeds(self, key: str) -> bool:
@@ -441,14 +449,15 @@ class _Course:
 
     def _go_on_after(self, job: JobState) -> None:
         """Apply what waits for a job that is over, if it has succeeded."""
-        if self._awaited is not None and self._awaited[0] == job.ref.key and not job.wanted.why_failed:
-            self._apply_in_turn(self._awaited[1])
+        if job.ref.key in self._awaited and not job.wanted.why_failed:
+            self._apply_in_turn(self._awaited.pop(job.ref.key))
 
-    def _held_up(self) -> Iterator[InputWarning]:
-        if self._awaited is not None:
-            key, groups = self._awaited
-            message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, does not succeed"
-            yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
+    def _refuse_as_there(self, hook: WrittenWorkload) -> None:
+        """Refuse the job of a hook whose former one stays: Helm creates hooks, and changes none."""
+        update = self._opening.compared(hook, self._snapshot)
+        if isinstance(update, Update):
+            words = f'jobs.batch "{WorkloadRef.parse(hook.key).name}" already exists'
+            self._apply(structs.replace(update, refused=words))
 
     def _apply_group(self, workloads: Sequence[WrittenWorkload]) -> None:
         for number, workload in enumerate(workloads):
@@ -495,6 +504,12 @@ class _Course:
             simulation.run()
         if len(simulation.log.steps) > n_before:
             note_stuck(simulation, [workload_change(simulation, applied)])
+
+
+def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:
+    """Yield a warning for all that is not applied, as the job of a hook before it has not succeeded."""
+    message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, has not succeeded"
+    yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
 
 
 def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:

@@ -7,12 +7,16 @@ Upstream: helm pkg/action/hooks.go execHook, pkg/release/v1/util/manifest_sorter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kplan.api.kinds import kind_called, metadata_of
 from kplan.api.labels import parse_int64
+from kplan.api.names import WorkloadRef
+from kplan.api.quantity import grouped
 from kplan.api.workloads import Job
 from kplan.facts import InputWarning
+from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 
 _EVENTS, _WEIGHT, _POLICY = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"
@@ -56,20 +60,28 @@ def not_run(name: str, hook: Hook, *, is_upgrade: bool) -> InputWarning:
     return InputWarning("HookLeftOut", name, message)
 
 
+def has_any(snapshot: Snapshot, keys: Collection[str]) -> bool:
+    """Tell whether a cluster has any of some workloads of a chart, KIND/NAMESPACE/NAME, so that this is an upgrade."""
+    paths = grouped((ref.kind, ref.path) for ref in map(WorkloadRef.parse, keys))
+    kinds = ((kind_called(name), frozenset(own)) for name, own in paths.items())
+    held = ((obj, own) for kind, own in kinds if kind is not None for obj in snapshot.objects(kind.attribute))
+    return any(metadata_of(obj).key in own for obj, own in held)
+
+
 def in_turn(
-    workloads: Sequence[WrittenWorkload], is_live: Callable[[WrittenWorkload], bool]
+    workloads: Sequence[WrittenWorkload], has_any: Callable[[Sequence[str]], bool]
 ) -> tuple[list[Sequence[WrittenWorkload]], list[InputWarning]]:
     """Return what is applied together, in the order of Helm, and notes about hooks that are left out.
 
     Each hook comes alone, and all other workloads together.
 
-    `is_live`: tells whether the cluster has a workload; where it has one of the chart, that is upgraded.
+    `has_any`: as the function of this name, for the cluster as it is now.
     """
     hooks = [(hook, workload) for workload in workloads if (hook := hook_of(workload.content)) is not None]
     others = [workload for workload in workloads if hook_of(workload.content) is None]
     if not hooks or not others:
         return [workloads], []
-    is_upgrade = any(map(is_live, others))
+    is_upgrade = has_any([one.key for one in others])
     hooks.sort(key=lambda one: (one[0].weight, one[1].content["metadata"].get("name", "")))
     before, after = (
         [[workload] for hook, workload in hooks if hook.before(is_upgrade=is_upgrade) is comes]

@@ -45,7 +45,7 @@ from kplan.workloads.foreign import (
     pod_templates,
     unknown_kind,
 )
-from kplan.workloads.hooks import hook_of, not_run
+from kplan.workloads.hooks import has_any, hook_of, not_run
 from kplan.workloads.sources import Source, Sources, no_workloads
 
 Strictness = Literal["strict", "warn", "ignore"]
@@ -267,17 +267,13 @@ class _Reader(_ReaderBase, kw_only=True):
         """Leave out what Helm creates neither to install a chart nor to upgrade it, whichever of them this is."""
         hooks = {key: hook for key, read in self.read.items() if (hook := hook_of(read.content)) is not None}
         others = [read for key, read in self.read.items() if read.is_workload and key not in hooks]
-        is_upgrade = any(self._is_live(read) for read in others) if hooks else False
-        for key, hook in hooks.items() if others else ():
+        if not hooks or not others:
+            return
+        is_upgrade = has_any(self.snapshot, [name_in(read.item.kind, read.content) for read in others])
+        for key, hook in hooks.items():
             if hook.before(is_upgrade=is_upgrade) is None:
                 read = self.read.pop(key)
                 self.warnings.append(not_run(name_in(read.item.kind, read.content), hook, is_upgrade=is_upgrade))
-
-    def _is_live(self, read: _Read) -> bool:
-        known, metadata = kind_of(read.item.api_version, read.item.kind), read.content["metadata"]
-        own = metadata.get("namespace", ""), metadata.get("name", "")
-        live: tuple[Any, ...] = () if known is None else self.snapshot.objects(known.attribute)
-        return any((obj.metadata.namespace, obj.metadata.name) == own for obj in live)
 
     def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
         if templates and item.kind.lower() in self.as_deployments:

@@ -140,7 +140,7 @@ class OverQuota:
             owner = motion.workloads.owner(key)
             if owner is not None and owner.ref.namespace == namespace:
                 at = failures.until(motion.now).following
-                motion.timers.post(at, partial(motion.enqueue, owner), f"retry of {key}")
+                motion.timers.post(at, partial(motion.enqueue_called, key), f"retry of {key}")
 
 
 class LifeCycle:

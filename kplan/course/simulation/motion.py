@@ -147,12 +147,18 @@ class Motion:
             if isinstance(owner, ReplicaSetState) and owner.parent is not None:
                 self.dirty_deployments[owner.parent.ref.key] = owner.parent
 
+    def enqueue_called(self, key: str) -> None:
+        """Have a controller sync the workload that is called so by now: a job may be deleted, and made anew."""
+        owner = self.workloads.owner(key)
+        if owner is not None:
+            self.enqueue(owner)
+
     def notify(self, owner: Owner) -> None:
         """Have a controller sync, as a pod of its workload has changed; that of a job gathers events for a second."""
         if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
         elif not self.timers.has(key := f"pods of {owner.ref.key}"):
-            self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue, owner), key)
+            self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue_called, owner.ref.key), key)
 
     def remove_node(self, name: str) -> None:
         """Remove a node, from which its pods are gone; daemon sets hear of it."""

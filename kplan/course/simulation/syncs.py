@@ -133,7 +133,8 @@ class Controllers:
             self._kubelets.drop_finalizer(row)
         if done.again_at is not None:
             key = f"wait of {job.ref.key}"
-            motion.timers.post(done.again_at, partial(motion.enqueue, job), key, is_awaited=done.holds_on)
+            again = partial(motion.enqueue_called, job.ref.key)
+            motion.timers.post(done.again_at, again, key, is_awaited=done.holds_on)
         if done.has_changed:
             motion.log.note_change()
             if done.actions or not (job.wanted.is_over or job.at_rest):

@@ -1,0 +1,61 @@
+"""Hooks of Helm charts, beyond what tests/answers shows."""
+
+from typing import Any
+
+import pytest
+
+import kplan
+from kplan.workloads.hooks import HELD_UP
+from tests.objects import Object, cron_job, deployment, job, node, owned_pod, planner_of
+
+MADE_ANEW, STAYS = "before-hook-creation", "hook-succeeded"
+
+
+def hook(event: str = "pre-install", policy: str = MADE_ANEW, **spec: Any) -> Object:
+    """Write a job that is a hook."""
+    written = job("first", **spec)
+    annotations = {"helm.sh/hook": event, "helm.sh/hook-delete-policy": policy}
+    return written | {"metadata": {**written["metadata"], "annotations": annotations}}
+
+
+def applied(planner: kplan.Planner, *charts: list[Object], is_timed: bool) -> Any:
+    """Apply charts, one 1 s after the other with a clock."""
+    if not is_timed:
+        return planner.roll_out([obj for chart in charts for obj in chart])
+    steps = [{"at": at, "apply": chart} for at, chart in enumerate(charts)]
+    return planner.timeline(steps, start={"*": 1}, run={"*": 20}, stop={"*": 60}, until=300)
+
+
+def names(change: Any) -> list[str]:
+    return [workload.name for workload in change.workloads]
+
+
+def test_what_waits_for_a_hook_still_comes_when_more_is_applied_meanwhile() -> None:
+    change = applied(planner_of(node("n1")), [hook(), deployment("web", 1)], [deployment("api", 1)], is_timed=True)
+    assert names(change) == ["first", "api", "web"]
+    assert not change.warnings
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("is_running", [False, True])
+def test_the_former_job_of_a_hook_makes_room_or_refuses_the_new_one(is_timed: bool, is_running: bool) -> None:
+    done = {"status": {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}}
+    former = hook() | ({} if is_running else done)
+    planner = planner_of(node("n1"), former, [owned_pod(former, "first-a", "n1")] if is_running else [])
+    change = applied(planner, [deployment("web", 1), hook()], is_timed=is_timed)
+    assert [(one.name, one.change, one.refused) for one in change.workloads] == [
+        ("first", "new", ""),
+        ("web", "new", ""),
+    ]
+    held = applied(planner, [deployment("web", 1), hook(policy=STAYS)], is_timed=is_timed)
+    assert [(one.name, one.refused) for one in held.workloads] == [("first", 'jobs.batch "first" already exists')]
+    assert [(one.code, one.object) for one in held.warnings] == [(HELD_UP, "Deployment/default/web")]
+
+
+@pytest.mark.parametrize(("has", "event"), [(False, "install"), (True, "upgrade")])
+def test_a_chart_of_cron_jobs_is_installed_or_upgraded_too(has: bool, event: str) -> None:
+    nightly = cron_job("nightly", "0 3 * * *", job("nightly"))
+    planner = planner_of(node("n1"), nightly if has else [])
+    for asked in ("install", "upgrade"):
+        change = planner.roll_out([nightly, hook(f"pre-{asked}")])
+        assert names(change) == (["first"] if asked == event else [])
