@@ -427,12 +427,6 @@ class LifeCycle:
         if nodes.unschedulable[nodes.row_of[name]]:
             self._set_schedulable([name], schedulable=True)
 
-    @property
-    def _taints_count(self) -> bool:
-        """Whether a pod that waits leaves nodes with taints out of its spread."""
-        specs = (self._motion.infos[row].pod.spec for row in self._motion.messages)
-        return any(one.node_taints_policy == "Honor" for spec in specs for one in spec.topology_spread_constraints)
-
     def _set_schedulable(self, names: Iterable[str], *, schedulable: bool) -> None:
         before = self._motion.cluster.nodes
         rows = [before.row_of[name] for name in names]
@@ -441,6 +435,5 @@ class LifeCycle:
             former, node = before.nodes[row], self._motion.cluster.nodes.nodes[row]
             if schedulable:
                 self._motion.notice(NodeUncordoned(node))
-            # Where no pod that waits honours taints, a node that is cordoned only changes the words of their messages.
-            if node.spec.taints != former.spec.taints and (schedulable or self._taints_count):
+            if node.spec.taints != former.spec.taints:
                 self._motion.notice(NodeChanged(former, node))
