@@ -119,7 +119,15 @@ def test_rejections_come_with_numbers():
     (reason,) = world.plugin.filter(cycle, NodeView(world.cluster)).reasons_at(0)
 
     assert list(reason.details(0)) == [
-        MissingDevices(claim="default/c", request="big", device_class="gpu", wanted="2", matching="2", free="1")
+        MissingDevices(
+            claim="default/c",
+            request="big",
+            device_class="gpu",
+            wanted="2",
+            matching="2",
+            free="1",
+            held_by=("default/held",),
+        ),
     ]
 
 
