@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -36,9 +37,13 @@ class _Cron(msgspec.Struct):
     model: JobState  #: a run before it starts, but for its name and labels
     active: dict[str, JobState]
     missed: float | None = None  #: the last time at which it could not run: a job was active, or a quota exceeded
-    failed_at: float | None = None  #: when a quota has refused its job
     succeeded: list[JobState] = []  #: jobs that are over, and not deleted
     failed: list[JobState] = []
+
+
+def _age(job: JobState) -> tuple[float, str]:
+    """Order jobs by when they started, as byJobStartTime does."""
+    return (job.started_at or math.inf, job.ref.name)
 
 
 class CronJobs:
@@ -61,6 +66,7 @@ class CronJobs:
         self._simulation = simulation
         self._until = until
         self._cron_of: dict[str, _Cron] = {}
+        self._refused: dict[str, dict[str, float]] = {}  # namespace -> cron job -> since when a quota refuses its job
         self._n_runs = 0
         crons = self._crons = dict[str, _Cron]()
         known = simulation.workloads.templates
@@ -89,7 +95,7 @@ class CronJobs:
                 continue
             if state.wanted.is_over:
                 has_failed = any((one.type, one.status) == ("Failed", "True") for one in job.status.conditions)
-                (cron.failed if has_failed else cron.succeeded).append(state)
+                insort(cron.failed if has_failed else cron.succeeded, state, key=_age)
                 continue
             self._cron_of[state.ref.key] = cron
             # Upstream looks at the status alone, which does not have the jobs that somebody made from the template.
@@ -163,9 +169,11 @@ class CronJobs:
         finished, limit, default = cron.succeeded, spec.successful_jobs_history_limit, 3
         if job.wanted.why_failed:
             finished, limit, default = cron.failed, spec.failed_jobs_history_limit, 1
-        left = [one for one in (*finished, job) if one.ref.key not in deleted]
-        finished[:] = sorted(left, key=lambda job: (job.started_at or math.inf, job.ref.name))
-        while len(finished) > (default if limit is None else limit):
+        insort(finished, job, key=_age)
+        most = default if limit is None else limit
+        if len(finished) > most:  # else none is looked at, which may be thousands
+            finished[:] = [one for one in finished if one.ref.key not in deleted]
+        while len(finished) > most:
             self._simulation.life.delete_job(finished.pop(0))
 
     def _catch_up(self, cron: _Cron) -> None:
@@ -180,10 +188,9 @@ class CronJobs:
     def _retry(self, namespace: str) -> None:
         """Have cron jobs of a namespace whose jobs a quota refuses try again, each when its wait is over."""
         timers, now = self._simulation.timers, self._simulation.now
-        for cron in self._crons.values():
-            if cron.failed_at is not None and cron.ref.namespace == namespace:
-                at = FailedSyncs(1, cron.failed_at).until(now).following
-                timers.post(at, partial(self._catch_up, cron), f"retry of {cron.ref.key}")
+        for key, failed_at in self._refused.get(namespace, {}).items():
+            at = FailedSyncs(1, failed_at).until(now).following
+            timers.post(at, partial(self._catch_up, self._crons[key]), f"retry of {key}")
 
     def _start(self, cron: _Cron, at: float) -> None:
         simulation, ref = self._simulation, cron.ref
@@ -192,9 +199,11 @@ class CronJobs:
         refusal = simulation.maker.refusal_of(Named("batch", "jobs", ref.namespace, name))
         if refusal:
             simulation.log.add(StepEvent.REFUSED, ref.key, because=refusal)
-            cron.missed, cron.failed_at = at, simulation.now if cron.failed_at is None else cron.failed_at
+            cron.missed = at
+            self._refused.setdefault(ref.namespace, {}).setdefault(ref.key, simulation.now)
             return
-        cron.missed = cron.failed_at = None
+        cron.missed = None
+        self._refused.get(ref.namespace, {}).pop(ref.key, None)
         state = simulation.workloads.add_run(cron.model, name, ref)
         cron.active[state.ref.key] = state
         self._cron_of[state.ref.key] = cron
