@@ -49,7 +49,7 @@ NOT_RUNNING = "NodeNotReady"
 _DOES_NOT_RUN = "is not ready or does not answer: nothing starts"
 _COME_BACK = (
     "is not empty when kubectl drain ends, which waits for the former pods alone: new ones that tolerate a cordon may"
-    " go there, here {}; with narrower tolerations, such as none that is operator: Exists without a key, they do not"
+    " go there, here {}; they stay away without a toleration of the cordon, such as operator: Exists without a key"
 )
 MAY_END = ("Pod/", "Job/")  #: workloads whose pods are not meant to be ready for ever
 MOST_TIES = 10  #: the number of equal best nodes that a decision names: all of them would be most of the document

@@ -364,8 +364,7 @@ class _Course:
         drain = Drain(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
         self.drains.append(drain)
         if one_by_one:
-            self.simulation.life.cordon(nodes)
-            drain.one_by_one(drain.leaving(nodes), waits=self._task.waits)
+            drain.one_by_one(nodes, waits=self._task.waits)
         else:
             drain.begin()
 

@@ -70,7 +70,9 @@ def test_a_pod_that_terminates_on_a_dead_node_already_holds_the_drain_up_as_well
 def test_a_kubelet_that_is_not_ready_is_said_to_be_taken_to_end_pods() -> None:
     pods = running(deployment("web", 2), ["n0", "n1"])
     unready, well = (_drain([_node("n0", ready), _node("n1"), *pods], "n0") for ready in ("False", "True"))
-    assert [(warning.code, warning.object) for warning in unready.warnings] == [("KubeletNotReady", "Node/n0")]
+    one_by_one = _drain([_node("n0", "False"), _node("n1"), *pods], "n0", how="one-by-one")
+    for report in (unready, one_by_one):
+        assert [(warning.code, warning.object) for warning in report.warnings] == [("KubeletNotReady", "Node/n0")]
     assert (unready.verdict.failed, unready.steps) == (well.verdict.failed, well.steps)
     assert not well.warnings
 

@@ -177,14 +177,16 @@ class Drain:
         deleted_at = seconds(self._pod(pod).metadata.deletion_timestamp)
         return bool(limit) and deleted_at is not None and int(self._simulation.now - deleted_at) > limit
 
-    def one_by_one(self, pods: Sequence[ObservedPod], *, waits: bool) -> None:
-        """Evict pods one after the other, each when nothing moves any more.
+    def one_by_one(self, nodes: Sequence[str], *, waits: bool) -> None:
+        """Cordon nodes, and evict their pods one after the other, each when nothing moves any more.
 
         Pods that cannot be evicted yet are tried again as long as another could be evicted.
 
         `waits`: wait in the end for jobs that back off before they recreate their pods.
         """
-        waiting = list(pods)
+        self.nodes = tuple(nodes)
+        self._simulation.life.cordon(nodes)
+        waiting = pods = self.leaving(nodes)
         while waiting:
             still = []
             for row in [pod.row for pod in waiting]:
