@@ -83,6 +83,7 @@ class Candidates:
             ({"moves", "budgets"}, self._guarded_moves),
             ({"pools"}, self._pools),
             ({"nodes"}, self._nodes),
+            ({"nodes"}, self._other_nodes),
             ({"scale"}, self._fewer),
             ({"tolerations"}, self._tolerating),
         )
@@ -252,6 +253,15 @@ class Candidates:
         for shape in shapes[:_MOST_SHAPES]:
             if shape.like.metadata.name not in added:
                 yield (AddNodes(1, shape.like.metadata.name, devices),)
+
+    def _other_nodes(self) -> Iterator[Changes]:
+        """Yield new nodes that equal none: those that were offered before anything was done, for pods that wait yet."""
+        added = {(act.labels, act.room) for act in self._acts if isinstance(act, AddNodes)}
+        first = (offers for (acts, _), offers in self._playing.offered.items() if not acts and self._acts)
+        for acts in chain.from_iterable(first):
+            others = [(act.labels, act.room) for act in acts if isinstance(act, AddNodes) and (act.labels or act.room)]
+            if len(others) == len(acts) and added.isdisjoint(others):
+                yield acts
 
     def _fewer(self) -> Iterator[Changes]:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
