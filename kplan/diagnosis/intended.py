@@ -204,9 +204,8 @@ def _is_used(toleration: Toleration, nodes: NodeTable) -> bool:
     if not by_value and toleration.operator != "Exists":
         return False
     value = toleration.value if by_value else None
-    return (toleration.key, value, toleration.effect) in nodes.derived(
-        "tolerable", lambda: _tolerable(nodes), of_taints=True
-    )
+    tolerable = nodes.derived("tolerable", lambda: _tolerable(nodes), of_taints=True)
+    return (toleration.key, value, toleration.effect) in tolerable
 
 
 def _tolerable(nodes: NodeTable) -> frozenset[tuple[str, str | None, str]]:

@@ -406,11 +406,9 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "misses-pods":
             return f"{missing}: {_not_refused(health, _are(health.missing, 'it', 'them'))}"
         case "misses-nodes":
-            return (
-                ""
-                if "refused" in health.states
-                else f"{missing}: {_not_refused(health, _are(len(health.missed_nodes), 'it', 'them'))}"
-            )
+            if "refused" in health.states:
+                return ""
+            return f"{missing}: {_not_refused(health, _are(len(health.missed_nodes), 'it', 'them'))}"
         case "progress-deadline":
             since = f" since {clock_text(health.since)}" if health.since else ""
             return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
@@ -446,9 +444,8 @@ def _not_refused(health: WorkloadHealth, them: str) -> str:
     """Return that nothing that is known refuses pods which are missing, and what of the cluster is not known."""
     if not health.unevaluated:
         return f"nothing refuses {them}, so its controller makes more"
-    rules = enumerated(
-        [count(n, kind, f"{kind[:-1]}ies" * kind.endswith("y")) for kind, n in health.unevaluated.items()]
-    )
+    plurals = {kind: f"{kind[:-1]}ies" for kind in health.unevaluated if kind.endswith("y")}
+    rules = enumerated([count(n, kind, plurals.get(kind, "")) for kind, n in health.unevaluated.items()])
     are = _are(sum(health.unevaluated.values()), "is", "are")
     return f"no quota or limit refuses {them}, but {rules} {are} not evaluated, and may; kubectl get events would tell"
 

@@ -247,10 +247,9 @@ def _lacking_labels(case: Case) -> Iterator[str]:
                 of_volumes.append((key, (text,)))
             case UnboundClaim(allowed_topologies=(only,)) if match := re.fullmatch(r"(\S+) in \(([^,()]+)\)", only):
                 of_volumes.append((match[1], (match[2],)))
-            case TooMuchSkew(topology_key=key, min_domains=int()) | OwnAntiAffinity(topology_key=key) if (
-                key != HOSTNAME
-            ):
-                yield key
+            case TooMuchSkew(topology_key=key, min_domains=int()) | OwnAntiAffinity(topology_key=key):
+                if key != HOSTNAME:
+                    yield key
             case _:
                 pass
     certain |= {key for key, _ in of_volumes}

@@ -385,6 +385,7 @@ def _describe(
     stuck = next(iter(pending), None) if state is WorkloadState.STUCK else None
     if refusal and stuck is not None and not stuck.is_new:
         stuck = None  # it waited before; what holds the change up is that further pods are refused
+    because = refusal or held_volume(held) or next(iter(blocked.values()), "")
     missing = max(desired - len(pods), 0) if any(theirs.is_cut_short for theirs in owners) else 0
     return WorkloadChange(
         kind=ref.kind,
@@ -397,9 +398,7 @@ def _describe(
         pending=len(pending) + missing,
         state=state,
         blocked=len(blocked),
-        because=_message(simulation, stuck.row)
-        if stuck is not None
-        else refusal or held_volume(held) or next(iter(blocked.values()), ""),
+        because=because if stuck is None else _message(simulation, stuck.row),
         held_volume=held,
         pod="" if stuck is None else stuck.key,
         raises=UNSET if refused is None else _raises(simulation, refused, max(desired - len(pods), 1)) or UNSET,

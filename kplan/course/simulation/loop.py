@@ -100,11 +100,8 @@ class Simulation(Motion):
 
     def let_go(self) -> None:
         """Forget everything, so that its memory is free at once: its parts refer to it, and it to them."""
-        for part in (
-            self.kubelets.attachments,
-            self.life,
-            self,
-        ):  # by its life also those refer to each other that hold it
+        attachments, life = self.kubelets.attachments, self.life
+        for part in (attachments, life, self):  # by its life also those refer to each other that hold it
             vars(part).clear()
 
     def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
