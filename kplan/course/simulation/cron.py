@@ -170,7 +170,7 @@ class CronJobs:
         if job.wanted.why_failed:
             finished, limit, default = cron.failed, spec.failed_jobs_history_limit, 1
         insort(finished, job, key=_age)
-        most = default if limit is None else limit
+        most = default if limit is None else max(limit, 0)
         if len(finished) > most:  # else none is looked at, which may be thousands
             finished[:] = [one for one in finished if one.ref.key not in deleted]
         while len(finished) > most:

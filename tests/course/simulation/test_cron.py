@@ -52,3 +52,11 @@ def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None
     [tick] = _report_of_a_day(quota("none", **{resource: "0"}), memory="1Gi").workloads
     assert (tick.state, tick.desired) == (WorkloadState.STUCK, desired)
     assert "exceeded quota: none" in tick.because
+
+
+@pytest.mark.parametrize(("kept", "runs"), [(-1, 6), (0, 6), (1, 6), (2, 2), (1_000_000, 2)])
+def test_runs_beyond_the_history_make_room_in_quotas(kept: int, runs: int) -> None:
+    cron = cron_job("tick", "*/10 * * * *", job("tick"), successfulJobsHistoryLimit=kept)
+    planner = planner_of(node("n1", "8"), cron, quota("two", **{"count/jobs.batch": "2"}))
+    report = Plan(timeline=Clock(run={"CronJob/default/tick": 60}, runs_for=3600)).answer(planner)
+    assert sum(step.event == "succeeded" for step in report.steps) == runs
