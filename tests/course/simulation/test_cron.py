@@ -60,3 +60,12 @@ def test_runs_beyond_the_history_make_room_in_quotas(kept: int, runs: int) -> No
     planner = planner_of(node("n1", "8"), cron, quota("two", **{"count/jobs.batch": "2"}))
     report = Plan(timeline=Clock(run={"CronJob/default/tick": 60}, runs_for=3600)).answer(planner)
     assert sum(step.event == "succeeded" for step in report.steps) == runs
+
+
+@pytest.mark.parametrize(("policy", "happens"), [("Allow", (6, 5, 0)), ("Forbid", (4, 3, 0)), ("Replace", (6, 0, 5))])
+def test_runs_overlap_wait_or_take_the_place_of_one_another(policy: str, happens: tuple[int, int, int]) -> None:
+    cron = cron_job("tick", "*/10 * * * *", job("tick"), concurrencyPolicy=policy)
+    clock = Clock(run={"CronJob/default/tick": 900}, runs_for=3600)
+    report = Plan(timeline=clock).answer(planner_of(node("n1", "8"), cron, now="2026-01-15T12:00:30Z"))
+    events = [step.event for step in report.steps]
+    assert tuple(map(events.count, ("bound", "succeeded", "deleted"))) == happens
