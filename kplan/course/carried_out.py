@@ -174,9 +174,12 @@ class CarriedOut:
     @cached_property
     def come_back(self) -> dict[str, list[str]]:
         """The drained nodes to which new pods go, NAMESPACE/NAME: kubectl drain waits for the former ones alone."""
-        drained = {name for drain in self.drains for name in drain.nodes if is_cordoned(self.simulation, name)}
-        news = (pod for pod in self.after if pod.new and not pod.workload.startswith("DaemonSet/"))
-        return grouped((pod.node, f"{pod.namespace}/{pod.name}") for pod in news if pod.node in drained and pod.node)
+        simulation, cluster = self.simulation, self.simulation.session.cluster
+        drained = dict.fromkeys(name for drain in self.drains for name in drain.nodes)
+        rows = {name: cluster.pods_on[cluster.nodes.row_of[name]] for name in drained if is_cordoned(simulation, name)}
+        there = ((name, pod) for name, own in rows.items() for pod in filter(None, map(simulation.pods.get, own)))
+        news = grouped((name, pod.key) for name, pod in there if pod.is_new and not pod.target)  # no daemons
+        return {name: sorted(keys) for name, keys in news.items()}
 
     @property
     def untried(self) -> Mapping[str, int]:
