@@ -44,6 +44,7 @@ from kplan.framework.session import Session
 from kplan.health.nodes import nodes_health
 from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
+from kplan.workloads.hooks import HELD_UP
 
 NOT_RUNNING = "NodeNotReady"
 _DOES_NOT_RUN = "is not ready or does not answer: nothing starts"
@@ -544,6 +545,8 @@ class Replacements:
             else:
                 continue
             yield from (Happened(condition, one) for one in counted for condition in ("unschedulable", "stuck"))
+        held_up = [warning.object for warning in self._change.left_out if warning.code == HELD_UP]
+        yield from (Happened("stuck", Counted(name, HELD_UP)) for name in held_up)
 
     def _is_gated_on_purpose(self, pod: ObservedPod) -> bool:
         """Tell whether scheduling gates keep a pod out of the queue, and not that something it needs is missing."""

@@ -39,6 +39,7 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "Pending": ("pending",),
     "Stuck": ("stuck", "unschedulable"),
     "NotReplaced": ("stuck", "unschedulable"),
+    "HeldUpByHook": ("stuck", "unschedulable"),
     "Refused": ("stuck", "unschedulable"),
     "JobFailed": ("stuck", "unschedulable"),
     "NeverGone": ("unschedulable",),

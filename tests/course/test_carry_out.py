@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.course.clock import Clock
+from kplan.questions import Plan
 from kplan.workloads.hooks import HELD_UP
 from tests.objects import Object, cron_job, deployment, job, node, owned_pod, planner_of
 
@@ -59,3 +61,12 @@ def test_a_chart_of_cron_jobs_is_installed_or_upgraded_too(has: bool, event: str
     for asked in ("install", "upgrade"):
         change = planner.roll_out([nightly, hook(f"pre-{asked}")])
         assert names(change) == (["first"] if asked == event else [])
+
+
+@pytest.mark.parametrize(
+    ("clock", "spec"), [(None, {"suspend": True}), (Clock(), {"suspend": True}), (Clock(until=20), {})]
+)
+def test_what_is_not_applied_behind_a_hook_counts_as_stuck(clock: Clock | None, spec: Any) -> None:
+    chart = (deployment("web", 1), hook(**spec))
+    verdict = Plan(manifests=chart, timeline=clock).answer(planner_of(node("n1"))).verdict
+    assert verdict.because == ("Deployment/default/web: HeldUpByHook",)

@@ -25,8 +25,9 @@ from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace
 from kplan.health.workloads import WorkloadHealth
+from kplan.workloads.hooks import HELD_UP
 
-_BESIDE_QUEUE = ("Refused", "JobFailed", "NotReplaced", "Stuck", "Unschedulable", "Gated", "Error")
+_BESIDE_QUEUE = ("Refused", "JobFailed", "NotReplaced", HELD_UP, "Stuck", "Unschedulable", "Gated", "Error")
 """What may befall workloads, and pods that others in the queue evict."""
 
 
