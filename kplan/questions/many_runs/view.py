@@ -13,6 +13,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
 from kplan.report.words import left_out, name_ranges, object_title, seconds_text
+from kplan.workloads.hooks import HELD_UP
 
 _MOST_PODS = 20
 _MOST_EXAMPLES = 5
@@ -31,7 +32,7 @@ _WHERE = "WHERE (95 % interval)"
 
 _RULES = {"Placed": "placed", "Blocked": "blocked", "Evicted": "gone"}
 
-_AT_REST = {MISSING_REPLICAS: "lacks replicas", "Stuck": "is stuck"}
+_AT_REST = {MISSING_REPLICAS: "lacks replicas", HELD_UP: "is held up by a hook", "Stuck": "is stuck"}
 """What is said of workloads of which no pod moves."""
 
 
