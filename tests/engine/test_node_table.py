@@ -13,6 +13,7 @@ from kplan.api.decode import convert
 from kplan.engine import node_table
 from kplan.engine.node_table import ABSENT, ImageIndex, NodeTable
 from kplan.framework.cycle import schedule_pod
+from kplan.rules.nodes import UNSCHEDULABLE_TAINT
 from tests.objects import node, pod
 from tests.recorded import examples
 
@@ -178,11 +179,11 @@ def test_a_node_that_is_absent_forms_no_domain(is_absent: bool, outcome: str) ->
 def test_other_taints_on_a_node_share_its_columns() -> None:
     table = kplan.Planner(kplan.load_snapshot([node("n1"), node("n2")])).session.cluster.nodes
     order = table.zone_order
-    taints = table.with_taints(1, ())
+    taints = table.with_taints(1, (UNSCHEDULABLE_TAINT,))
     assert taints.names is table.names
     assert taints.zone_order is order
     assert taints.taint_codes.tolist() == [0, 1]
-    assert table.taint_codes.tolist() == [0, 0]
+    assert taints.with_taints(1, ()).taint_codes.tolist() == table.taint_codes.tolist() == [0, 0]
 
 
 def with_images(**images):
