@@ -57,6 +57,7 @@ def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None
 @pytest.mark.parametrize(("kept", "runs"), [(-1, 6), (0, 6), (1, 6), (2, 2), (1_000_000, 2)])
 def test_runs_beyond_the_history_make_room_in_quotas(kept: int, runs: int) -> None:
     cron = cron_job("tick", "*/10 * * * *", job("tick"), successfulJobsHistoryLimit=kept)
+    cron["metadata"]["creationTimestamp"] = "2026-01-15T12:06:00Z"
     planner = planner_of(node("n1", "8"), cron, quota("two", **{"count/jobs.batch": "2"}))
     report = Plan(timeline=Clock(run={"CronJob/default/tick": 60}, runs_for=3600)).answer(planner)
     assert sum(step.event == "succeeded" for step in report.steps) == runs
@@ -65,7 +66,8 @@ def test_runs_beyond_the_history_make_room_in_quotas(kept: int, runs: int) -> No
 @pytest.mark.parametrize(("policy", "happens"), [("Allow", (6, 5, 0)), ("Forbid", (4, 3, 0)), ("Replace", (6, 0, 5))])
 def test_runs_overlap_wait_or_take_the_place_of_one_another(policy: str, happens: tuple[int, int, int]) -> None:
     cron = cron_job("tick", "*/10 * * * *", job("tick"), concurrencyPolicy=policy)
+    cron["metadata"]["creationTimestamp"] = "2026-01-15T12:06:00Z"
     clock = Clock(run={"CronJob/default/tick": 900}, runs_for=3600)
-    report = Plan(timeline=clock).answer(planner_of(node("n1", "8"), cron, now="2026-01-15T12:00:30Z"))
+    report = Plan(timeline=clock).answer(planner_of(node("n1", "8"), cron))
     events = [step.event for step in report.steps]
     assert tuple(map(events.count, ("bound", "succeeded", "deleted"))) == happens
