@@ -70,3 +70,13 @@ def test_what_is_not_applied_behind_a_hook_counts_as_stuck(clock: Clock | None, 
     chart = (deployment("web", 1), hook(**spec))
     verdict = Plan(manifests=chart, timeline=clock).answer(planner_of(node("n1"))).verdict
     assert verdict.because == ("Deployment/default/web: HeldUpByHook",)
+
+
+@pytest.mark.parametrize(("completions", "codes"), [(3, []), (5, ["HookNotFollowed"]), (10**9, ["HookNotFollowed"])])
+def test_the_job_of_a_hook_is_followed_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, completions: int, codes: list[str]
+) -> None:
+    monkeypatch.setattr("kplan.course.carry_out._MOST_ROUNDS", 4)
+    chart = [hook(completions=completions, parallelism=1), deployment("web", 1)]
+    change = applied(planner_of(node("n1")), chart, is_timed=False)
+    assert (names(change), [one.code for one in change.warnings]) == (["first", "web"], codes)
