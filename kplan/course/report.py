@@ -25,7 +25,7 @@ from kplan.course.answers.placement import NodesShown, group_plans, held_back, p
 from kplan.course.answers.plan import Reported, before_growth, untried_pods, with_most_changes, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.carried_out import CarriedOut, Decisions, Replacement, Replacements
+from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
 from kplan.course.in_order import node_changes
 from kplan.course.missing import (
@@ -37,6 +37,7 @@ from kplan.course.missing import (
     workloads_of_task,
 )
 from kplan.course.queue_course import queue_entries
+from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import ObservedPod, scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened

@@ -9,13 +9,14 @@ from msgspec import structs
 from kplan.changes import values as c
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened
-from kplan.course.carried_out import CarriedOut, Replacements
+from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
 from kplan.course.missing import happened_before, short_workloads, workloads_of_task
 from kplan.course.odds.of_pods import drawn_pods, ending_of
 from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
+from kplan.course.replacements import Replacements
 from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update

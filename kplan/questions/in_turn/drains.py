@@ -16,8 +16,9 @@ from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing, answers
-from kplan.course.carried_out import CarriedOut, Replacement, Replacements
+from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import carry_out, drain_to_any
+from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.documents.base import Condition, Counted

@@ -25,9 +25,10 @@ from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing
-from kplan.course.carried_out import MAY_END, CarriedOut, Replacements
+from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
+from kplan.course.replacements import Replacements
 from kplan.course.report import ways
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
