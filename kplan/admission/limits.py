@@ -250,11 +250,12 @@ class QuotaLedger:
                     yield QuotaRaise(quota.metadata.key, limits)
 
     def release(self, item: core.Pod | core.PersistentVolumeClaim) -> None:
-        self._release(item.metadata.namespace, usage_of(item), item)
+        if item.metadata.namespace in self._quotas:
+            self._release(item.metadata.namespace, usage_of(item), item)
 
     def note_end(self, pod: core.Pod) -> None:
         """Count a pod that has ended as an object alone, which stays."""
-        usage = usage_of(pod)
+        usage = usage_of(pod) if pod.metadata.namespace in self._quotas else {}
         self._release(pod.metadata.namespace, {name: usage[name] for name in usage.keys() - _OBJECT_ALONE.keys()}, pod)
 
     def release_object(self, namespace: str, group: str, resource: str) -> None:
