@@ -20,9 +20,13 @@ class KubeStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 @cache
 def types_of(cls: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
-    """Return each field with the types that its type consists of, as `types_in`; no annotation may be a text."""
-    annotated = (vars(base).get("__annotations__", {}) for base in reversed(cls.__mro__))
-    return {name: tuple(types_in(kind)) for own in annotated for name, kind in own.items()}
+    """Return each field with the types that its type consists of, as `types_in`."""
+    annotated: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        annotated |= vars(base).get("__annotations__", {})
+    if any(isinstance(kind, str) for kind in annotated.values()):  # texts have to be read, which takes longer
+        annotated = {field.name: field.type for field in msgspec.structs.fields(cls)}
+    return {name: tuple(types_in(kind)) for name, kind in annotated.items()}
 
 
 def types_in(kind: Any) -> Iterator[Any]:

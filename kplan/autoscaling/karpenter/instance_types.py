@@ -5,6 +5,8 @@ The format is that of Karpenter's kwok provider, with `overhead` and `labels` be
 Upstream: kwok/cloudprovider/helpers.go, cloudprovider/types.go.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from functools import cached_property
