@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from difflib import unified_diff
 from typing import Any
 
 from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
@@ -66,5 +67,10 @@ def test_pictures_of_few_and_of_many_nodes_stay_as_they_were_looked_at(golden: C
     few = ClusterMap(resources=two, group_label="pool", nodes=nodes, pod_groups=gangs[:3])
     many = ClusterMap(resources=two, group_label=None, nodes=(*nodes, *filled), pod_groups=gangs)
     marks = {"n0": Span("fits", "good"), "n1": Span("may not go", "bad"), "n3": Span("full", "bad")}
-    drawn = [picture(few, BOTH, marks), picture(few, AFTER, {}), picture(many, BOTH, marks), picture(many, AFTER, {})]
-    golden("report/pictures.html", "\n".join(drawn).replace("><", ">\n<") + "\n")
+    lines: list[str] = []
+    for nodes_on_map in (few, many):
+        drawn = (picture(nodes_on_map, *how) for how in ((BOTH, marks), (AFTER, {})))
+        both, after = (text.replace("><", ">\n<").splitlines() for text in drawn)
+        there = both[both.index("<figcaption>After</figcaption>") - 1 :]
+        lines += [*both, *unified_diff(there, after, "the same after", "drawn alone", lineterm="", n=0)]
+    golden("report/pictures.html", "\n".join(lines) + "\n")
