@@ -6,7 +6,7 @@ import pytest
 
 from kplan.course.missing import workloads_at_present
 from kplan.health.words import resume_command, resume_words, workload_text
-from tests.objects import head, planner_of
+from tests.objects import head, owned_by, planner_of
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
 SELECTOR = {"matchLabels": {"a": "b"}}
@@ -111,9 +111,8 @@ def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], sa
 
 
 def test_the_pods_of_a_cron_job_are_counted_and_their_troubles_are_those_of_its_jobs() -> None:
-    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "x", "uid": "CronJob-x", "controller": True}
     job = workload("Job")
-    job["metadata"]["ownerReferences"] = [owner]
+    job["metadata"]["ownerReferences"] = owned_by("CronJob/x")
     crashing = pod("x-1", "Job", ready="False")
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), workload("CronJob"), job, crashing))
     assert (health.workload, health.pods, health.troubled) == ("CronJob/web/x", 1, ())

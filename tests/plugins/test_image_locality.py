@@ -31,10 +31,11 @@ NODES = [
     ],
 )
 def test_scores(images, volumes, scores):
-    main, *init = ({"image": image} for image in images)
+    main, *init = images
     mounted = [{"name": "v", "image": {"reference": image}} for image in volumes]
     world = World(NODES)
-    cycle = world.cycle(pod(image=main["image"], initContainers=init, volumes=[*mounted, {"name": "w"}]))
+    more = {"initContainers": [{"image": image} for image in init], "volumes": [*mounted, {"name": "w"}]}
+    cycle = world.cycle(pod(image=main, **more))
     assert scored(make(world), cycle, world.view()) == scores
     assert scored(make(world), cycle, world.view([2, 0])) == [scores[2], scores[0]]
 

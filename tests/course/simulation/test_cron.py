@@ -10,7 +10,7 @@ from kplan.course.clock import Clock
 from kplan.course.task import Task
 from kplan.documents.change import WorkloadState
 from kplan.questions.plan import Plan
-from tests.objects import cron_job, head, job, node, planner_of, quota
+from tests.objects import Object, cron_job, head, job, node, planner_of, quota
 
 
 def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() -> None:
@@ -54,20 +54,21 @@ def test_runs_that_a_quota_refuses_are_told(resource: str, desired: int) -> None
     assert "exceeded quota: none" in tick.because
 
 
+def _events_of_an_hour(seconds: float, *objects: Object, **spec: Any) -> list[str]:
+    """Return what happens with a cron job of which a run starts every ten minutes, and takes so long."""
+    cron = cron_job("tick", "*/10 * * * *", job("tick"), **spec)
+    cron["metadata"]["creationTimestamp"] = "2026-01-15T12:06:00Z"
+    clock = Clock(run={"CronJob/default/tick": seconds}, runs_for=3600)
+    return [step.event for step in Plan(timeline=clock).answer(planner_of(node("n1", "8"), cron, *objects)).steps]
+
+
 @pytest.mark.parametrize(("kept", "runs"), [(-1, 6), (0, 6), (1, 6), (2, 2), (1_000_000, 2)])
 def test_runs_beyond_the_history_make_room_in_quotas(kept: int, runs: int) -> None:
-    cron = cron_job("tick", "*/10 * * * *", job("tick"), successfulJobsHistoryLimit=kept)
-    cron["metadata"]["creationTimestamp"] = "2026-01-15T12:06:00Z"
-    planner = planner_of(node("n1", "8"), cron, quota("two", **{"count/jobs.batch": "2"}))
-    report = Plan(timeline=Clock(run={"CronJob/default/tick": 60}, runs_for=3600)).answer(planner)
-    assert sum(step.event == "succeeded" for step in report.steps) == runs
+    two = quota("two", **{"count/jobs.batch": "2"})
+    assert _events_of_an_hour(60, two, successfulJobsHistoryLimit=kept).count("succeeded") == runs
 
 
 @pytest.mark.parametrize(("policy", "happens"), [("Allow", (6, 5, 0)), ("Forbid", (4, 3, 0)), ("Replace", (6, 0, 5))])
 def test_runs_overlap_wait_or_take_the_place_of_one_another(policy: str, happens: tuple[int, int, int]) -> None:
-    cron = cron_job("tick", "*/10 * * * *", job("tick"), concurrencyPolicy=policy)
-    cron["metadata"]["creationTimestamp"] = "2026-01-15T12:06:00Z"
-    clock = Clock(run={"CronJob/default/tick": 900}, runs_for=3600)
-    report = Plan(timeline=clock).answer(planner_of(node("n1", "8"), cron))
-    events = [step.event for step in report.steps]
+    events = _events_of_an_hour(900, concurrencyPolicy=policy)
     assert tuple(map(events.count, ("bound", "succeeded", "deleted"))) == happens
