@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kplan.api.meta import OwnerReference
+from kplan.api.meta import OwnerReference, PlainMeta, controller_of
 from kplan.facts import DerivedOnce
 
 _NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -203,3 +203,9 @@ def camel_case(name: str) -> str:
 
 def object_name(kind: str, namespace: str, name: str) -> str:
     return f"{kind}/{namespace}/{name}" if namespace else f"{kind}/{name}"
+
+
+def controller_name(metadata: PlainMeta) -> str:
+    """Return the controller of an object as `object_name`; empty for none."""
+    owner = controller_of(metadata)
+    return "" if owner is None else object_name(owner.kind, metadata.namespace, owner.name)

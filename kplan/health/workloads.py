@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import TEMPLATE_HASH
-from kplan.api.meta import PlainMeta, controller_of
-from kplan.api.names import object_name
+from kplan.api.meta import controller_of
+from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
@@ -152,7 +152,8 @@ def workloads_health(
             if not _MISSES.isdisjoint(health.states) and "refused" not in health.states:
                 health = replace(health, unevaluated={kind: held[kind] for kind in MAY_REFUSE if kind in held})
             if name == "Job":
-                runs.setdefault(_owner(obj.metadata), []).append((obj.metadata.creation_timestamp or "", health))
+                begun = obj.metadata.creation_timestamp or ""
+                runs.setdefault(controller_name(obj.metadata), []).append((begun, health))
             elif name == "CronJob" and (last := max(runs.get(key, ()), key=_when, default=None)) is not None:
                 health = _after_run(health, last[1])
             yield _scaled(health, scalers.get(key))
@@ -181,7 +182,7 @@ def controllers_of_workloads(snapshot: Snapshot) -> dict[str, str]:
         object_name(kind.name, obj.metadata.namespace, obj.metadata.name): owner
         for kind in POD_MAKERS.values()
         for obj in getattr(snapshot, kind.attribute)
-        if (owner := _owner(obj.metadata))
+        if (owner := controller_name(obj.metadata))
     }
     for namespace, name, deployment in _unlisted_sets(snapshot):
         controllers[object_name("ReplicaSet", namespace, name)] = object_name("Deployment", namespace, deployment)
@@ -190,7 +191,7 @@ def controllers_of_workloads(snapshot: Snapshot) -> dict[str, str]:
 
 def workloads_above(pod: Pod, controllers: Mapping[str, str]) -> Iterator[str]:
     """Yield the controller of the pod, the controller of that, and so on, until none is left or one repeats."""
-    key, passed = _owner(pod.metadata), set[str]()
+    key, passed = controller_name(pod.metadata), set[str]()
     while key and key not in passed:
         yield key
         passed.add(key)
@@ -211,11 +212,6 @@ def _unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
         name = owner.name.removesuffix(f"-{digest}")
         if key not in listed and digest and f"{namespace}/{name}" in deployments:
             yield namespace, owner.name, name
-
-
-def _owner(metadata: PlainMeta) -> str:
-    owner = controller_of(metadata)
-    return "" if owner is None else object_name(owner.kind, metadata.namespace, owner.name)
 
 
 def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps_failed: bool) -> WorkloadHealth:

@@ -10,8 +10,8 @@ import msgspec
 
 from kplan.api import core, provisioning, resource, scheduling, storage, workloads
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
-from kplan.api.meta import PlainMeta, controller_of
-from kplan.api.names import object_name
+from kplan.api.meta import PlainMeta
+from kplan.api.names import controller_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
 from kplan.api.time import seconds
@@ -147,13 +147,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def ended_pods(self) -> Mapping[str, list[core.Pod]]:
         """Pods that have ended, by KIND/NAMESPACE/NAME of their controllers; "" for those without one."""
-        pods: dict[str, list[core.Pod]] = {}
-        for pod in self.pods:
-            if pod.status.phase in ENDED:
-                owner = controller_of(pod.metadata)
-                key = "" if owner is None else object_name(owner.kind, pod.metadata.namespace, owner.name)
-                pods.setdefault(key, []).append(pod)
-        return pods
+        return grouped((controller_name(pod.metadata), pod) for pod in self.pods if pod.status.phase in ENDED)
 
     @cached_property
     def has_claim_statuses(self) -> bool:

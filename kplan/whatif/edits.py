@@ -25,8 +25,7 @@ from kplan.api import decode
 from kplan.api.core import Container, Node, NodeCondition, Pod, PodSpec, ResourceQuota, ResourceQuotaStatus
 from kplan.api.decode import convert
 from kplan.api.kinds import KINDS, MADE, POD_MAKERS, Kind, by_kind_and_name, type_of
-from kplan.api.meta import controller_of
-from kplan.api.names import object_name
+from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.api.quantity import grouped, milli_value, value
@@ -446,12 +445,9 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     before: Counter[str] = Counter()
     then: Counter[str] = Counter()
     for pod in snapshot.pods:
-        owner = controller_of(pod.metadata)
-        if owner is None or pod.status.phase in ENDED:
-            continue
-        key = object_name(owner.kind, pod.metadata.namespace, owner.name)
+        key = controller_name(pod.metadata)
         workload = owners.get(key, key)
-        if workload not in wanted:
+        if workload not in wanted or pod.status.phase in ENDED:
             continue
         changed = _resized_pod(pod, wanted[workload])
         objects.append(changed)

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from kplan.admission import Named
 from kplan.admission.schedules import Schedule, parse_schedule
-from kplan.api.meta import PlainMeta, controller_of
-from kplan.api.names import WorkloadRef, object_name
+from kplan.api.meta import PlainMeta
+from kplan.api.names import WorkloadRef, controller_name
 from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.life_cycle import FailedSyncs
@@ -86,10 +86,7 @@ class CronJobs:
                 run = WorkloadRef("Job", ref.namespace, "", api_version="batch/v1")
                 crons[ref.key] = _Cron(obj, ref, schedule, JobState.of(model, run, model.spec.template), {})
         for job in jobs:
-            owner = controller_of(job.metadata)
-            cron = None
-            if owner is not None:
-                cron = crons.get(object_name(owner.kind, job.metadata.namespace, owner.name))
+            cron = crons.get(controller_name(job.metadata))
             state = simulation.workloads.owner(f"Job/{job.metadata.key}")
             if cron is None or not isinstance(state, JobState):
                 continue

@@ -14,8 +14,7 @@ import msgspec
 
 from kplan.api.core import Pod
 from kplan.api.kinds import ENDING
-from kplan.api.meta import controller_of
-from kplan.api.names import WorkloadRef, object_name
+from kplan.api.names import WorkloadRef, controller_name
 from kplan.api.time import seconds
 from kplan.api.workloads import Job
 from kplan.snapshot.model import Snapshot
@@ -160,19 +159,16 @@ class _Workloads:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._parents = {
-            f"{kind}/{obj.metadata.key}": object_name(owner.kind, obj.metadata.namespace, owner.name)
+            f"{kind}/{obj.metadata.key}": owner
             for kind, objects in (("ReplicaSet", snapshot.replica_sets), ("Job", snapshot.jobs))
             for obj in objects
-            if (owner := controller_of(obj.metadata)) is not None
+            if (owner := controller_name(obj.metadata))
         }
 
     def of(self, pod: Pod) -> str | None:
         """Return the workload of a pod; a job's own name, whatever has made the job."""
-        owner = controller_of(pod.metadata)
-        if owner is None:
-            return None
-        key = object_name(owner.kind, pod.metadata.namespace, owner.name)
-        return key if owner.kind == "Job" else self._parents.get(key, key)
+        key = controller_name(pod.metadata)
+        return (key if key.startswith("Job/") else self._parents.get(key, key)) or None
 
     def with_parent(self, job: str) -> Iterator[str]:
         """Yield a job, and the cron job that has made it."""
