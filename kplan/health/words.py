@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -75,7 +76,8 @@ def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state
         case "ready":
             where = _of_node(health)
             is_so = "shows as" if where and "being-deleted" not in (health.node_states or ()) else "is"
-            return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}{_resize(health)}"
+            resize = f"; {_resize(health)}" if health.resize is not UNSET else ""
+            return f"{health.pod} {is_so} running and ready{on}{where}{_restarts(health)}{resize}"
         case "not-ready":
             why = trouble_text(health)
             return f"{health.pod} is{on} and not ready{f': {why}' if why else ''}"
@@ -165,7 +167,7 @@ def _history(container: ContainerHealth) -> str:
     """Return how often a container restarted and how it ended last, in parentheses."""
     parts = []
     if container.restarts:
-        parts.append("1 restart" if container.restarts == 1 else f"{container.restarts} restarts")
+        parts.append(count(container.restarts, "restart"))
     if container.last_end is not UNSET:
         end = container.last_end
         reason = end.reason if end.reason not in ("", "Error", container.reason) else ""
@@ -179,13 +181,7 @@ def _restarts(health: PodHealth) -> str:
 
 
 def _resize(health: PodHealth) -> str:
-    """Return that a resize in place is not carried out, to stand behind what a pod is; empty where none waits."""
-    text = resize_text(health)
-    return f"; {text}" if text else ""
-
-
-def resize_text(health: PodHealth) -> str:
-    """Return which resize in place waits, and what the containers have instead."""
+    """Return which resize in place waits, and what the containers have instead; empty where none waits."""
     resize = health.resize
     if resize is UNSET:
         return ""
@@ -316,9 +312,8 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     if kind == "CronJob":
         return f"{name}: no run is active" if not health.pods else f"{name}: {count(health.pods, 'pod')} of its runs"
     of_all = max(health.wanted, health.pods)
-    return (
-        f"{name}: {health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready{_spare(health, kind)}{_lately(health)}"
-    )
+    ready = f"{health.ready} of {count(of_all, 'pod')} {_are(of_all)} ready"
+    return f"{name}: {ready}{_spare(health, kind)}{_lately(health)}"
 
 
 def left_out_texts(health: WorkloadHealth) -> list[str]:
@@ -370,10 +365,8 @@ def shortage_text(health: WorkloadHealth) -> str:
 
 
 def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  # noqa: C901, PLR0911, PLR0912 - as above
-    replicas = "replica" if health.wanted == 1 else "replicas"
-    if kind == "Job":
-        replicas = "pod" if health.wanted == 1 else "pods"
-    missing = f"{health.missing} of {health.wanted} {replicas} {_are(health.missing)} missing"
+    wanted = count(health.wanted, "pod" if kind == "Job" else "replica")
+    missing = f"{health.missing} of {wanted} {_are(health.missing)} missing"
     if kind == "DaemonSet":
         lack = _are(len(health.missed_nodes), "lacks", "lack")
         missing = f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod, {listing(health.missed_nodes)}"
@@ -403,12 +396,8 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             first = _waited_for(health)
             what = trouble_text(first) if first is not None else "being deleted"
             return f"{missing}: {_own_name(health.waits_for)} is {what}"
-        case "misses-pods":
-            return f"{missing}: {_not_refused(health, _are(health.missing, 'it', 'them'))}"
-        case "misses-nodes":
-            if "refused" in health.states:
-                return ""
-            return f"{missing}: {_not_refused(health, _are(len(health.missed_nodes), 'it', 'them'))}"
+        case "misses-pods" | "misses-nodes":
+            return "" if "refused" in health.states else f"{missing}: {_not_refused(health)}"
         case "progress-deadline":
             since = f" since {clock_text(health.since)}" if health.since else ""
             return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
@@ -424,7 +413,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             number, keep = len(health.resizing), _are(len(health.resizing), "keeps its", "keep their")
             first = health.resizing[0]
             of_all = f"{number} of {count(health.pods, 'pod')} {keep} former size"
-            return f"{of_all}, {_own_name(first.pod)}: {resize_text(first)}"
+            return f"{of_all}, {_own_name(first.pod)}: {_resize(first)}"
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
@@ -440,8 +429,9 @@ _OF_JOBS: Mapping[str, str] = {
 }
 
 
-def _not_refused(health: WorkloadHealth, them: str) -> str:
+def _not_refused(health: WorkloadHealth) -> str:
     """Return that nothing that is known refuses pods which are missing, and what of the cluster is not known."""
+    them = _are(len(health.missed_nodes) or health.missing, "it", "them")
     if not health.unevaluated:
         return f"nothing refuses {them}, so its controller makes more"
     plurals = {kind: f"{kind[:-1]}ies" for kind in health.unevaluated if kind.endswith("y")}
@@ -506,8 +496,12 @@ def raises_text(raises: Sequence[QuotaRaise]) -> str:
 def quota_command(raised: QuotaRaise) -> str:
     namespace, _, name = raised.quota.partition("/")
     hard = {limit.resource: limit.to for limit in raised.limits}
-    patch = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
-    return f"kubectl patch resourcequota {quote(name)} -n {quote(namespace)} --type merge -p {quote(patch)}"
+    return f"kubectl patch resourcequota {quote(name)} -n {quote(namespace)} --type merge -p {_patch({'hard': hard})}"
+
+
+def _patch(spec: Mapping[str, Any]) -> str:
+    """Return a patch of the spec of an object, as an argument."""
+    return quote(json.dumps({"spec": spec}, separators=(",", ":")))
 
 
 _NO_TROUBLE = ("starting", "failed", "evicted")
@@ -530,8 +524,7 @@ def _not_ready(health: WorkloadHealth) -> str:
 
 
 def _scaler(health: WorkloadHealth) -> str:
-    kind, _, name = health.autoscaler.partition("/")
-    return f"{kind} {name}"
+    return health.autoscaler.replace("/", " ", 1)
 
 
 def _own_name(key: str) -> str:
@@ -542,14 +535,9 @@ def _are(number: int, one: str = "is", several: str = "are") -> str:
     return one if number == 1 else several
 
 
-def resume_command(health: WorkloadHealth) -> str:
-    """Return the command that has a workload go on, to paste; empty where there is none."""
-    return next(_ways_on(health), ("", ""))[1]
-
-
-def resume_words(health: WorkloadHealth) -> str:
-    """Return what `resume_command` does, in a few words."""
-    return next(_ways_on(health), ("", ""))[0]
+def way_on(health: WorkloadHealth) -> tuple[str, str]:
+    """Return what has a workload go on, in a few words, and its command, to paste; both empty where there is none."""
+    return next(_ways_on(health), ("", ""))
 
 
 def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
@@ -558,7 +546,7 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
     states, refused, what = health.states, health.refused, kind.lower()
     named = f"{what} {quote(own)} -n {quote(namespace)}"
     if "suspended" in states:
-        yield "To resume it", f"""kubectl patch {named} -p '{{"spec":{{"suspend":false}}}}'"""
+        yield "To resume it", f"kubectl patch {named} -p {_patch({'suspend': False})}"
     if "scaled-to-zero" in states:
         yield "To start it", f"kubectl scale {named} --replicas=1"
     if "paused" in states:
@@ -573,10 +561,8 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
 def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield what lets the API server take the pods of a workload, `named` as kubectl has it."""
     if (lacks := refused.lacks) is not UNSET and lacks.nearest:
-        patch = json.dumps(
-            {"spec": {"template": {"spec": {_FIELDS[lacks.kind]: lacks.nearest}}}}, separators=(",", ":")
-        )
-        yield "To correct the name", f"kubectl patch {named} -p {quote(patch)}"
+        template = {"spec": {_FIELDS[lacks.kind]: lacks.nearest}}
+        yield "To correct the name", f"kubectl patch {named} -p {_patch({'template': template})}"
     elif lacks is not UNSET and lacks.kind == "ServiceAccount":  # it holds nothing but its name
         yield "To create it", f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
     elif refused.raises:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kplan.course.missing import workloads_at_present
-from kplan.health.words import resume_command, resume_words, workload_text
+from kplan.health.words import way_on, workload_text
 from tests.objects import head, owned_by, planner_of
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
@@ -107,7 +107,8 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
 def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], said: str, command: str) -> None:
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), *objects))
     assert workload_text(health).startswith(said)
-    assert (resume_words(health)[:3], resume_command(health)) == ("To " if command else "", command)
+    words, there = way_on(health)
+    assert (words[:3], there) == ("To " if command else "", command)
 
 
 def test_the_pods_of_a_cron_job_are_counted_and_their_troubles_are_those_of_its_jobs() -> None:

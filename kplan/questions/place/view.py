@@ -13,7 +13,7 @@ from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.health.pods import PodHealth
-from kplan.health.words import left_out_texts, pod_advice, resume_command, resume_words, state_text, workload_text
+from kplan.health.words import left_out_texts, pod_advice, state_text, way_on, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
@@ -45,7 +45,7 @@ _TELLS_MORE = "--explain shows why each pod goes where it does, and why other no
 def _body(document: PlacementReport, options: ReportOptions) -> Iterator[Block]:
     yield from overview.group_blocks(document.groups or (), options)
     groups, n_nodes, workloads = _groups(document), document.snapshot.nodes, _named_workloads(document)
-    yield from (line(f"{resume_words(one)}: {command}") for one in workloads if (command := resume_command(one)))
+    yield from (line(": ".join(way)) for way in map(way_on, workloads) if any(way))
     for one in workloads:
         if (texts := left_out_texts(one)) and one.wanted:
             n_out = sum(len(out.nodes) for out in one.left_out or ())

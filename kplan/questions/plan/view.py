@@ -147,9 +147,9 @@ def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
     yield from map(line, health_words.ways_on(present.workloads, present.pods))
-    held_up = ((one, health_words.resume_command(one)) for one in present.workloads)
-    for one, command in islice((entry for entry in held_up if entry[1]), _MOST_PRESENT):
-        yield line(f"{health_words.resume_words(one)} ({health_words.workload_name(one.workload)}): {command}")
+    ways = ((health_words.workload_name(one.workload), *health_words.way_on(one)) for one in present.workloads)
+    for name, words, command in islice((way for way in ways if way[-1]), _MOST_PRESENT):
+        yield line(f"{words} ({name}): {command}")
 
 
 def _body(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:

@@ -37,7 +37,7 @@ from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
-from kplan.health.words import resume_command
+from kplan.health.words import way_on
 from kplan.health.workloads import MISSING_REPLICAS, WorkloadHealth, pods_health
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of
@@ -71,7 +71,7 @@ def remedy_report(
     taken.
     """
     present = () if pods else workloads_at_present(base)
-    workloads = tuple(one for one in present if not one.has_what_it_wants or resume_command(one))
+    workloads = tuple(one for one in present if not one.has_what_it_wants or any(way_on(one)))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
     playing = Playing(base, quotas, showing.progress)

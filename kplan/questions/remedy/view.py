@@ -13,7 +13,7 @@ from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode
 from kplan.documents.remedies import RemedyReport, RemedySet
-from kplan.health.words import pod_advice, pod_text, resume_command, resume_words, ways_on, workload_name, workload_text
+from kplan.health.words import pod_advice, pod_text, way_on, ways_on, workload_name, workload_text
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
@@ -57,12 +57,12 @@ def _held_up(document: RemedyReport) -> Iterator[Block]:
     raised = any(isinstance(action, RaiseQuota) for action in document.remedy.actions)
     workloads = document.workloads or ()
     for health in workloads[:_MOST_HELD_UP]:
-        command = "" if raised and health.refused.raises else resume_command(health)
+        words, command = ("", "") if raised and health.refused.raises else way_on(health)
         if health.is_short and health is not workloads[0]:
             yield line(workload_text(health), is_item=True)
         if command:
             of = "" if len(workloads) == 1 else f" ({workload_name(health.workload)})"
-            yield line(f"{resume_words(health)}{of}: {command}")
+            yield line(f"{words}{of}: {command}")
     yield from map(line, ways_on(workloads[:_MOST_HELD_UP]))
     if len(workloads) > _MOST_HELD_UP:
         yield line(f"and {count(len(workloads) - _MOST_HELD_UP, 'more workload')}", is_item=True)
