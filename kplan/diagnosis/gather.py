@@ -17,7 +17,7 @@ from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals,
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
-from kplan.api.names import PodKey, nearest_texts
+from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
@@ -365,9 +365,9 @@ def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
             case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
-                owner = controller_of(answer.session.cluster.pods.infos[holder].pod.metadata)
-                if owner is not None and owner.kind == DAEMON_SET:
-                    return {"daemon_set": f"{PodKey.parse(name).namespace}/{owner.name}"}
+                metadata = answer.session.cluster.pods.infos[holder].pod.metadata
+                if (owner := controller_of(metadata)) is not None and owner.kind == DAEMON_SET:
+                    return {"daemon_set": f"{metadata.namespace}/{owner.name}"}
             case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
                 name = only.partition("=")[2]
                 return {} if name in nodes.label(HOSTNAME).code_of else {"lost_node": name}
