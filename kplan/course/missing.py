@@ -25,7 +25,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.task import Task
 from kplan.course.watching import begin
-from kplan.diagnosis.intended import meant_label, missing_name
+from kplan.diagnosis.intended import meant_labels, missing_name
 from kplan.diagnosis.sentence import unmet_conditions
 from kplan.documents.base import Counted, Report, Verdict
 from kplan.engine.matching import is_hard
@@ -89,9 +89,9 @@ def _left_out(daemons: DaemonSet, nodes: NodeTable) -> tuple[NodesLeftOut, ...]:
     template = daemons.spec.template
     pod = with_tolerations(Pod(metadata=template.metadata, spec=template.spec))
     meant = {
-        f"{key}={value}": guess
+        f"{key}={value}": "=".join(labels[0])
         for key, value in pod.spec.node_selector.items()
-        if (guess := meant_label(key, value, nodes))
+        if len(labels := meant_labels(key, value, nodes)) == 1
     }
     why: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for node in nodes.nodes:

@@ -233,17 +233,16 @@ def _likeness(toleration: Toleration, taint: Taint) -> tuple[float, int] | None:
     return (likeness, prefix) if is_near and (not by_value or toleration.value == taint.value) else None
 
 
-def meant_label(key: str, value: str, nodes: NodeTable) -> str:
-    """Return KEY=VALUE of nodes that was probably meant by a label that none has; empty for none."""
+def meant_labels(key: str, value: str, nodes: NodeTable) -> list[tuple[str, str]]:
+    """Return labels of nodes that were probably meant by one that none has: the nearest, or those that are as near."""
     column = nodes.label(key)
     if value in column.code_of:
-        return ""
-    if not column.values:
-        key = nearest_key(key, {name for node in nodes.nodes for name in node.metadata.labels})
-        value = value if key and value in nodes.label(key).code_of else ""
-    else:
-        value = nearest(value, column.values)
-    return f"{key}={value}" if value else ""
+        return []
+    if column.values:
+        near = nearest(value, column.values)
+        return [(key, other) for other in ([near] if near else near_names(value, column.values))]
+    name = nearest_key(key, {name for node in nodes.nodes for name in node.metadata.labels})
+    return [(name, value)] if name and value in nodes.label(name).code_of else []
 
 
 def suggested_topology_key(key: str, nodes: NodeTable) -> str:

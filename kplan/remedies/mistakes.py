@@ -17,7 +17,7 @@ from kplan.changes import remedy as r
 from kplan.diagnosis import causes as c
 from kplan.diagnosis import intended
 from kplan.diagnosis.gather import resources_of, runtime_class_labels
-from kplan.diagnosis.intended import is_fact, near_names, nearest, nearest_key, states_condition, untolerated
+from kplan.diagnosis.intended import is_fact, meant_labels, states_condition, untolerated
 from kplan.engine.details import TooMuchSkew
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.remedies import variants
@@ -181,18 +181,7 @@ def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[Label | None]:
     """
     if is_fact(key) or key == HOSTNAME:
         return
-    table = case.live.cluster.nodes
-    column = table.label(key)
-    if wanted in column.code_of:
-        pass
-    elif column.values:
-        near = nearest(wanted, column.values)
-        alike = [near] if near else near_names(wanted, column.values)
-        yield from ((key, value) for value in alike[:_MOST_TRIED])
-    else:
-        name = nearest_key(key, {name for node in table.nodes for name in node.metadata.labels})
-        if name and wanted in table.label(name).code_of:
-            yield name, wanted
+    yield from meant_labels(key, wanted, case.live.cluster.nodes)[:_MOST_TRIED]
     yield None
 
 
