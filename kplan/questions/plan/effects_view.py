@@ -11,7 +11,6 @@ from functools import partial
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count, grouped, listing
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
@@ -27,7 +26,7 @@ from kplan.report.overview import common_suffix, own_node, suffix_line, where_te
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, state_of
-from kplan.report.words import ENDINGS, left_out
+from kplan.report.words import ENDINGS, left_out, object_title
 from kplan.workloads.hooks import HELD_UP
 
 _STYLES: Mapping[Action, Style] = {
@@ -431,9 +430,12 @@ def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
         yield line(Span(f"{_ASSUMED}{_JOBS_RUN_ON if has_jobs else ''}", "dim"))
 
 
-def _is_lost(document: PlanReport, node: str) -> bool:
-    """Tell whether pods stay on a node that does not answer."""
-    return any((warning.code, warning.object) == (LOST_NODE_STAYS, f"Node/{node}") for warning in document.warnings)
+def _released(document: PlanReport, workload: WorkloadChange) -> str:
+    """Return when a pod of a workload starts that waits for a volume; empty where none does."""
+    if (held := workload.held_volume) is UNSET:
+        return ""
+    stays = (LOST_NODE_STAYS, f"Node/{held.node}")  # where the node does not answer
+    return released_text(held, is_lost=any((one.code, one.object) == stays for one in document.warnings))
 
 
 def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -448,13 +450,13 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
             yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
             children = "jobs" if workload.kind == "CronJob" else "pods"
             holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
-            if workload.held_volume is not UNSET:
+            if released := _released(document, workload):
                 holder = "a pod of it does not start"
             elif workload.change is Change.ROLLOUT and workload.ready >= workload.desired:
                 holder = "its old pods stay"
             yield Preformatted(workload.pod or holder, workload.because)
-            if workload.held_volume is not UNSET:
-                yield line(released_text(workload.held_volume, is_lost=_is_lost(document, workload.held_volume.node)))
+            if released:
+                yield line(released)
             yield from (line(f"To raise the quota: {quota_command(raised)}") for raised in workload.raises or ())
     yield from _obstacles(document, options)
 
@@ -520,8 +522,8 @@ def obstacle_text(obstacle: Obstacle) -> str:
         return ""
     budget = obstacle.budgets[0]
     if budget.without_scale:
-        culprit = WorkloadRef.parse(budget.without_scale).title
-        return "; or ".join([*map(remedy_text, obstacle.remedies), f"a selector of {budget.name} without {culprit}"])
+        selector = f"a selector of {budget.name} without {object_title(budget.without_scale)}"
+        return "; or ".join([*map(remedy_text, obstacle.remedies), selector])
     broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
     ways = [
         f"repair {budget.silent[pod]}, which is unreachable, as {pod} is there"
@@ -567,8 +569,7 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         origin = workload.origin or Origin("")
         place = (origin.file, origin.document, origin.line or None)
         hint = raises_text(workload.raises) if workload.raises else ""
-        if workload.held_volume is not UNSET:
-            is_lost = _is_lost(document, workload.held_volume.node)
-            rule, hint = "Stuck", released_text(workload.held_volume, is_lost=is_lost)
+        if released := _released(document, workload):
+            rule, hint = "Stuck", released
         detail = f"{words}\nWhat would help: {hint}" if hint else words
         yield Case(workload_title(workload), state, rule, words, detail, *place, would_help=hint)
