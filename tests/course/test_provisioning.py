@@ -186,6 +186,15 @@ def test_a_node_that_is_not_needed_goes_after_its_wait_and_its_pods_move() -> No
     assert report.price.after == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("is_local", "waits"), [(False, 300), (True, 370)])
+def test_nodes_go_on_when_the_delay_after_the_last_one_is_over(is_local: bool, waits: int) -> None:
+    flags = {"max-scale-down-parallelism": "1", "scale-down-delay-after-delete": "5m", "scale-down-unneeded-time": "1m"}
+    options = {**flags, "scale-down-delay-type-local": is_local}  # whose nodes are not looked at before, either
+    report = _report(_planner([_node("n0"), _node("n1")], "n0", "n1", **options))
+    first, second = report.removes
+    assert second.after - first.after == pytest.approx(waits)
+
+
 def test_a_node_with_pods_is_drained_before_it_goes() -> None:
     report = _report(_planner(_cluster(["n0", "n1"], 2), "n0", "n1"))
     removal = report.removes[0]

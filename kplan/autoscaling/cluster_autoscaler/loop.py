@@ -429,7 +429,7 @@ class Loops:
         budgets = Budgets(self._snapshot.pod_disruption_budgets)
         candidates = planner.update(scratch, nodes, Drainability(options, self._owners, budgets, self._now))
         outcome.utilization = planner.utilization
-        in_cooldown = is_waiting or (not options.scale_down_delay_type_local and self._cooldown_until > self._now)
+        in_cooldown = is_waiting or self._cooldown_until > self._now
         if in_cooldown or not candidates:
             outcome.result = "ScaleDownInCooldown" if in_cooldown else "ScaleDownNoCandidates"
         else:
@@ -469,6 +469,8 @@ class Loops:
     def _cooldown_until(self) -> int:
         """When nodes may go again after nodes came, went or failed to go, in microseconds since 1970."""
         options = self._options
+        if options.scale_down_delay_type_local:  # then single groups are held
+            return LONG_AGO
         return max(
             self._scaled_up_at + options.scale_down_delay_after_add,
             self._deleted_at + options.scale_down_delay_after_delete,

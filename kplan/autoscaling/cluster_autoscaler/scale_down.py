@@ -63,17 +63,16 @@ class Planner:
 
     @property
     def rechecks(self) -> list[int]:
-        """When nodes are looked at again that were found to stay before something happened."""
+        """When nodes are looked at again that were held, or found to stay before something happened."""
         oldest = self.changed_at + self._options.unremovable_node_recheck_timeout
-        return [at for at in self._recheck_at.values() if at < oldest]
+        return [*self._held.values(), *(at for at in self._recheck_at.values() if at < oldest)]
 
     def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
         rules = Drainability(self._options, None, Budgets(), self._now)
         own = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
         may_shrink = {group.name for group in self._groups if group.target > group.least}
-        if self._options.scale_down_delay_type_local:
-            may_shrink -= {name for name, until in self._held.items() if until > self._now}
+        may_shrink -= {name for name, until in self._held.items() if until > self._now}
         candidates = [node for node, group in own if group is not None and group.name in may_shrink]
 
         def rank(node: Node) -> tuple[bool, bool, bool]:
@@ -87,7 +86,8 @@ class Planner:
 
     def hold(self, group: NodeGroup, until: int) -> None:
         """Look at no node of a group until then, where delays are of groups; ScaleDownCandidatesDelayProcessor."""
-        self._held[group.name] = max(until, self._held.get(group.name, until))
+        if self._options.scale_down_delay_type_local:
+            self._held[group.name] = max(until, self._held.get(group.name, until))
 
     def update(self, scratch: Scratch, nodes: Sequence[Node], rules: Drainability) -> list[Node]:
         """Look which nodes are not needed; return the candidates. UpdateClusterState."""
