@@ -1,4 +1,4 @@
-"""Small clusters with storage, made of JSON objects, and random ones."""
+"""Small clusters with storage, made of JSON objects."""
 
 import copy
 
@@ -10,16 +10,13 @@ EBS = "ebs.csi.aws.com"
 NFS = "nfs.csi.k8s.io"
 ZONE = "topology.kubernetes.io/zone"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
 HOSTNAME = "kubernetes.io/hostname"
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
-def node(name, **labels):
-    """Make a node; keyword arguments are labels, with `zone`, `beta_zone` and `region` for the long ones."""
-    long = {"zone": ZONE, "beta_zone": BETA_ZONE, "region": REGION}
-    given = {HOSTNAME: name, **{long.get(key, key): value for key, value in labels.items() if value is not None}}
-    return {"metadata": {"name": name, "labels": given}, "spec": {}, "status": {}}
+def node(name, zone=None):
+    labels = {HOSTNAME: name} if zone is None else {HOSTNAME: name, ZONE: zone}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": {}}
 
 
 def pod(name="pod", *claims, volumes=(), namespace="default"):
