@@ -14,6 +14,7 @@ from kplan.api.labels import TEMPLATE_HASH
 from kplan.api.meta import controller_of
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
+from kplan.api.quantity import grouped
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
@@ -169,11 +170,7 @@ def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[s
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     """Return the pods of each workload, those of workloads below it included."""
     controllers = controllers_of_workloads(snapshot)
-    members: dict[str, list[Pod]] = {}
-    for pod in snapshot.pods:
-        for key in workloads_above(pod, controllers):
-            members.setdefault(key, []).append(pod)
-    return members
+    return grouped((key, pod) for pod in snapshot.pods for key in workloads_above(pod, controllers))
 
 
 def controllers_of_workloads(snapshot: Snapshot) -> dict[str, str]:
