@@ -208,10 +208,11 @@ R = TypeVar("R", bound=Report)
 
 def reasons_of(verdict: Verdict) -> str:
     """Return why a verdict is a failure: conditions of ``--fail-on`` with the names of their objects."""
-    runs = (f" in {event.runs} of {event.of_runs} runs" if event.runs else "" for event in verdict.counted)
-    events = zip(verdict.counted, runs, strict=True)
-    objects = dict.fromkeys((f"{verdict.condition_of(event)}{often}", event.object) for event, often in events)
-    return failure_words(verdict.also, grouped(objects))
+    named = (
+        (verdict.condition_of(one) + (f" in {one.runs} of {one.of_runs} runs" if one.runs else ""), one.object)
+        for one in verdict.counted
+    )
+    return failure_words(verdict.also, grouped(dict.fromkeys(named)))
 
 
 def verdict_line(verdict: Verdict, reasons: str) -> Heading:

@@ -383,9 +383,11 @@ def _headroom(document: HeadroomReport, expect: Expect) -> Judgement:
 
 
 def _budgets(document: BudgetsReport, expect: Expect) -> Judgement:
-    cannot = [budget for budget in document.budgets if budget.never_allows]
-    words = [f"{one.desired} of {count(one.expected or 0, 'pod')} must stay healthy" for one in cannot]
-    findings = [Finding(name=one.budget, message=message) for one, message in zip(cannot, words, strict=True)]
+    findings = [
+        Finding(name=one.budget, message=f"{one.desired} of {count(one.expected or 0, 'pod')} must stay healthy")
+        for one in document.budgets
+        if one.never_allows
+    ]
     return "budget", len(document.budgets), _beyond(expect.blocked or 0, findings)
 
 
