@@ -338,7 +338,7 @@ class PodTopologySpread:
         self._compiled_defaults: Recent[tuple[filtering.Constraint, ...]] = Recent(MAX_CACHED)
         self._cluster = handle.cluster
         self._listers = handle.listers
-        self._absent, self._taints = self._cluster.nodes.absent, self._cluster.nodes.taint_codes
+        self._nodes = self._cluster.nodes  #: of which the states are
         self._compares = handle.release.is_on(COMPARISON_GATE)
         self._filter_states: Recent[filtering.FilterState | fwk.Status] = Recent(MAX_CACHED)
         self._score_states: Recent[ScoreState | fwk.Status] = Recent(MAX_CACHED)
@@ -370,10 +370,7 @@ class PodTopologySpread:
         """Prepare the counts of the hard constraints; skip when there are none."""
         if not self._may_have(cycle.pod, DO_NOT_SCHEDULE):
             return fwk.SKIP_SHAPE
-        nodes = self._cluster.nodes
-        if self._absent is not nodes.absent or self._taints is not nodes.taint_codes:
-            self._absent, self._taints = nodes.absent, nodes.taint_codes
-            self._filter_states = Recent(MAX_CACHED)
+        self._follow_nodes()
         state = self._filter_states.get(cycle.pod.shape, lambda: self._filter_state(cycle.pod))
         if isinstance(state, fwk.Status):
             return fwk.PreFilterResult(status=state)
@@ -394,6 +391,7 @@ class PodTopologySpread:
         pod = cycle.pod
         if not self._may_have(pod, SCHEDULE_ANYWAY):
             return fwk.PreScoreResult.SKIP_SHAPE
+        self._follow_nodes()
         state = self._score_states.get(pod.shape, lambda: self._score_state(pod))
         if isinstance(state, fwk.Status):
             return state
@@ -401,6 +399,12 @@ class PodTopologySpread:
             return fwk.PreScoreResult.SKIP_SHAPE
         cycle.write(state.weigh(nodes))
         return None
+
+    def _follow_nodes(self) -> None:
+        """Forget what was counted where nodes have other taints since, or are gone."""
+        if self._nodes is not self._cluster.nodes:
+            self._nodes = self._cluster.nodes
+            self._filter_states, self._score_states = Recent(MAX_CACHED), Recent(MAX_CACHED)
 
     def _filter_state(self, pod: PodInfo) -> filtering.FilterState | fwk.Status:
         constraints = self._constraints(pod, DO_NOT_SCHEDULE)

@@ -136,3 +136,18 @@ def test_a_cordon_frees_pods_whose_spread_leaves_tainted_nodes_out(policy: str) 
     steps = [{"at": 0, "apply": [web]}, {"at": 5, "change": "cordon", "nodes": ["n1"]}]
     plan = planner_of(*nodes).timeline(steps)
     assert sorted(pod.node or "" for pod in plan.after) == (["n0", "n0"] if policy == "Honor" else ["", "n0"])
+
+
+@pytest.mark.parametrize(("policy", "further"), [("Honor", [0, 4, 6]), ("Ignore", [0, 5, 5])])
+def test_scores_of_a_spread_count_the_taints_of_the_moment(policy: str, further: list[int]) -> None:
+    nodes = [node(f"n{i}", "32", labels={"zone": zone}) for i, zone in enumerate("aba")]
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "nodeTaintsPolicy": policy}
+    few, more = deployment("web", 4), deployment("web", 14)
+    for web in (few, more):
+        spread = [{**rule, "labelSelector": {"matchLabels": {"app": "web"}}}]
+        web["spec"]["template"]["spec"]["topologySpreadConstraints"] = spread
+    happens = [(0, "cordon", "n2"), (5, "uncordon", "n2"), (6, "cordon", "n0")]
+    steps = [{"at": at, "change": change, "nodes": [name]} for at, change, name in happens]
+    plan = planner_of(*nodes).timeline([steps[0], {"at": 1, "apply": [few]}, *steps[1:], {"at": 9, "apply": [more]}])
+    on = [pod.node for pod in plan.after]
+    assert [on.count(f"n{i}") - had for i, had in enumerate((2, 2, 0))] == further
