@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kplan.api.core import Pod
 from kplan.api.kinds import CHANGED_IN_PLACE, PODS_FIELD
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import accepted_objects, admit_manifests, origin_of
 from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.expansion import started, with_runs, workload_type
-from kplan.workloads.hooks import hook_of
+from kplan.workloads.hooks import has_any, hook_of
 from kplan.workloads.manifests import load_manifests
 
 if TYPE_CHECKING:
@@ -131,10 +132,5 @@ def loaded_subject(
 
 def has_updates(manifests: Manifests, snapshot: Snapshot) -> bool:
     """Tell whether the cluster has any of the workloads; single pods do not count."""
-    for workload in manifests.workloads:
-        target = workload_type(workload.item.api_version, workload.kind)
-        if workload.kind != "Pod" and target is not None and target in CHANGED_IN_PLACE:
-            live = getattr(snapshot, CHANGED_IN_PLACE[target].attribute)
-            if any(obj.metadata.key == f"{workload.namespace}/{workload.name}" for obj in live):
-                return True
-    return False
+    types = ((one.key, workload_type(one.item.api_version, one.kind)) for one in manifests.workloads)
+    return has_any(snapshot, [key for key, target in types if target is not Pod and target in CHANGED_IN_PLACE])
