@@ -424,8 +424,9 @@ class _Course:
         """Delete the former jobs of hooks."""
         simulation = self.simulation
         for workload in group:
-            hook, job = hook_of(workload.content), simulation.workloads.find(workload.key)
-            if hook is None or not hook.is_made_anew or not isinstance(job, JobState):
+            hook = hook_of(workload.content)
+            job = None if hook is None or not hook.is_made_anew else simulation.workloads.find(workload.key)
+            if not isinstance(job, JobState):
                 continue
             for pod in tuple(job.pods.values()):
                 simulation.life.remove(pod, StepEvent.DELETED, "Helm creates its hook anew", by_owner=True)
@@ -438,9 +439,11 @@ class _Course:
     def _succeeds(self, key: str) -> bool:
         """Have a job do its work, where nothing takes time; tell whether it does."""
         simulation, job = self.simulation, self.simulation.workloads.find(key)
+        if not isinstance(job, JobState):
+            return False
         for _ in range(_MOST_ROUNDS):
-            if not isinstance(job, JobState) or job.wanted.is_over:
-                return isinstance(job, JobState) and not job.wanted.why_failed
+            if job.wanted.is_over:
+                return not job.wanted.why_failed
             running = [pod.row for pod in job.pods.values() if pod.is_ready]
             if not running:
                 return False

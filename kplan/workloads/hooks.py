@@ -61,7 +61,7 @@ def not_run(name: str, hook: Hook, *, is_upgrade: bool) -> InputWarning:
 
 
 def has_any(snapshot: Snapshot, keys: Collection[str]) -> bool:
-    """Tell whether a cluster has any of some workloads of a chart, KIND/NAMESPACE/NAME, so that this is an upgrade."""
+    """Tell whether a cluster has any of some workloads, KIND/NAMESPACE/NAME; of a chart, that this is an upgrade."""
     paths = grouped((ref.kind, ref.path) for ref in map(WorkloadRef.parse, keys))
     kinds = ((kind_called(name), frozenset(own)) for name, own in paths.items())
     held = ((obj, own) for kind, own in kinds if kind is not None for obj in snapshot.objects(kind.attribute))
@@ -83,12 +83,9 @@ def in_turn(
         return [workloads], []
     is_upgrade = has_any([one.key for one in others])
     hooks.sort(key=lambda one: (one[0].weight, one[1].content["metadata"].get("name", "")))
-    before, after = (
-        [[workload] for hook, workload in hooks if hook.before(is_upgrade=is_upgrade) is comes]
-        for comes in (True, False)
-    )
-    left_out = ((hook, workload) for hook, workload in hooks if hook.before(is_upgrade=is_upgrade) is None)
-    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload in left_out]
+    placed = grouped((hook.before(is_upgrade=is_upgrade), (hook, workload)) for hook, workload in hooks)
+    before, after = ([[workload] for _, workload in placed.get(comes, ())] for comes in (True, False))
+    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload in placed.get(None, ())]
     return [*before, others, *after], notes
 
 
