@@ -78,7 +78,7 @@ class BudgetState(msgspec.Struct):
     def expected(self) -> int | None:
         """How many pods there should be; None where the disruption controller cannot tell and allows nothing."""
         spec, status = self.budget.spec, self.budget.status
-        if spec.max_unavailable is None and not isinstance(spec.min_available, str):
+        if not self._needs_scales:
             return 0 if spec.min_available is None else len(self.pods) + sum(self.n_ended.values())
         if self.without_scale:
             return None
@@ -99,9 +99,13 @@ class BudgetState(msgspec.Struct):
     @property
     def without_scale(self) -> str:
         """A workload of whose pods the controller does not find the scale, and so allows nothing; empty for none."""
-        if self.budget.spec.max_unavailable is None and not isinstance(self.budget.spec.min_available, str):
-            return ""
-        return min((key for key in self.n_owned | self.n_ended if key and key.startswith(_WITHOUT_SCALE)), default="")
+        owners = self.n_owned | self.n_ended if self._needs_scales else ()
+        return min((key for key in owners if key and key.startswith(_WITHOUT_SCALE)), default="")
+
+    @property
+    def _needs_scales(self) -> bool:
+        """Whether it is about a share of the pods that there should be; it counts those that there are otherwise."""
+        return self.budget.spec.max_unavailable is not None or isinstance(self.budget.spec.min_available, str)
 
     @property
     def desired(self) -> int:
