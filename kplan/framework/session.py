@@ -261,8 +261,7 @@ class Session:
         framework = self.framework_for(info) if info.pod.spec.volumes else None
         if framework is None:
             return
-        plugins = framework.reserve_plugins
-        for plugin in fwk.plugins_with(fwk.ClaimBindingPlugin, plugins):
+        for plugin in fwk.plugins_with(fwk.ClaimBindingPlugin, framework.reserve_plugins):
             for claim in plugin.bind_claims(info.pod, row):
                 self.listers.persistent_volume_claims[claim.metadata.namespace, claim.metadata.name] = claim
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kplan.admission import Named
 from kplan.admission.schedules import Schedule, parse_schedule
-from kplan.api.meta import PlainMeta
+from kplan.api.meta import PlainMeta, is_true
 from kplan.api.names import WorkloadRef, controller_name
 from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
@@ -91,8 +91,7 @@ class CronJobs:
             if cron is None or not isinstance(state, JobState):
                 continue
             if state.wanted.is_over:
-                has_failed = any((one.type, one.status) == ("Failed", "True") for one in job.status.conditions)
-                insort(cron.failed if has_failed else cron.succeeded, state, key=_age)
+                insort(cron.failed if is_true(job.status.conditions, "Failed") else cron.succeeded, state, key=_age)
                 continue
             self._cron_of[state.ref.key] = cron
             # Upstream looks at the status alone, which does not have the jobs that somebody made from the template.
