@@ -366,14 +366,14 @@ def _raise_to(total: Totals, floor: Totals) -> None:
             total[name] = amount
 
 
-_GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
+GRACE_SECONDS, _MOST_SECONDS = 30, 10**9
 
 
 def deletion_grace(pod: Pod) -> int:
     """Return for how many seconds a pod that is being deleted may take to end: so long after it was asked to."""
     if (own := pod.metadata.deletion_grace_period_seconds) is None:
         own = pod.spec.termination_grace_period_seconds
-    return _GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
+    return GRACE_SECONDS if own is None else max(min(own, _MOST_SECONDS), 0)
 
 
 def target_of(pod: Pod) -> str:

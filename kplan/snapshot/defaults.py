@@ -35,7 +35,6 @@ T = TypeVar("T", bound=PodAffinityTerm | TopologySpreadConstraint)
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-_DEFAULT_GRACE_PERIOD_SECONDS = 30
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 _NANOS_PER_MILLI = 10**6
 _KARPENTER_LIFETIME = "720h"
@@ -76,7 +75,7 @@ def complete_pod(pod: core.Pod) -> core.Pod:
 
 def complete_pod_spec(spec: core.PodSpec) -> core.PodSpec:
     seconds = spec.termination_grace_period_seconds
-    seconds = _DEFAULT_GRACE_PERIOD_SECONDS if seconds is None else seconds
+    seconds = core.GRACE_SECONDS if seconds is None else seconds
     spec = _filled(spec, scheduler_name=DEFAULT_SCHEDULER_NAME, restart_policy="Always")
     return replace(spec, overhead=round_up(spec.overhead), termination_grace_period_seconds=seconds)
 

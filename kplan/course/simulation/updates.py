@@ -18,7 +18,7 @@ from kplan.admission.decoding import kind_named
 from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.affinity import REQUIRED
-from kplan.api.core import Pod
+from kplan.api.core import GRACE_SECONDS, Pod
 from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, go_json
 from kplan.api.kinds import CHANGED_IN_PLACE
@@ -57,7 +57,6 @@ POD_FORBIDDEN = (
     " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _POD_FIELDS = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
-_GRACE_SECONDS = 30  #: upstream's default
 _JOB_FIELDS = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 
 
@@ -122,7 +121,7 @@ def _pod(before: Plain, after: Plain) -> Iterator[str]:
             words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             yield f"spec.schedulingGates[{index}].name: Forbidden: {words}"
     old, new = _fixed(before), _fixed(after)
-    grace, seconds = (spec.get("terminationGracePeriodSeconds", _GRACE_SECONDS) for spec in (before, after))
+    grace, seconds = (spec.get("terminationGracePeriodSeconds", GRACE_SECONDS) for spec in (before, after))
     if grace != seconds and not (grace < 0 and seconds == 1):
         new["terminationGracePeriodSeconds"] = seconds
     if gates:
