@@ -356,7 +356,10 @@ class LifeCycle:
         motion.messages.pop(pod.row, None)
         motion.outcomes.pop(pod.row, None)
         motion.disruptions.leave(pod, stays=stays)
-        motion.maker.release(info, owner, pod.index, stays=stays)
+        if stays:
+            motion.maker.note_end(info)
+        else:
+            motion.maker.release(info, owner, pod.index)
         self._let_go_of_claims(info)
         motion.session.pod_ids.pop(info.key)
         had_place = motion.session.nominator.row_of(pod.row) is not None

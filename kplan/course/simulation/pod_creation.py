@@ -285,17 +285,13 @@ class PodMaker:
     def counts_quota(self, namespace: str) -> bool:
         return namespace in self._has_quota
 
-    def release(
-        self, info: PodInfo, owner: Owner | None = None, index: int | None = None, *, stays: bool = False
-    ) -> None:
-        """Free the name of a pod that is gone, and its share of quotas; delete claims of this ordinal of a set.
+    def note_end(self, info: PodInfo) -> None:
+        """Count a pod that has ended in quotas as an object alone, which stays."""
+        if info.namespace in self._has_quota:
+            self._admitter.quotas.note_end(info.pod)
 
-        `stays`: it has ended, and its object is still there.
-        """
-        if stays:
-            if info.namespace in self._has_quota:
-                self._admitter.quotas.note_end(info.pod)
-            return
+    def release(self, info: PodInfo, owner: Owner | None = None, index: int | None = None) -> None:
+        """Free the name of a pod that is gone, and its share of quotas; delete claims of this ordinal of a set."""
         stateful_set = self._set_of(owner)
         if stateful_set is not None and isinstance(owner, StatefulSetState) and owner.gives_up_claims_of(index):
             self.set_claims.delete(stateful_set, info.pod.metadata)
