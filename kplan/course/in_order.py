@@ -13,9 +13,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod, PodCondition
-from kplan.api.labels import UNSCHEDULABLE
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
@@ -38,6 +36,7 @@ from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosing
+from kplan.rules.nodes import UNSCHEDULABLE_TAINT, cordoned
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
@@ -182,10 +181,8 @@ def with_message(pod: Pod, message: str, promise: str) -> Pod:
 
 
 def _with_cordon(node: Node) -> Node:
-    taints = node.spec.taints
-    if not node.spec.unschedulable or any(taint.key == UNSCHEDULABLE for taint in taints):
-        return node
-    return replace(node, spec=replace(node.spec, taints=(*taints, Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE))))
+    has_taint = any(taint.key == UNSCHEDULABLE_TAINT.key for taint in node.spec.taints)
+    return cordoned(node) if node.spec.unschedulable and not has_taint else node
 
 
 _EAGER_CELLS = 2_000
