@@ -78,7 +78,7 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
         steps = (applied(workloads),) if workloads else ()
         return base, msgspec.structs.replace(task, steps=steps, tells_of=self.tells_of)
 
-    @property
+    @cached_property
     def has_updates(self) -> bool:
         """Whether the manifests change workloads of the cluster, or come in turn, and no pods are named, too."""
         if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
