@@ -31,6 +31,7 @@ from kplan.capacity.counting import Fit, fill, fill_from
 from kplan.capacity.templates import Template
 from kplan.capacity.together import is_local
 from kplan.cluster.base import Base
+from kplan.cluster.incoming import with_objects
 from kplan.cluster.workload_pods import did_you_mean
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
 from kplan.course.watching import at_rest
@@ -298,8 +299,8 @@ class _Tries:
         self.n_tried = self.n_placed = 0  #: numbers of mixes that were tried, and of replicas that were placed there
 
     def _fit_alone(self, maker: Maker, fit: Fit) -> int | None:
-        nodes, pods, csi_nodes = maker(1)
-        snapshot = replace(self._base.snapshot, nodes=tuple(nodes), pods=tuple(pods), csi_nodes=tuple(csi_nodes))
+        empty = replace(self._base.snapshot, nodes=(), pods=(), csi_nodes=())
+        snapshot = with_objects(empty, maker(1).objects)
         session, stopped = self._base.with_snapshot(snapshot).session, self._templates[fit.stopped_template or 0]
         if stopped.group is not None:
             # A node that takes no pod of a group on its own is no help to the group, whatever the number of such nodes.
@@ -320,15 +321,8 @@ class _Tries:
     def fits(self, mix: Mix) -> int:
         if mix not in self._known:
             self.n_tried += 1
-            snapshot = self._base.snapshot
-            kinds = [maker(n) for maker, n in zip(self._makers, mix, strict=True)]
-            nodes, pods, csi_nodes = (tuple(chain.from_iterable(parts)) for parts in zip(*kinds, strict=True))
-            grown = replace(
-                snapshot,
-                nodes=(*snapshot.nodes, *nodes),
-                pods=(*snapshot.pods, *pods),
-                csi_nodes=(*snapshot.csi_nodes, *csi_nodes),
-            )
+            kinds = (maker(n).objects for maker, n in zip(self._makers, mix, strict=True))
+            grown = with_objects(self._base.snapshot, chain.from_iterable(kinds))
             session = self._base.with_snapshot(grown).session
             fit = fill_from(session, self._templates, limit=self._wanted, preempt=self._preempt)[1]
             self._known[mix] = fit.total

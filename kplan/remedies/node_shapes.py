@@ -9,11 +9,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node, NodeMeta, Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
+from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.diagnosis.intended import states_condition
 from kplan.documents import capacity as documents
@@ -77,7 +78,11 @@ class AddedNodes(NamedTuple):
 
     nodes: list[Node]
     daemons: list[Pod]
-    csi_nodes: tuple[CSINode, ...] = ()
+    published: tuple[CSINode | ResourceSlice, ...] = ()  #: by what runs there
+
+    @property
+    def objects(self) -> tuple[msgspec.Struct, ...]:
+        return *self.nodes, *self.daemons, *self.published
 
 
 def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> AddedNodes:
@@ -85,13 +90,19 @@ def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "ad
     model = shape.like.metadata.name
     daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
     added = copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
-    csi_nodes = (
-        replace(csi_node, metadata=replace(csi_node.metadata, name=node.metadata.name, uid=node.metadata.uid))
-        for node in added.nodes
-        for csi_node in snapshot.csi_nodes
-        if csi_node.metadata.name == model
-    )
-    return added._replace(csi_nodes=tuple(csi_nodes))
+    own: list[CSINode | ResourceSlice] = [one for one in snapshot.csi_nodes if one.metadata.name == model]
+    own += [one for one in snapshot.resource_slices if one.spec.node_name == model]
+    return added._replace(published=tuple(_copied(obj, model, node.metadata) for node in added.nodes for obj in own))
+
+
+def _copied(obj: CSINode | ResourceSlice, old: str, node: NodeMeta) -> CSINode | ResourceSlice:
+    """Return what is published of a node as it would be of another one, with the same drivers and devices."""
+    if isinstance(obj, CSINode):
+        return replace(obj, metadata=replace(obj.metadata, name=node.name, uid=node.uid))
+    pool, metadata, name = obj.spec.pool, obj.metadata, node.name
+    moved = replace(pool, name=name if pool.name == old else f"{pool.name}-{name}")
+    metadata = replace(metadata, name=f"{metadata.name}-{name}", uid=f"added-{metadata.name}-{name}")
+    return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
 
 
 def copies(

@@ -251,7 +251,7 @@ class Trials:
         session = live.fork(listers, trial.nodes)
         if trial.like is not None and trial.number:
             added = added_nodes(trial.like, trial.number, live.listers.snapshot)
-            session.grow(added.nodes, added.csi_nodes)
+            session.grow(added.nodes, added.published)
             for pod in added.daemons:
                 session.cluster.bind(session.add_pod(PodInfo(pod)), session.cluster.nodes.row_of[pod.spec.node_name])
         for plugin in preemptors(session):

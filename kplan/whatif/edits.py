@@ -237,24 +237,9 @@ def with_nodes(
     spec = replace(model.spec, unschedulable=False, taints=taints)
     status = replace(model.status, conditions=(NodeCondition(type="Ready", status="True"),))
     fresh = differing(replace(model, spec=spec, status=status), labels, room)
-    nodes, pods, csi_nodes = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
-    added: dict[str, tuple[Any, ...]] = {"nodes": tuple(nodes), "pods": tuple(pods), "csi_nodes": csi_nodes}
-    names = [node.metadata.name for node in nodes]
-    slices = [one for one in snapshot.resource_slices if one.spec.node_name == like]
-    added["resource_slices"] = tuple(_copied_slice(one, like, name) for name in names for one in slices)
-    changes: dict[str, Any] = {
-        attribute: (*snapshot.objects(attribute), *objects) for attribute, objects in added.items() if objects
-    }
-    objects = [f"Node/{name}" for name in names]
-    return replace(snapshot, **changes), change_of("add-nodes", f"{number}={like}", objects)
-
-
-def _copied_slice(obj: Any, old: str, name: str) -> Any:
-    """Return the resource slice with which a driver would publish the same devices of another node."""
-    pool = obj.spec.pool
-    moved = replace(pool, name=name if pool.name == old else f"{pool.name}-{name}")
-    metadata = replace(obj.metadata, name=f"{obj.metadata.name}-{name}", uid=f"added-{obj.metadata.name}-{name}")
-    return replace(obj, metadata=metadata, spec=replace(obj.spec, node_name=name, pool=moved))
+    new = added_nodes(NodeShape(fresh, 1), number, snapshot, mark="more")
+    names = [f"Node/{node.metadata.name}" for node in new.nodes]
+    return with_objects(snapshot, new.objects), change_of("add-nodes", f"{number}={like}", names)
 
 
 def with_cordons(

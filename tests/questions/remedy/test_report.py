@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
+from kplan.changes import remedy as r
 from kplan.changes.sets import KINDS, allowed_kinds, disturbance
 from kplan.changes.values import AddNodes, Move, Patch, Place, Uncordon
 from kplan.course.watching import begin
@@ -286,13 +287,12 @@ def test_new_nodes_for_pods_that_claim_devices_have_to_bring_them() -> None:
         }
     }
     waiting = deployment("wants", "1", ("",), resourceClaims=[{"name": "gpu", "resourceClaimName": "free"}])
-    report = remedy(
-        *(node("a"), slice_of_a, head("DeviceClass", name="gpu") | {"spec": {}}),
-        claim("used", status={"allocation": {"devices": {"results": [taken]}}}),
-        claim("free"),
-        waiting,
-        only=("nodes",),
-    )
+    objects = [node("a"), slice_of_a, head("DeviceClass", name="gpu") | {"spec": {}}, claim("free"), waiting]
+    objects.append(claim("used", status={"allocation": {"devices": {"results": [taken]}}}))
+    report = remedy(*objects, only=("nodes",))
 
     assert report.remedy.actions == (AddNodes(1, "a", devices=True).described(report.remedy.actions[0].achieves or ()),)
     assert "Add 1 node like a with its devices; then" in render(report, "table", ReportOptions())
+    (named,) = planner_of(*objects).place("default/wants-h1-000").remedies
+    assert isinstance(named, r.AddNodes)
+    assert (named.change.like, named.change.nodes, named.change.devices) == ("a", 1, True)
