@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import to_builtins
 
 from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
-from kplan.api.pod import ResourceRequirements
+from kplan.api.pod import ContainerPort, ResourceRequirements
+from kplan.workloads.merging import REPLACES
 
 Deleted = frozenset[tuple[str, str]]  #: topology key and whenUnsatisfiable of spread constraints that a patch deletes
 _SPREADS = "topologySpreadConstraints"
@@ -60,11 +61,26 @@ def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> 
         change: dict[str, Any] = {}
         if old.resources != new.resources:
             change["resources"] = _resources(old.resources, new.resources)
-        freed = [port for port, former in zip(new.ports, old.ports, strict=True) if port.host_port != former.host_port]
-        if freed:
-            change["ports"] = [{"containerPort": port.container_port, "hostPort": None} for port in freed]
+        if ports := _ports(old.ports, new.ports):
+            change["ports"] = ports
         changes += [{"name": new.name, **change}] if change else []
     return changes
+
+
+def _ports(before: Sequence[ContainerPort], after: Sequence[ContainerPort]) -> list[dict[str, Any]]:
+    """Return what takes ports of the node away; all ports where two have one number, which alone tells them apart.
+
+    Upstream: patchMergeKey of Container.Ports in k8s.io/api/core/v1/types.go.
+    """
+    freed = [port for port, new in zip(before, after, strict=True) if port != new]
+    numbers = [port.container_port for port in before]
+    if any(numbers.count(port.container_port) > 1 for port in freed):
+        return [REPLACES, *map(to_builtins, after)]
+    return [
+        {"containerPort": port.container_port, "protocol": port.protocol or "TCP", "hostPort": None}
+        | ({"hostIP": None} if port.host_ip else {})
+        for port in freed
+    ]
 
 
 def _resources(before: ResourceRequirements | None, after: ResourceRequirements | None) -> dict[str, Any]:

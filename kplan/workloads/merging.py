@@ -34,6 +34,8 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Lists that are merged, with the fields that tell their elements apart; ports of containers and of services alike."""
 
+REPLACES = {"$patch": "replace"}  #: the element with which the others of a list take the place of all that is there
+
 _RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
 """Fields whose maps keep only the keys that a manifest names, once it changes them (patchStrategy ``retainKeys``)."""
 
@@ -86,6 +88,8 @@ def _is_blank(item: Plain) -> bool:
 
 def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
     keys = MERGE_KEYS.get(field)
+    if REPLACES in wanted:
+        return [item for item in wanted if item != REPLACES]
     if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
         # Defaults of the API server in live elements are no change.
         is_same = len(live) == len(wanted) and list(map(merged, live, wanted)) == list(live)

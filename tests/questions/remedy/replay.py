@@ -87,6 +87,8 @@ def merged(obj: Any, change: Any) -> Any:
         if key in _BY_NAME:
             changes = {container["name"]: container for container in value}
             held[key] = [merged(container, changes.get(container["name"], {})) for container in held[key]]
+        elif key == "ports":
+            held[key] = _with_ports(held[key], value)
         elif key == "topologySpreadConstraints":
             gone = [_name(entry) for entry in value if entry.get("$patch") == "delete"]
             named = {_name(entry): entry for entry in (*held.get(key, ()), *value) if "$patch" not in entry}
@@ -94,6 +96,16 @@ def merged(obj: Any, change: Any) -> Any:
         else:
             held[key] = merged(held.get(key), value)
     return {key: value for key, value in held.items() if value is not None}
+
+
+def _with_ports(ports: list[Any], changes: list[Any]) -> list[Any]:
+    """Return ports after a strategic merge patch, to which the first one with a number is the one."""
+    if {"$patch": "replace"} in changes:
+        return [change for change in changes if "$patch" not in change]
+    for change in changes:
+        index = next(at for at, port in enumerate(ports) if port["containerPort"] == change["containerPort"])
+        ports = [*ports[:index], merged(ports[index], change), *ports[index + 1 :]]
+    return ports
 
 
 def _name(constraint: dict[str, Any]) -> tuple[str, str]:

@@ -56,8 +56,9 @@ def volume(zone: str, claim: str) -> list[Object]:
     ]
 
 
-def on_port(port: int) -> list[Object]:
-    ports = [{"containerPort": port, "hostPort": port}]
+def on_port(port: int, *protocols: str) -> list[Object]:
+    plain = {"containerPort": port, "hostPort": port}
+    ports = [plain | {"name": protocol.lower(), "protocol": protocol} for protocol in protocols] or [plain]
     return [{"name": "c", "image": "edge", "ports": ports, "resources": {"requests": {"cpu": "1"}}}]
 
 
@@ -97,6 +98,9 @@ def big_template(app: str) -> Object:
 
 ML = {"pool": "ml"}
 TOLERATION = '{"key":"dedicated","operator":"Equal","value":"ml","effect":"NoSchedule"}'
+
+UDP = '{"containerPort":53,"protocol":"UDP"'
+BOTH = '{"name":"tcp","containerPort":53,"protocol":"TCP"},{"name":"udp","containerPort":53,"protocol":"UDP"}'
 
 STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
     "a budget leaves one of two pods to move":
@@ -187,6 +191,12 @@ STORIES: dict[str, tuple[list[Any], str, list[str]]] = {
         ([node("a", disk="ssd"), node("b", disk="hdd"),
           deployment("web", "1", ("", ""), nodeSelector={"disk": "ssdd"})], "",
          [template_patch("web", '{"nodeSelector":{"disk":"ssd"}}')]),
+    "a port of the node is told by its protocol":
+        ([node("a"), deployment("dns", "1", ("a", ""), containers=on_port(53, "UDP"))], "rules",
+         [template_patch("dns", f'{{"containers":[{{"name":"c","ports":[{UDP},"hostPort":null}}]}}]}}')]),
+    "ports of one number are told apart by naming all":
+        ([node("a"), deployment("dns", "1", ("a", ""), containers=on_port(53, "TCP", "UDP"))], "rules",
+         [template_patch("dns", f'{{"containers":[{{"name":"c","ports":[{{"$patch":"replace"}},{BOTH}]}}]}}')]),
     "pods on nodes that the snapshot lacks make no room":
         ([node("a"), deployment("web", "3", ("a", "")), deployment("gone", "2", ("elsewhere",))], "",
          [*adding(1, "a")]),
