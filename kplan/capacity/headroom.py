@@ -36,7 +36,7 @@ from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.framework.results import Outcome
 from kplan.reading.arguments import DEFAULT_HEADROOM
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, daemon_set_of
 from kplan.workloads import Manifests
 from kplan.workloads.autoscalers import live_replicas
 
@@ -296,7 +296,7 @@ def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
     largest: dict[str, tuple[float, str, Pod]] = {}
     for info in base.session.cluster.pods.infos:
         pool = pools.get(info.pod.spec.node_name)
-        if pool is None or any(owner.kind == DAEMON_SET for owner in info.pod.metadata.owner_references):
+        if pool is None or daemon_set_of(info.pod):
             continue
         row = nodes.row_of[info.pod.spec.node_name]
         offered = {name: int(nodes.allocatable(name)[row]) for name in info.requests}

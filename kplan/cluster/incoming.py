@@ -24,7 +24,7 @@ from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
 from kplan.framework.listers import by_key, key_of
-from kplan.snapshot.defaults import complete, resolve_priority, with_default_class
+from kplan.snapshot.defaults import complete, global_default, resolve_priority, with_default_class
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import ManifestPod, Manifests, ManifestWorkload
 from kplan.workloads.expansion import generated_claims
@@ -235,18 +235,16 @@ def _with_priorities(
 
     Upstream: plugin/pkg/admission/priority admitPodGroup, validatePriorityClass.
     """
-    defaults = {one.metadata.name: one.value for one in before.priority_classes if one.global_default}
+    classes = {one.metadata.name: one for one in before.priority_classes}
     for obj in objects:
         if isinstance(obj, PriorityClass):
-            name = obj.metadata.name
-            first = min(defaults, key=lambda other: (defaults[other], other), default=name)
-            if obj.global_default and first != name:
-                words = f"PriorityClass {first} is already marked as default. Only one default can exist"
+            name, first = obj.metadata.name, global_default(classes.values())
+            if obj.global_default and first is not None and first.metadata.name != name:
+                words = f"PriorityClass {first.metadata.name} is already marked as default. Only one default can exist"
                 words = f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: {words}'
                 refused.append(InputWarning("Refused", f"PriorityClass/{name}", words))
                 continue
-            defaults.pop(name, None)
-            defaults |= {name: obj.value} if obj.global_default else {}
+            classes[name] = obj
         if not isinstance(obj, PodGroup):
             yield obj
             continue

@@ -14,7 +14,7 @@ from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, nearest_texts, object_name
 from kplan.api.pod import ENDED
 from kplan.errors import NotFoundError, UsageError
-from kplan.health.workloads import controllers_of_workloads, workloads_above
+from kplan.health.workloads import workloads_above
 from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 
@@ -87,9 +87,9 @@ def living_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> lis
 
     Raises NotFoundError when neither the workload nor a pod of it exists.
     """
-    wanted, controllers = object_name(kind, namespace, name), controllers_of_workloads(snapshot)
+    wanted = object_name(kind, namespace, name)
     alive = (pod for pod in snapshot.pods if pod.status.phase not in ENDED)
-    pods = [pod for pod in alive if wanted in workloads_above(pod, controllers)]
+    pods = [pod for pod in alive if wanted in workloads_above(pod, snapshot.controllers)]
     if not pods:
         key = f"{namespace}/{name}"
         held = {obj.metadata.key for obj in getattr(snapshot, POD_MAKERS[kind].attribute)}

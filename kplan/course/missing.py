@@ -61,7 +61,7 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         ]
         for daemons in snapshot.daemon_sets
     }
-    owners = w.controllers_of_workloads(snapshot)
+    owners = snapshot.controllers
     pods = w.pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in w.workloads_health(snapshot, {}, nodes, pods)}
     misses = {"misses-pods", "misses-nodes"}

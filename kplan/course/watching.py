@@ -16,7 +16,7 @@ from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import bounds_of
-from kplan.health.workloads import controllers_of_workloads, namespaces_with_quotas, refused_before
+from kplan.health.workloads import namespaces_with_quotas, refused_before
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.autoscalers import Autoscalers
@@ -96,7 +96,7 @@ def carry_on_known(simulation: Simulation, snapshot: Snapshot, only: Collection[
     limited = namespaces_with_quotas(snapshot)
     sources = (snapshot.deployments, snapshot.replica_sets, snapshot.replication_controllers)
     refused = {f"{type(obj).__name__}/{obj.metadata.key}" for obj in chain(*sources) if refused_before(obj, limited)}
-    for both in controllers_of_workloads(snapshot).items() if refused else ():
+    for both in snapshot.controllers.items() if refused else ():
         if not refused.isdisjoint(both):
             refused.update(both)
     keys = simulation.workloads.keys() if only is None else only

@@ -14,9 +14,7 @@ from msgspec.structs import replace
 from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
 from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
-from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import controller_of
 from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
@@ -34,7 +32,7 @@ from kplan.framework.listers import Listers
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.health.nodes import UnusableResource, unusable_resources
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, daemon_set_of
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
 from kplan.snapshot.model import Snapshot
@@ -365,9 +363,9 @@ def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
             case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
-                metadata = answer.session.cluster.pods.infos[holder].pod.metadata
-                if (owner := controller_of(metadata)) is not None and owner.kind == DAEMON_SET:
-                    return {"daemon_set": f"{metadata.namespace}/{owner.name}"}
+                other = answer.session.cluster.pods.infos[holder]
+                if name := daemon_set_of(other.pod):
+                    return {"daemon_set": f"{other.namespace}/{name}"}
             case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
                 name = only.partition("=")[2]
                 return {} if name in nodes.label(HOSTNAME).code_of else {"lost_node": name}

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
-from kplan.api.labels import TEMPLATE_HASH
-from kplan.api.meta import controller_of
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
@@ -169,21 +167,7 @@ def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[s
 
 def _members(snapshot: Snapshot) -> dict[str, list[Pod]]:
     """Return the pods of each workload, those of workloads below it included."""
-    controllers = controllers_of_workloads(snapshot)
-    return grouped((key, pod) for pod in snapshot.pods for key in workloads_above(pod, controllers))
-
-
-def controllers_of_workloads(snapshot: Snapshot) -> dict[str, str]:
-    """Return the controller of each workload that has one, both as KIND/NAMESPACE/NAME."""
-    controllers = {
-        object_name(kind.name, obj.metadata.namespace, obj.metadata.name): owner
-        for kind in POD_MAKERS.values()
-        for obj in getattr(snapshot, kind.attribute)
-        if (owner := controller_name(obj.metadata))
-    }
-    for namespace, name, deployment in _unlisted_sets(snapshot):
-        controllers[object_name("ReplicaSet", namespace, name)] = object_name("Deployment", namespace, deployment)
-    return controllers
+    return grouped((key, pod) for pod in snapshot.pods for key in workloads_above(pod, snapshot.controllers))
 
 
 def workloads_above(pod: Pod, controllers: Mapping[str, str]) -> Iterator[str]:
@@ -193,22 +177,6 @@ def workloads_above(pod: Pod, controllers: Mapping[str, str]) -> Iterator[str]:
         yield key
         passed.add(key)
         key = controllers.get(key, "")
-
-
-def _unlisted_sets(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Yield the replica sets that a snapshot has only by their pods: namespace, name, the Deployment named like it."""
-    deployments = {obj.metadata.key for obj in snapshot.deployments}
-    listed = {obj.metadata.key for obj in snapshot.replica_sets}
-    keys: set[str] = set()
-    for pod in snapshot.pods if deployments else ():
-        owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
-        if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in keys:
-            continue
-        keys.add(key)
-        digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
-        name = owner.name.removesuffix(f"-{digest}")
-        if key not in listed and digest and f"{namespace}/{name}" in deployments:
-            yield namespace, owner.name, name
 
 
 def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps_failed: bool) -> WorkloadHealth:

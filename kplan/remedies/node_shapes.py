@@ -10,14 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Node, NodeMeta, Pod
-from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.diagnosis.intended import states_condition
 from kplan.documents import capacity as documents
+from kplan.rules.pod_info import daemon_set_of
 from kplan.snapshot.model import Snapshot
 
 _OWN_LABELS = (HOSTNAME, "topology.ebs.csi.aws.com/zone", "csi.volume.kubernetes.io/nodeid")
@@ -88,7 +87,7 @@ class AddedNodes(NamedTuple):
 def added_nodes(shape: NodeShape, n: int, snapshot: Snapshot, *, mark: str = "added") -> AddedNodes:
     """Return new nodes of a shape, named NODE-MARK-NUMBER, with what the node that they are like has."""
     model = shape.like.metadata.name
-    daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and is_daemon(pod)]
+    daemons = [pod for pod in snapshot.pods if pod.spec.node_name == model and daemon_set_of(pod)]
     added = copies(shape.like, f"{model}-{mark}", n, snapshot.node_by_name, daemons)
     own: list[CSINode | ResourceSlice] = [one for one in snapshot.csi_nodes if one.metadata.name == model]
     own += [one for one in snapshot.resource_slices if one.spec.node_name == model]
@@ -121,11 +120,6 @@ def copies(
         metadata = replace(model.metadata, name=name, uid=f"added-{name}", labels=labels)
         nodes.append(replace(model, metadata=metadata))
     return AddedNodes(nodes, [_moved(pod, name) for name in names for pod in daemons])
-
-
-def is_daemon(pod: Pod) -> bool:
-    owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind == DAEMON_SET
 
 
 def _moved(pod: Pod, node_name: str) -> Pod:

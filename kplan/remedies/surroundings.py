@@ -40,7 +40,7 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.health.nodes import coming_nodes, moment
 from kplan.remedies import variants
-from kplan.remedies.node_shapes import NodeShape, differing, is_daemon, node_shapes
+from kplan.remedies.node_shapes import NodeShape, differing, node_shapes
 from kplan.remedies.replicas import workload_of
 from kplan.remedies.trials import (
     NO_CHANGE,
@@ -56,6 +56,7 @@ from kplan.remedies.trials import (
     without_needless,
 )
 from kplan.rules.nodes import UNSCHEDULABLE_TAINT, ends_soon
+from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import PODS, quantity_text
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
@@ -272,7 +273,7 @@ def _lacking_room(case: Case, model: str) -> Iterator[str]:
         is_misspelt = not largest and nearest(resource, resources_of(cluster.nodes))
         if amount > largest and not is_broken and not is_misspelt:
             infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
-            daemons = sum(info.requests.get(resource, 0) for info in infos if is_daemon(info.pod))
+            daemons = sum(info.requests.get(resource, 0) for info in infos if daemon_set_of(info.pod))
             yield f"{resource}={quantity_text(resource, amount + daemons)}"
 
 
@@ -416,7 +417,7 @@ def priority(case: Case) -> Offers:
     if trials.key is None and (spec.preemption_policy == "Never" or is_nominated):
         return
     group, infos = trials.group, trials.live.cluster.pods.infos
-    of_daemon_set = is_daemon(case.pod)
+    of_daemon_set = bool(daemon_set_of(case.pod))
     old = max((infos[row].priority for row in trials.pending), default=0)
     above = old if group is None else max(old, group.spec.priority or 0)
     for priority_class in higher_classes(case.live, above, of_daemon_set=of_daemon_set)[:_MOST_TRIED]:
@@ -466,7 +467,7 @@ def _is_gain(case: Case, elsewhere: Trial) -> bool:
         node_of[row] == NOWHERE and info.namespace == case.info.namespace and workload_of(live, info) in theirs
         for row, info in enumerate(infos)
     )
-    if is_daemon(case.pod) or (is_at_home and not in_trouble):
+    if daemon_set_of(case.pod) or (is_at_home and not in_trouble):
         return True
     return bool(case.trials.end(elsewhere).runs)
 

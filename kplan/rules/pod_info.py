@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, WeightedPodAffinityTerm, required_node_affinity
 from kplan.api.core import Pod
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import controller_of
 from kplan.facts import DerivedOnce
@@ -270,6 +271,12 @@ class DistinctResources:
             info.shared_resources = distinct[code]
             codes.append(code)
         return codes
+
+
+def daemon_set_of(pod: Pod) -> str:
+    """Return the name of the DaemonSet that a pod is of; empty for none."""
+    owner = controller_of(pod.metadata)
+    return owner.name if owner is not None and owner.kind == DAEMON_SET else ""
 
 
 def is_unique(pod: Pod) -> bool:

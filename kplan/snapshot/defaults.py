@@ -273,12 +273,21 @@ def resolve_priority(class_name: str, classes: Iterable[PriorityClass]) -> Resol
     if class_name:
         entry = next((entry for entry in classes if entry.metadata.name == class_name), None)
     else:
-        entry = min((entry for entry in classes if entry.global_default), key=lambda entry: entry.value, default=None)
+        entry = global_default(classes)
     if entry is not None:
         policy = entry.preemption_policy or _PREEMPT_LOWER_PRIORITY
         return ResolvedPriority(entry.metadata.name, entry.value, policy)
     priority = SYSTEM_PRIORITIES.get(class_name) if class_name else 0
     return None if priority is None else ResolvedPriority(class_name, priority, _PREEMPT_LOWER_PRIORITY)
+
+
+def global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """Return the class of pods that name none: the lowest global default, the first of these by name; None for none.
+
+    Upstream: plugin/pkg/admission/priority getDefaultPriorityClass, which takes any of the lowest.
+    """
+    defaults = (entry for entry in classes if entry.global_default)
+    return min(defaults, key=lambda entry: (entry.value, entry.metadata.name), default=None)
 
 
 def with_default_class(

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from kplan.api import core, provisioning, resource, scheduling, storage, workloads
-from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE
-from kplan.api.meta import PlainMeta
-from kplan.api.names import controller_name
+from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE, POD_MAKERS, Kind
+from kplan.api.labels import TEMPLATE_HASH
+from kplan.api.meta import PlainMeta, controller_of
+from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
 from kplan.api.time import seconds
@@ -148,6 +149,33 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     def ended_pods(self) -> Mapping[str, list[core.Pod]]:
         """Pods that have ended, by KIND/NAMESPACE/NAME of their controllers; "" for those without one."""
         return grouped((controller_name(pod.metadata), pod) for pod in self.pods if pod.status.phase in ENDED)
+
+    @cached_property
+    def controllers(self) -> Mapping[str, str]:
+        """The controller of each workload that has one, both as KIND/NAMESPACE/NAME."""
+        held: Iterator[tuple[Kind, Any]]
+        held = ((kind, obj) for kind in POD_MAKERS.values() for obj in self.objects(kind.attribute))
+        controllers = {
+            object_name(kind.name, obj.metadata.namespace, obj.metadata.name): owner
+            for kind, obj in held
+            if (owner := controller_name(obj.metadata))
+        }
+        return controllers | dict(self._unlisted_sets())
+
+    def _unlisted_sets(self) -> Iterator[tuple[str, str]]:
+        """Yield the replica sets that are known only by their pods, each with the Deployment that it is named like."""
+        deployments = {obj.metadata.key for obj in self.deployments}
+        listed = {obj.metadata.key for obj in self.replica_sets}
+        keys: set[str] = set()
+        for pod in self.pods if deployments else ():
+            owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
+            if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in keys:
+                continue
+            keys.add(key)
+            digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
+            name = owner.name.removesuffix(f"-{digest}")
+            if key not in listed and digest and f"{namespace}/{name}" in deployments:
+                yield f"ReplicaSet/{key}", f"Deployment/{namespace}/{name}"
 
     @cached_property
     def has_claim_statuses(self) -> bool:

@@ -37,7 +37,6 @@ from kplan.diagnosis.intended import states_condition
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import ChangeWord, ClusterChange, RequestSum
 from kplan.framework.listers import key_of
-from kplan.health.workloads import controllers_of_workloads
 from kplan.reading.documents import read_documents
 from kplan.reading.files import REPORTS
 from kplan.remedies.node_shapes import NodeShape, added_nodes, differing
@@ -479,7 +478,7 @@ def _owners(snapshot: Snapshot) -> dict[str, str]:
     What made a workload that people write, such as an operator's resource, is none of these: recommendations name the
     workload itself.
     """
-    controllers = controllers_of_workloads(snapshot)
+    controllers = snapshot.controllers
     return {workload: owner for workload, owner in controllers.items() if workload.partition("/")[0] in MADE}
 
 

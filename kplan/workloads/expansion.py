@@ -35,7 +35,7 @@ from kplan.api.labels import (
     TEMPLATE_HASH,
     UNREACHABLE,
 )
-from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta, controller_of
+from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
 from kplan.api.pod import PodResourceClaimStatus, PodTemplate
 from kplan.api.resource import ResourceClaim
@@ -51,6 +51,7 @@ from kplan.api.workloads import (
     StatefulSet,
 )
 from kplan.facts import InputWarning
+from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import NANO, PODS, is_counted, nano, pod_requests
 from kplan.snapshot.defaults import with_default_class
 from kplan.snapshot.model import Snapshot
@@ -147,10 +148,7 @@ def daemon_pods(obj: DaemonSet, snapshot: Snapshot, make: Callable[[str], Pod], 
     served = {
         pod.spec.node_name
         for pod in snapshot.pods
-        if (owner := controller_of(pod.metadata)) is not None
-        and owner.kind == DAEMON_SET
-        and owner.name == obj.metadata.name
-        and pod.metadata.namespace == obj.metadata.namespace
+        if (pod.metadata.namespace, daemon_set_of(pod)) == (obj.metadata.namespace, obj.metadata.name)
     }
     nodes = sorted(snapshot.nodes, key=lambda node: node.metadata.name)
     for node, (should_run, _) in zip(nodes, eligibilities(obj.spec.template, nodes), strict=True):
