@@ -128,7 +128,7 @@ def seconds_of(text: str, option: str) -> float:
     is_long = len(text.strip()) > len("31622400.000s")
     is_days = days != text.strip() and days.isdecimal() and not is_long
     try:
-        seconds = math.inf if is_long else duration_of(f"{int(days) * 24}h" if is_days else text)
+        seconds = math.inf if is_long else int(days) * 86400.0 if is_days else duration_of(text)
     except UsageError as error:
         raise UsageError(f"{option}: {error.message}", hint=error.hint) from None
     if seconds > YEAR:
