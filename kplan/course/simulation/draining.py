@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -43,10 +43,6 @@ _SILENT = (
 _HELD = "finalizer {} holds it, so that its object stays until whoever set that takes it away"
 _MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
-
-How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
-"""How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
-or not at all, as they fail."""
 
 
 def is_cordoned(simulation: Simulation, name: str) -> bool:

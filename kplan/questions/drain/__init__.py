@@ -14,7 +14,6 @@ from kplan.api.quantity import enumerated
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock, Seconds
-from kplan.course.simulation.draining import How
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question, change_of, drawn_change
 from kplan.reading.arguments import Number, Option, seconds_of
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
     from kplan.course.subject import Subject
     from kplan.course.task import Task
     from kplan.documents.plan import PlanReport
+How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
+"""How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
+or not at all, as they fail."""
+
 Profile = Literal["gke", "eks", "aks"]  #: the cloud whose node pools are upgraded
 
 MOST_SURGE = 1000
