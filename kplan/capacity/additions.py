@@ -313,7 +313,7 @@ class _Tries:
             status = first.stop.filter.status(0)
             if status is not None and status.plugin in _OWN_AFFAIRS:
                 return None
-        return fill_from(session, self._templates, limit=self.missing)[1].total
+        return fill_from(session, self._templates, limit=self.missing, tells_where=False)[1].total
 
     def of(self, indices: Sequence[int], nodes: int) -> Mix:
         return tuple(nodes if index in indices else 0 for index in range(len(self._makers)))
@@ -323,8 +323,8 @@ class _Tries:
             self.n_tried += 1
             kinds = (maker(n).objects for maker, n in zip(self._makers, mix, strict=True))
             grown = with_objects(self._base.snapshot, chain.from_iterable(kinds))
-            session = self._base.with_snapshot(grown).session
-            fit = fill_from(session, self._templates, limit=self._wanted, preempt=self._preempt)[1]
+            start, limit = self._base.with_snapshot(grown).session, self._wanted
+            fit = fill_from(start, self._templates, limit=limit, preempt=self._preempt, tells_where=False)[1]
             self._known[mix] = fit.total
             self.n_placed += fit.total
         return self._known[mix]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kplan.admission.limits import QuotaLedger, Rejection
 from kplan.api.core import Pod, PodCondition
 from kplan.capacity.templates import Template
-from kplan.capacity.together import fill_at_once, place_replicas
+from kplan.capacity.together import fill_at_once
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
@@ -156,27 +156,27 @@ def fill_from(
     preempt: bool = False,
     progress: Callable[[int], None] | None = None,
     since: Fit | None = None,
+    tells_where: bool = True,
 ) -> tuple[Session, Fit]:
     """Place replicas in a fork until one does not fit, many at a time where that gives the same answer.
 
     Parameters as for `fill`; a `sequential_limit` replaces a limit of None where they have to be placed one by one.
+    Unless it `tells_where`, only the number of replicas counts.
     """
     session, template = start.fork(), templates[0]
     stop_at = sequential_limit if limit is None else limit
     is_alone = not preempt and len(templates) == 1 and template.group is None
     if is_alone and not (template.are_distinct or template.refused or _quotas(session, templates)):
         info = template.replicas[0]
-        placed: Mapping[int, int] | Sequence[int] | None = fill_at_once(session, info, limit)
-        if placed is None:
-            session, limit = start.fork(), stop_at
-            placed = place_replicas(session, info, limit)
+        placed = fill_at_once(session, info, limit if tells_where else None)
         if placed is not None:
-            fit, rows = (since or Fit(counts=[0])).resumed(), Counter[int](placed)
-            fit.placed.update({(0, row): n for row, n in rows.items()})
-            fit.counts[0] += rows.total()
-            if limit is None or rows.total() < limit:
+            fit, number = (since or Fit(counts=[0])).resumed(), sum(placed.values())
+            fit.placed.update({(0, row): n for row, n in placed.items()})
+            fit.counts[0] += number if limit is None else min(number, limit)
+            if limit is None or number < limit:
                 fit.stop, fit.stopped_template = schedule_pod(session, session.add_pod(info)), 0
             return session, fit
+        session = start.fork()
     return session, fill(session, templates, limit=stop_at, preempt=preempt, progress=progress, since=since)
 
 

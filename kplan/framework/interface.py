@@ -41,7 +41,7 @@ import msgspec
 from kplan.api.core import Node, PersistentVolumeClaim, Pod
 from kplan.api.scheduling import PodGroup
 from kplan.config.releases import Release, reference
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.resource_scoring import DeviceTotals
 from kplan.engine.verdicts import Verdicts
@@ -343,31 +343,6 @@ class ConstantScorePlugin(Plugin, Protocol):
 
     def constant_score(self, cycle: CycleState) -> int | None:
         """Return the raw score that every node gets for pods of this shape; None where nodes may differ."""
-
-
-class ScoreGroups(Protocol):
-    """Normalized scores that are equal within groups of nodes, while replicas of one pod are placed.
-
-    Groups have numbers, and new ones appear as replicas are placed.
-    """
-
-    group_of: list[int]  #: node row -> group
-
-    def set_feasible(self, feasible: BoolArray) -> None:
-        """Score over these nodes from now on, bool of shape (n_nodes,)."""
-
-    def place(self, row: int) -> None:
-        """Count a replica on a node, which may change the node's group."""
-
-    def scores(self) -> list[tuple[int, int]]:
-        """Return each group that has feasible nodes, and their score."""
-
-
-class GroupScorePlugin(Plugin, Protocol):
-    """Scores nodes by what they and other nodes have in common (optional)."""
-
-    def score_groups(self, cycle: CycleState) -> ScoreGroups | None:
-        """Return the scores of pods like this one, after PreScore; None where they differ more than by groups."""
 
 
 class NormalizeScorePlugin(Plugin, Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.config.model import Profile
-from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import MAX_NODE_SCORE, BoolArray, RowArray
 from kplan.engine.verdicts import Verdicts
 from kplan.engine.view import NodeView, PodDelta
 from kplan.framework import interface as fwk
@@ -222,18 +222,6 @@ class Framework:
         if self.foreign_plugins:
             self._check_scores(outcome)
         return outcome
-
-    def plugins_scoring_every_cycle(
-        self, cycle: fwk.CycleState, entry: ShapeEntry, rows: RowArray
-    ) -> list[fwk.ScorePlugin]:
-        """Run PreScore for feasible nodes, and return the plugins that score with an eye on other nodes."""
-        skipped = self._cache.pre_score(cycle, NodeView(self.cluster, rows), entry)
-        per_cycle = self._cache.scores(cycle, entry, skipped).per_cycle
-        return [scorer.plugin for scorer in per_cycle if scorer.name not in skipped]
-
-    def lasting_scores(self, cycle: fwk.CycleState, entry: ShapeEntry) -> Int64Array:
-        """Return the sum of all other plugins' scores, int64 of shape (n_nodes,); do not write to it."""
-        return self._cache.scores(cycle, entry, frozenset()).total
 
     def _check_scores(self, outcome: ScoreOutcome) -> None:
         """Raise PluginError for a score below 0 or above 100; plugins of kplan have none."""

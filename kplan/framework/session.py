@@ -81,18 +81,6 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     return int(ties[_ranks(len(order).bit_length()).take(positions).argmin()])
 
 
-def heap_places(feasible: BoolArray, order: RowArray, start: int = 0) -> RowArray:
-    """Return which of equal nodes the heap yields first, the one with the smallest number, as in `first_up`.
-
-    intp of shape (n_nodes,); undefined for nodes that are not feasible.
-    """
-    in_turn = np.roll(order, -(start % len(order)))
-    on_heap = in_turn[feasible[in_turn]]
-    places = np.zeros(len(feasible), np.intp)
-    places[on_heap] = _ranks(len(on_heap).bit_length())[: len(on_heap)]
-    return places
-
-
 @lru_cache(maxsize=64)
 def _ranks(n_bits: int) -> Int64Array:
     """Return the rank in preorder of each position below two to the power of `n_bits`, whatever the heap's size.

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.framework.session import first_up, heap_places
+from kplan.framework.session import first_up
 
 
 def go_heap_top(scores: list[int]) -> int:
@@ -48,16 +48,3 @@ def test_a_search_that_begins_later_goes_on_at_the_beginning(
     is_feasible = np.isin(np.arange(7), list(feasible))
     found = first_up(np.asarray(ties), is_feasible, np.asarray(listed), np.argsort(listed), start)
     assert found == searched[go_heap_top([int(row in ties) for row in searched])]
-
-
-@given(st.data(), st.integers(1, 40))
-def test_the_place_of_a_node_says_what_comes_up_first_among_any_equal_ones(data: st.DataObject, n_nodes: int) -> None:
-    order = np.asarray(data.draw(st.permutations(range(n_nodes))), np.intp)
-    feasible = np.asarray(data.draw(st.lists(st.booleans(), min_size=n_nodes, max_size=n_nodes)), np.bool_)
-    feasible[data.draw(st.integers(0, n_nodes - 1))] = True
-    start = data.draw(st.integers(0, 2 * n_nodes))
-    ties = np.asarray(sorted(data.draw(st.sets(st.sampled_from(np.flatnonzero(feasible).tolist()), min_size=1))))
-    places = np.empty(n_nodes, np.intp)
-    places[order] = np.arange(n_nodes)
-    by_place = heap_places(feasible, order, start)
-    assert ties[by_place[ties].argmin()] == first_up(ties, feasible, order, places, start)

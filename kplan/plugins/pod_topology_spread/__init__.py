@@ -54,18 +54,16 @@ class SoftConstraint:
         """Count the matching pods; only `labelled` nodes may form domains, bool of shape (n_nodes,), None for all."""
         self.constraint = constraint
         self.column = cluster.nodes.label(constraint.topology_key)
-        self.match = constraint.base_match(pod.namespace)
+        match = constraint.base_match(pod.namespace)
         self.is_per_node = constraint.topology_key == HOSTNAME
         self._cluster = cluster
         self.slots, self._n_slots = _slots(self.column)  #: `slots`: the domain of each node
-        #: bool array of shape (n_nodes,), nodes whose pods count in their domain; None for all
-        self.counted: BoolArray | None = None
         self._is_everywhere = self.column.is_everywhere
         if self.is_per_node:
-            self.pods = DomainCounts(cluster, self.match, cluster.nodes.all_rows, len(cluster))
+            self.pods = DomainCounts(cluster, match, cluster.nodes.all_rows, len(cluster))
         else:
-            self.counted = filtering.counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
-            self.pods = DomainCounts(cluster, self.match, self.slots, self._n_slots, self.counted)
+            counted = filtering.counted_nodes(cluster.nodes, pod.pod, constraint, labelled)
+            self.pods = DomainCounts(cluster, match, self.slots, self._n_slots, counted)
 
     def n_domains(self, nodes: NodeView, ignored: BoolArray | None) -> int:
         """Return in how many domains the view's nodes are; for the hostname, how many nodes there are."""
@@ -202,123 +200,6 @@ class WeightedState(msgspec.Struct, frozen=True):
         return lines
 
 
-_IGNORED = -2  #: the key of nodes that are ignored
-_UNLABELLED = -1  #: the domain of a node without the topology label, which adds nothing to its score
-
-
-class _Counts:
-    """The matching pods of a constraint: per domain, or per node for the hostname."""
-
-    def __init__(self, constraint: SoftConstraint, nodes: NodeView, pod: PodInfo) -> None:
-        self.is_per_node = constraint.is_per_node
-        self.penalty = float(constraint.constraint.max_skew - 1)
-        self.weight = 0.0
-        self.counts_self = constraint.match.selects(pod)
-        self.labelled: list[bool] = constraint.column.present.tolist()
-        self.slots: list[int] = constraint.slots.tolist()
-        self.counted: list[bool] | None = None if constraint.counted is None else constraint.counted.tolist()
-        self.per_slot: list[int] = [] if self.is_per_node else constraint.pods.counts.tolist()
-        self.per_node: list[int] = constraint.counts(nodes).tolist() if self.is_per_node else []
-
-    def key(self, row: int) -> int:
-        """Return what nodes with equal scores have in common."""
-        if not self.labelled[row]:
-            return _UNLABELLED
-        return self.per_node[row] if self.is_per_node else self.slots[row]
-
-    def score(self, key: int) -> float:
-        if key == _UNLABELLED:
-            return 0.0
-        return (key if self.is_per_node else self.per_slot[key]) * self.weight + self.penalty
-
-    def place(self, row: int) -> None:
-        if not self.counts_self:
-            return
-        if self.is_per_node:
-            self.per_node[row] += 1
-        elif self.counted is None or self.counted[row]:
-            self.per_slot[self.slots[row]] += 1
-
-
-class SpreadGroups:
-    """The scores of pods like one pod, group by group; see `kplan.framework.interface.ScoreGroups`."""
-
-    def __init__(self, state: ScoreState, nodes: NodeView, pod: PodInfo) -> None:
-        self._nodes = nodes
-        self._state = state
-        self._counts = [_Counts(constraint, nodes, pod) for constraint in state.constraints]
-        n_nodes = len(nodes)
-        self._is_ignored = [False] * n_nodes if state.unlabelled is None else state.unlabelled.tolist()
-        self._keys: list[tuple[int, ...]] = []
-        self._number_of: dict[tuple[int, ...], int] = {}
-        self._n_feasible: list[int] = []
-        self._with_slot: dict[tuple[int, int], list[int]] = {}  # place of a constraint and a domain -> groups
-        self._raw: dict[int, int] = {}  # group with feasible nodes -> its score before normalizing
-        self._ignored_groups: set[int] = set()
-        self.group_of = [self._group(row) for row in range(n_nodes)]
-
-    def _group(self, row: int) -> int:
-        key = (_IGNORED,) if self._is_ignored[row] else tuple([counts.key(row) for counts in self._counts])
-        number = self._number_of.get(key)
-        if number is None:
-            number = self._number_of[key] = len(self._keys)
-            self._keys.append(key)
-            self._n_feasible.append(0)
-            for place, counts in enumerate(self._counts if key[0] != _IGNORED else ()):
-                if not counts.is_per_node:
-                    self._with_slot.setdefault((place, key[place]), []).append(number)
-        return number
-
-    def set_feasible(self, feasible: BoolArray) -> None:
-        """Score over these nodes from now on, bool of shape (n_nodes,)."""
-        rows = np.flatnonzero(feasible)
-        weights = self._state.weigh(NodeView(self._nodes.cluster, rows)).weights
-        for counts, weight in zip(self._counts, weights, strict=True):
-            counts.weight = weight
-        self._n_feasible = np.bincount(np.asarray(self.group_of)[rows], minlength=len(self._keys)).tolist()
-        self._raw, self._ignored_groups = {}, set()
-        for group, n_feasible in enumerate(self._n_feasible):
-            if n_feasible:
-                self._rate(group)
-
-    def place(self, row: int) -> None:
-        for counts in self._counts:
-            counts.place(row)
-        group, moved = self.group_of[row], self._group(row)
-        if moved != group:
-            self.group_of[row] = moved
-            self._n_feasible[group] -= 1
-            self._n_feasible[moved] += 1
-            if not self._n_feasible[group]:
-                self._raw.pop(group, None)
-                self._ignored_groups.discard(group)
-            self._rate(moved)
-        for place, part in enumerate(self._keys[moved]):
-            for other in self._with_slot.get((place, part), ()):
-                if self._n_feasible[other]:
-                    self._rate(other)
-
-    def scores(self) -> list[tuple[int, int]]:
-        raw = self._raw
-        top = max(raw.values(), default=0)
-        if top <= 0:
-            rated = [(group, MAX_NODE_SCORE) for group in raw]
-        else:
-            ends = top + min(raw.values())
-            rated = [(group, MAX_NODE_SCORE * (ends - score) // top) for group, score in raw.items()]
-        return rated + [(group, 0) for group in self._ignored_groups]
-
-    def _rate(self, group: int) -> None:
-        key = self._keys[group]
-        if key[0] == _IGNORED:
-            self._ignored_groups.add(group)
-            return
-        total = 0.0
-        for counts, part in zip(self._counts, key, strict=True):
-            total += counts.score(part)
-        self._raw[group] = rounded_half_away(total)
-
-
 MAX_CACHED = 128  #: how many pods' counts are cached, for filters and for scores each: some bytes a node and constraint
 
 _SYSTEM_DEFAULTING = "System"
@@ -438,10 +319,6 @@ class PodTopologySpread:
             text = f'error reading "PreScore{self.name}" from cycleState: not found'
             raise PluginError.in_score(self.name, text)
         return state
-
-    def score_groups(self, cycle: fwk.CycleState) -> fwk.ScoreGroups | None:
-        weighted = cycle.find(WeightedState)
-        return None if weighted is None else SpreadGroups(weighted.state, NodeView(self._cluster), cycle.pod)
 
     def final_score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Return the normalized scores at once, most of which are the same on many nodes."""
