@@ -7,10 +7,10 @@ import pytest
 
 from kplan.changes.values import DrainOptions
 from kplan.course.clock import Clock
-from kplan.course.simulation.draining import How
 from kplan.documents.base import with_sentence
 from kplan.documents.plan import PlanReport
 from kplan.questions import Checks, Drain, Explain, Plan, Runbook
+from kplan.questions.drain import How
 from tests.objects import Object, daemon_set, deployment, node, owned_pod, planner_of, running, stateful_set, with_ready
 
 THREE = ["n0", "n1", "n2"]

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 import kplan
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.clock import Clock
-from kplan.course.simulation.draining import How
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import Report
 from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
+from kplan.questions.drain import How
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
 from tests.objects import Object, deployment, node, planner_of, pod, quota
 from tests.recorded import examples
