@@ -164,11 +164,13 @@ class Candidates:
         waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
         rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
         rows.sort(key=lambda row: self._simulation.workload_of(self._simulation.pods[row]) in self._unhelped)
+        start = session.sampling.start_index
         for row in rows[:_MOST_WAITING]:
             result = schedule_pod(session, row, looks_for_victims=False)
             if result.row is not None and result.framework is not None and result.cycle is not None:
                 result.framework.run_unreserve(result.cycle, result.row)
             decided.append((row, result))
+        session.sampling.start_index = start  # the end stays as it is for whoever comes by it again
         self.is_complete &= len(rows) <= _MOST_WAITING
         return decided
 

@@ -42,6 +42,7 @@ Waiting = Mapping[str, frozenset[str]]
 
 _GONE = (StepEvent.EVICTED, StepEvent.DELETED)
 _MOST_UNMADE = 1000
+_MOST_HELD = 5_000  #: nodes and pods of all ends that are held, as several searches come by the same sets
 _NEW_WITH_POD = ("Pod", "Job", "PersistentVolumeClaim")
 """Kinds whose pods cannot be changed in place: they are created again."""
 
@@ -109,13 +110,15 @@ class Playing:
     def __init__(self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Progress | None = None) -> None:
         self.base = base
         self.quotas = quotas
-        self.n_tried = 0
+        self.n_tried = 0  #: one set after the other, also where its end is known
         #: what `explain` names after some actions, for other workloads than some
         self.offered: dict[tuple[Changes, frozenset[str]], tuple[Changes, ...]] = {}
         self.beside: dict[Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
-        self._last: tuple[Changes, Played] | None = None
+        self._last: Changes | None = None
+        self._played: dict[Changes, Played] = {}  #: those asked for last at the end
+        self._most_played = _MOST_HELD // (len(base.objects.nodes) + len(base.objects.pods) + 1) + 1
         self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
 
     @cached_property
@@ -154,9 +157,14 @@ class Playing:
 
     def play(self, acts: Changes) -> Played:
         """Carry out actions in their order; between two of them the cluster comes to rest."""
-        if self._last is None or self._last[0] != acts:
-            self._last = acts, self._play(acts)
-        return self._last[1]
+        if self._last != acts:
+            self._last, self.n_tried = acts, self.n_tried + 1
+            if self._progress is not None:
+                self._progress(self.n_tried, None)
+            self._played[acts] = self._played.pop(acts) if acts in self._played else self._play(acts)
+            if len(self._played) > self._most_played:
+                del self._played[next(iter(self._played))]
+        return self._played[acts]
 
     def begin(self, acts: Changes = ()) -> tuple[Base, Simulation]:
         """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
@@ -169,9 +177,6 @@ class Playing:
         return base, simulation
 
     def _play(self, acts: Changes) -> Played:
-        self.n_tried += 1
-        if self._progress is not None:
-            self._progress(self.n_tried, None)
         ordered = by_rank(acts)
         base, simulation = self.begin(ordered)
         simulation.retry_pending()
