@@ -16,9 +16,6 @@ from kplan.errors import UsageError
 from kplan.reading.arguments import listed
 from kplan.workloads import WrittenWorkload
 
-_POD, _NODE = "Pod", "Node"
-
-
 _WRITTEN: Mapping[str, Callable[[Any], c.Change]] = {
     "with_": lambda source: c.Apply((str(source) if isinstance(source, Path) else source,)),
     "without": lambda text: c.Delete((text,)),
@@ -61,11 +58,21 @@ def applied(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.St
     return Timed(0.0, c.Apply(()), tuple(workloads), additions)
 
 
-_OPTIONS = (
-    *("deleteEmptyDirData", "disableEviction", "force", "gracePeriod", "skipWaitForDeleteTimeout", "timeout"),
-    *("ignoreDaemonSets", "poll", "retry"),
-)
-"""The options of a drain or a deletion; the last three are kubectl's own and have no effect."""
+_FIELDS: Mapping[str, str] = {
+    "apply": "manifests",
+    **dict.fromkeys(("drain", "fail", "recover", "notReady"), "nodes"),
+    "delete": "objects",
+    "taint": "taints",
+    "conditions": "conditions",
+}
+"""The changes that a step may say in short, each with the field that it gives so."""
+
+_OPTIONS: Mapping[str, str | None] = {
+    "deleteEmptyDirData": "deleteEmptydirData",
+    **{name: name for name in ("disableEviction", "force", "gracePeriod", "skipWaitForDeleteTimeout")},
+    **dict.fromkeys(("timeout", "ignoreDaemonSets", "poll", "retry")),
+}
+"""The options of a drain or a deletion, with their fields; the last three are kubectl's own and have no effect."""
 
 
 def read_changes(step: Mapping[str, Any]) -> list[Timed]:
@@ -79,8 +86,8 @@ def read_changes(step: Mapping[str, Any]) -> list[Timed]:
         raise UsageError(f"at: {at!r} is no number of seconds")
     if "change" in step:
         return [Timed(float(at), read_change({key: value for key, value in step.items() if key != "at"}))]
-    _check_known("a change has no field", step, ("at", "options", "podsHandled", *_READERS))
-    return [Timed(float(at), read(step)) for key, read in _READERS.items() if key in step]
+    _check_known("a change has no field", step, ("at", "options", "podsHandled", *_FIELDS))
+    return [Timed(float(at), _read_short(key, step)) for key in _FIELDS if key in step]
 
 
 def read_change(document: Mapping[str, Any]) -> c.Change:
@@ -102,11 +109,6 @@ def _read(key: str, value: object, kind: Any, hint: str) -> Any:
         raise UsageError(f"{key}: {'; '.join(str(problem) for problem in error.problems)}", hint=hint) from None
 
 
-def _nodes(key: str, step: Mapping[str, Any]) -> tuple[str, ...]:
-    names: tuple[str, ...] = _read(key, listed(step[key]), tuple[str, ...], "list the names of nodes")
-    return names
-
-
 def _check_known(words: str, names: Iterable[str], known: Iterable[str]) -> None:
     if unknown := sorted(set(names) - set(known)):
         raise UsageError(f"{words} {unknown[0]}", hint=f"use {', '.join(sorted(known))}")
@@ -116,48 +118,26 @@ def _options(step: Mapping[str, Any]) -> Mapping[str, Any]:
     hint = f"write {{OPTION: VALUE}}, with {', '.join(sorted(_OPTIONS))}"
     options: Mapping[str, Any] = _read("options", step.get("options") or {}, dict[str, Any], hint)
     _check_known("a drain has no option", options, _OPTIONS)
-    return options
+    return {name: value for name, value in options.items() if (name, value) != ("gracePeriod", -1)}
 
 
-def _whole(options: Mapping[str, Any], name: str, least: int) -> int:
-    """Return a whole number of seconds among options; the least one where it is not there."""
-    number = options.get(name, least)
-    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= c.MAX_GRACE:
-        raise UsageError(f"{name}: {number!r} is no whole number of seconds")
-    return number
-
-
-def _grace_of(options: Mapping[str, Any]) -> int | None:
-    grace = _whole(options, "gracePeriod", -1)
-    return None if grace < 0 else grace
-
-
-def _drain(step: Mapping[str, Any]) -> c.Drain:
-    options = _options(step)
-    timeout = options.get("timeout") or None
-    if timeout is not None and not is_seconds(timeout):
-        raise UsageError(f"timeout: {timeout!r} is no number of seconds")
-    drain_options = c.DrainOptions(
-        force=bool(options.get("force")),
-        delete_emptydir_data=bool(options.get("deleteEmptyDirData")),
-        disable_eviction=bool(options.get("disableEviction")),
-        grace_period=_grace_of(options),
-        skip_wait_for_delete_timeout=_whole(options, "skipWaitForDeleteTimeout", 0),
-    )
-    return c.Drain(_nodes("drain", step), drain_options, timeout)
-
-
-def _delete(step: Mapping[str, Any]) -> c.Delete:
-    hint = f"write [[KIND, NAME], …], where KIND is {_NODE} or {_POD}"
-    objects: list[tuple[str, str]] = _read("delete", step["delete"], list[tuple[str, str]], hint)
-    for kind, _ in objects:
-        if kind not in (_NODE, _POD):
-            raise UsageError(f"delete: {kind!r} is not deleted by a step", hint=hint)
-    return c.Delete(tuple(f"{kind}/{name}" for kind, name in objects), _grace_of(_options(step)))
-
-
-def _taint(step: Mapping[str, Any]) -> c.Taint:
-    return _with_known_taints(c.Taint(_read("taint", step["taint"], dict[str, tuple[str, ...]], c.TAINTS_HINT)))
+def _read_short(key: str, step: Mapping[str, Any]) -> c.Change:
+    """Return a change that a step says in short, read as its document; manifests may be any that Python takes."""
+    value = step[key] if key in ("taint", "conditions") else listed(step[key])
+    document = {"change": key, _FIELDS[key]: value}
+    match key:
+        case "apply":
+            return c.Apply(tuple(value))
+        case "drain":
+            options = _options(step)
+            own = {field: options[name] for name, field in _OPTIONS.items() if field and name in options}
+            document |= {"options": own, "timeout": options.get("timeout") or None}
+        case "delete":
+            pairs = _read(key, value, list[tuple[str, str]], "write [[KIND, NAME], …], where KIND is Node or Pod")
+            document |= {"objects": list(map("/".join, pairs)), "gracePeriod": _options(step).get("gracePeriod")}
+        case "notReady":
+            document["podsHandled"] = bool(step.get("podsHandled"))
+    return read_change(document)
 
 
 def _with_known_taints(change: c.Taint) -> c.Taint:
@@ -165,24 +145,3 @@ def _with_known_taints(change: c.Taint) -> c.Taint:
     for text in (text for texts in change.taints.values() for text in texts):
         c.taint_of(text)
     return change
-
-
-def _conditions(step: Mapping[str, Any]) -> c.Conditions:
-    hint = "write {NODE: {CONDITION: STATUS}}, where STATUS is True, False or Unknown"
-    conditions: dict[str, dict[str, Any]] = _read("conditions", step["conditions"], dict[str, dict[str, str]], hint)
-    for status in (status for posted in conditions.values() for status in posted.values()):
-        if status not in ("True", "False", "Unknown"):
-            raise UsageError(f"conditions: {status!r} is no status", hint=hint)
-    return c.Conditions(conditions)
-
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], c.Change]] = {
-    "apply": lambda step: c.Apply(tuple(listed(step["apply"]))),
-    "drain": _drain,
-    "fail": lambda step: c.Fail(_nodes("fail", step)),
-    "recover": lambda step: c.Recover(_nodes("recover", step)),
-    "notReady": lambda step: c.NotReady(_nodes("notReady", step), bool(step.get("podsHandled"))),
-    "delete": _delete,
-    "taint": _taint,
-    "conditions": _conditions,
-}

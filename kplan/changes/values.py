@@ -35,6 +35,7 @@ MAX_GRACE = 366 * 24 * 3600  #: a year in seconds, which no pod needs to stop
 MOST_NODES = 100_000  #: the largest number of nodes to add, above that of any real cluster
 MOST_REPLICAS = 1_000_000
 Grace = Annotated[int, Meta(ge=0, le=MAX_GRACE)]
+Seconds = Annotated[float, Meta(ge=0)]
 NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 
@@ -146,7 +147,7 @@ class Drain(OfNodes, frozen=True, tag="drain"):
     """Nodes that are drained, one after the other, as by ``kubectl drain``."""
 
     options: DrainOptions | None = None
-    timeout: float | None = None  #: seconds after which kubectl gives up; null for never
+    timeout: Seconds | None = None  #: seconds after which kubectl gives up; null for never
     upgrade: Upgrade | None = None  #: of the nodes, which come back; null for a plain drain
 
     @property
@@ -187,16 +188,14 @@ class NotReady(OfNodes, frozen=True, tag="notReady"):
     pods_handled: bool = False  #: they start and end pods all the same
 
 
-TAINTS_HINT = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
-
-
 def taint_of(text: str) -> tuple[affinity.Taint, bool]:
     """Read a taint as for ``kubectl taint``, and whether it is one that goes; raises UsageError."""
     head, _, effect = text.removesuffix("-").partition(":")
     key, _, value = head.partition("=")
     goes = text.endswith("-")
     if not key or not (effect in affinity.EFFECTS or (goes and not effect)):
-        raise UsageError(f"taint: {text!r} is no taint", hint=TAINTS_HINT)
+        hint = "write {NODE: [KEY=VALUE:EFFECT, KEY:EFFECT-]}, as for kubectl taint"
+        raise UsageError(f"taint: {text!r} is no taint", hint=hint)
     return affinity.Taint(key=key, value=value, effect=effect), goes
 
 
