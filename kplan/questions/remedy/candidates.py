@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -94,28 +94,35 @@ class Candidates:
 
     def offered(self) -> Sequence[Changes]:
         """Return what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
-        offered, key = self._playing.offered, (self._acts, self._unhelped)
-        if key not in offered:
-            offered[key] = tuple(self._offers())
-        return offered[key]
+        offered: list[Changes] = []
+        if not self._acts and self._simulation.groups.is_on:
+            offered += self._once("", self._of_groups)
+        for row, result in self._waiting:
+            offered += self._once(self._workload_of(row), partial(self._offers, row, result))
+        return offered
+
+    def _once(self, of: str, offer: Callable[[], Iterable[Changes]]) -> tuple[Changes, ...]:
+        known, key = self._playing.offered, (self._acts, of)
+        if key not in known:
+            known[key] = tuple(offer())
+        return known[key]
 
     @property
     def looked_at(self) -> frozenset[str]:
         """The workloads of the waiting pods for which there are actions."""
-        return frozenset(self._simulation.workload_of(self._simulation.pods[row]) for row, _ in self._waiting)
+        return frozenset(self._workload_of(row) for row, _ in self._waiting)
 
-    def _offers(self) -> Iterator[Changes]:
+    def _workload_of(self, row: int) -> str:
+        return self._simulation.workload_of(self._simulation.pods[row])
+
+    def _offers(self, row: int, result: CycleResult) -> Iterator[Changes]:
         session = self._simulation.session
-        if not self._acts and self._simulation.groups.is_on:
-            yield from self._of_groups()
-        for row, result in self._waiting:
-            replicas = owned_replicas(session, row)
-            causes = gather(session, result)
-            for offer in offers_for_pod(session, result, causes, replicas, only_pod=bool(self._acts)):
-                if acts := tuple(self._acts_of(offer, [row])):
-                    yield acts
-                elif not self._acts and not isinstance(offer.remedy, _ACTIONS):
-                    self._playing.beside[replace(offer.remedy, members=UNSET)] = None
+        replicas, causes = owned_replicas(session, row), gather(session, result)
+        for offer in offers_for_pod(session, result, causes, replicas, only_pod=bool(self._acts)):
+            if acts := tuple(self._acts_of(offer, [row])):
+                yield acts
+            elif not self._acts and not isinstance(offer.remedy, _ACTIONS):
+                self._playing.beside[replace(offer.remedy, members=UNSET)] = None
 
     def moves(self) -> list[Changes]:
         """Return pods to move: each alone in a small cluster, and groups that make room for a waiting pod."""
@@ -163,7 +170,7 @@ class Candidates:
         there = self._simulation.waiting()
         waiting = {key for workload in self._goal.wanted for key in sorted(there.get(workload, ()))[:1]}
         rows = [row for row, pod in self._simulation.pods.items() if pod.key in waiting]
-        rows.sort(key=lambda row: self._simulation.workload_of(self._simulation.pods[row]) in self._unhelped)
+        rows.sort(key=lambda row: self._workload_of(row) in self._unhelped)
         start = session.sampling.start_index
         for row in rows[:_MOST_WAITING]:
             result = schedule_pod(session, row, looks_for_victims=False)
@@ -250,20 +257,30 @@ class Candidates:
         if followed is not None:
             shapes = [shape for shape in shapes if not followed.manages(shape.like)]
         self.is_complete &= len(shapes) <= _MOST_SHAPES
-        added = {act.like for act in self._acts if isinstance(act, AddNodes)}
         devices = any(infos[row].pod.spec.resource_claims for row, _ in self._waiting)
         for shape in shapes[:_MOST_SHAPES]:
-            if shape.like.metadata.name not in added:
-                yield (AddNodes(1, shape.like.metadata.name, devices),)
+            node = AddNodes(1, shape.like.metadata.name)
+            if node not in self._added_kinds:
+                yield (replace(node, devices=devices),)
 
     def _other_nodes(self) -> Iterator[Changes]:
-        """Yield new nodes that equal none: those that were offered before anything was done, for pods that wait yet."""
-        added = {(act.labels, act.room) for act in self._acts if isinstance(act, AddNodes)}
-        first = (offers for (acts, _), offers in self._playing.offered.items() if not acts and self._acts)
-        for acts in chain.from_iterable(first):
-            others = [(act.labels, act.room) for act in acts if isinstance(act, AddNodes) and (act.labels or act.room)]
-            if len(others) == len(acts) and added.isdisjoint(others):
+        """Yield new nodes that equal none: those that are offered before anything is done, for pods that wait yet."""
+        if not self._acts:
+            return
+        known, own = self._playing.offered, self.looked_at
+        if any(((), workload) not in known for workload in own):
+            later = frozenset(self._goal.wanted.keys() - own)
+            Candidates(self._playing, (), self._goal, by_hand=self._by_hand, unhelped=later).offered()
+        for acts in chain.from_iterable(known.get(((), workload), ()) for workload in sorted(own)):
+            nodes = (act for act in acts if isinstance(act, AddNodes) and (act.labels or act.room))
+            others = [replace(act, nodes=1, devices=False) for act in nodes]
+            if len(others) == len(acts) and self._added_kinds.isdisjoint(others):
                 yield acts
+
+    @cached_property
+    def _added_kinds(self) -> set[AddNodes]:
+        """The kinds of nodes that are added, each as a single node."""
+        return {replace(act, nodes=1, devices=False) for act in self._acts if isinstance(act, AddNodes)}
 
     def _fewer(self) -> Iterator[Changes]:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""

@@ -30,7 +30,7 @@ from kplan.course.simulation.draining import is_cordoned
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import Bounds, DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
-from kplan.course.watching import begin
+from kplan.course.watching import begin, watched
 from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
 from kplan.remedies import surroundings
@@ -43,6 +43,7 @@ Waiting = Mapping[str, frozenset[str]]
 _GONE = (StepEvent.EVICTED, StepEvent.DELETED)
 _MOST_UNMADE = 1000
 _MOST_HELD = 5_000  #: nodes and pods of all ends that are held, as several searches come by the same sets
+_MOST_AT_REST = 4  #: so many clusters are kept of which copies are made
 _NEW_WITH_POD = ("Pod", "Job", "PersistentVolumeClaim")
 """Kinds whose pods cannot be changed in place: they are created again."""
 
@@ -84,6 +85,7 @@ class Goal:
             if wanted := (now | then) & named:
                 self.wanted[workload] = min(len(wanted), self.start[workload])
         self.of = sum(self.wanted.values())
+        self.known: dict[Changes, tuple[int, bool]] = {}  #: of sets that were carried out what `runs`, if not refused
 
     def runs(self, played: Played) -> int:
         """Return how many of the pods run at the end; -1 where an action is refused or another pod waits then."""
@@ -111,14 +113,16 @@ class Playing:
         self.base = base
         self.quotas = quotas
         self.n_tried = 0  #: one set after the other, also where its end is known
-        #: what `explain` names after some actions, for other workloads than some
-        self.offered: dict[tuple[Changes, frozenset[str]], tuple[Changes, ...]] = {}
+        #: what `explain` names after some actions for a workload; "" for all groups of pods
+        self.offered: dict[tuple[Changes, str], tuple[Changes, ...]] = {}
         self.beside: dict[Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: Changes | None = None
         self._played: dict[Changes, Played] = {}  #: those asked for last at the end
         self._most_played = _MOST_HELD // (len(base.objects.nodes) + len(base.objects.pods) + 1) + 1
+        self._at_rest: dict[Changes, tuple[Base, Simulation]] = {}
+        self._updates: dict[c.Change, Update] = {}
         self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
 
     @cached_property
@@ -178,10 +182,8 @@ class Playing:
 
     def _play(self, acts: Changes) -> Played:
         ordered = by_rank(acts)
-        base, simulation = self.begin(ordered)
-        simulation.retry_pending()
-        simulation.run()
-        trial = _Trial(base, simulation)
+        base, simulation = self._tried(ordered)
+        trial = _Trial(base, simulation, self._updates)
         for act in with_joined_moves(act for act in ordered if isinstance(act, c.AddNodes) or not _is_of_cluster(act)):
             if isinstance(act, c.AddNodes):  # they are there from the start, and cordoned until it is their turn
                 trial.uncordon(self._names_of(act, ordered))
@@ -193,6 +195,21 @@ class Playing:
         gone = dict.fromkeys(step.pod for step in simulation.log.steps if step.event in _GONE and step.pod in pods)
         disturbed = tuple(key for key in gone if pods[key].spec.node_name)
         return Played(simulation, base, waiting_of(simulation), trial.moved_to, disturbed, trial.refused)
+
+    def _tried(self, acts: Changes) -> tuple[Base, Simulation]:
+        """Return the cluster in which the scheduler has tried all pods again; where that moved nothing it is copied."""
+        begun = tuple(act for act in acts if _is_of_cluster(act))
+        if begun not in self._at_rest:
+            base, simulation = self.begin(begun)
+            simulation.retry_pending()
+            simulation.run()
+            if not _may_be_copied(simulation):
+                return base, simulation
+            self._at_rest[begun] = base, simulation
+            if len(self._at_rest) > _MOST_AT_REST:
+                del self._at_rest[next(iter(self._at_rest))]
+        base, simulation = self._at_rest[begun]
+        return base, watched(simulation.fork(base.objects), base)
 
     def _base_of(self, acts: Changes) -> Base:
         if acts not in self._bases:
@@ -226,11 +243,19 @@ def _is_of_cluster(act: c.Change) -> bool:
     )
 
 
+def _may_be_copied(simulation: Simulation) -> bool:
+    """Tell whether a copy goes on as the simulation does: nothing has moved, and nothing is drawn or counted on."""
+    session = simulation.session
+    is_plain = session.random is None and not session.options.sample and not session.extenders
+    return is_plain and simulation.provisioner is None and not (simulation.groups.is_on or simulation.log.steps)
+
+
 class _Trial:
     """A cluster in which changes are tried one after the other; between two of them it comes to rest."""
 
-    def __init__(self, base: Base, simulation: Simulation) -> None:
+    def __init__(self, base: Base, simulation: Simulation, updates: dict[c.Change, Update]) -> None:
         self._base, self._simulation = base, simulation
+        self._updates = updates  #: what changes of workloads are, which no other change alters
         self._applying = Applying(simulation)
         self.moved_to: dict[str, str] = {}  #: NAMESPACE/NAME of a deleted pod -> the node of the next one
         self.refused = ""  #: why a change cannot be carried out; empty where all were
@@ -255,7 +280,7 @@ class _Trial:
 
     def _patch(self, change: c.Patch) -> None:
         changed, deleted = without_deletions(change.spec)
-        update = _update(self._base, change.object, {"template": {"spec": changed}})
+        update = self._update(change, change.object, {"template": {"spec": changed}})
         self._apply(_without_spreads(update, deleted) if deleted else update)
         self._simulation.run()
         for pod in waiting_of_set(self._simulation, change.object):
@@ -264,13 +289,18 @@ class _Trial:
 
     def _scale(self, change: c.Scale) -> None:
         before, replicas = _broken(self._simulation), change.replicas
-        self._apply(_update(self._base, change.workload, {"replicas": replicas}))
+        self._apply(self._update(change, change.workload, {"replicas": replicas}))
         if change.autoscaler:
             bounds = Bounds(change.autoscaler, min(change.lowest, replicas), replicas)
             self._simulation.bounds[change.workload] = bounds
         self._simulation.run()
         broken = _broken(self._simulation) - before
         self.refused = self.refused or (f"breaks budget {min(broken)}" if broken else "")
+
+    def _update(self, change: c.Change, workload: str, spec: Mapping[str, Any]) -> Update:
+        if change not in self._updates:
+            self._updates[change] = _update(self._base, workload, spec)
+        return self._updates[change]
 
     def _apply(self, update: Update) -> None:
         self.refused = self._applying.apply(update).update.refused

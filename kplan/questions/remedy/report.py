@@ -148,11 +148,27 @@ def _other_ways(
     used = {kind for act in best.acts for kind in kinds_of(act)}
     known = [set(best.acts)]
     for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
-        if others and goal.of and best.acts and not used <= {*others}:
-            other = Search(playing, goal, others, most, by_hand="pools" not in kinds).run()
+        if others and goal.of and best.acts and not used <= {*others} and _may_help(playing, goal, others) >= best.runs:
+            other = Search(playing, goal, others, most, by_hand="pools" not in kinds, least=best.runs).run()
             if other.acts and other.runs == best.runs and set(other.acts) not in known:
                 known.append(set(other.acts))
                 yield others, other
+
+
+def _may_help(playing: Playing, goal: Goal, kinds: Sequence[Kind]) -> int:
+    """Return how many pods may run with actions of some kinds, at most.
+
+    New nodes, and what pods say, help those for which `explain` names some, as far as it was asked; groups have their
+    own ways.
+    """
+
+    def is_helped(workload: str) -> bool:
+        offered = playing.offered.get(((), workload))
+        return offered is None or any({kind for act in acts for kind in kinds_of(act)} <= {*kinds} for acts in offered)
+
+    if not {*kinds} <= {"nodes", *PATCHES} or playing.offered.get(((), "")):
+        return goal.of
+    return sum(number for workload, number in goal.wanted.items() if is_helped(workload))
 
 
 def _stays_short(health: WorkloadHealth, staying: Collection[str]) -> bool:

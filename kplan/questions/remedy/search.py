@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from operator import itemgetter
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.quantity import grouped
+from kplan.changes.remedy import TOLERATION, CorrectName, CorrectSelector
 from kplan.changes.sets import LEAST, Changes, Kind, disturbance, extended, is_relaxed, kinds_of, new_nodes
-from kplan.changes.values import AddNodes
+from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Playing
 
@@ -30,6 +32,9 @@ _MOST_STEPS = 12
 _ENOUGH_PER_STEP = 40
 _MOST_NODES = 1024
 _NEXT_TO_NOTHING = 0.5
+_TIMES_TOO_MANY, _TRIED_OF_TOO_MANY = 8, 24
+"""Where smaller sets are so many times more than may be tried, only the first ones are: no end is in sight."""
+
 _SHARE_OF_UNHELPED = 8  #: of so many sets that may be tried one pod is looked at behind those that nothing helps
 
 _LATER: tuple[frozenset[Kind], ...] = (
@@ -50,15 +55,21 @@ class Solution(msgspec.Struct, frozen=True):
 
 
 class Search:
-    """Searches sets of some kinds of actions, at most `most`; `by_hand`: also nodes that an autoscaler would add."""
+    """Searches sets of some kinds of actions, at most `most`.
 
-    def __init__(self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool) -> None:
-        self._playing, self._goal, self._by_hand = playing, goal, by_hand
+    `by_hand`: also nodes that an autoscaler would add. `least`: fewer pods that run are no help.
+    """
+
+    def __init__(
+        self, playing: Playing, goal: Goal, kinds: Collection[Kind], most: int, *, by_hand: bool, least: int = 1
+    ) -> None:
+        self._playing, self._goal, self._by_hand, self._least = playing, goal, by_hand, least
         tiers = [tuple(kind for kind in kinds if kind not in later) for later in _LATER]
         self._tiers = list(dict.fromkeys(filter(None, tiers)))
         self._kinds = self._tiers.pop(0)
         self._end = playing.n_tried + most
-        self._known: dict[Changes, int] = {}
+        #: moves that let no more pods run when they were tried last, with what mattered then
+        self._vain: dict[Changes, Changes] = {}
         self._unhelped, self._most_unhelped = frozenset[str](), most // _SHARE_OF_UNHELPED
 
     def run(self) -> Solution:
@@ -67,12 +78,20 @@ class Search:
         if not acts:  # several actions together may help those that one does not
             self._unhelped = frozenset()
         runs = self._runs(acts)
-        return self._smaller(acts, runs) if acts or runs < self._goal.of else Solution((), runs, is_least=True)
+        if not acts and runs >= self._goal.of:
+            return Solution((), runs, is_least=True)
+        return Solution(acts, runs, is_least=False) if 0 < runs < self._least else self._smaller(acts, runs)
+
+    def _outcome(self, acts: Changes) -> tuple[int, bool]:
+        """Return how many pods run after a set of actions, and whether none of them is refused."""
+        known = self._goal.known
+        if acts not in known:
+            played = self._playing.play(acts)
+            known[acts] = self._goal.runs(played), not played.refused
+        return known[acts]
 
     def _runs(self, acts: Changes) -> int:
-        if acts not in self._known:
-            self._known[acts] = self._goal.runs(self._playing.play(acts))
-        return self._known[acts]
+        return self._outcome(acts)[0]
 
     @property
     def _may_try(self) -> bool:
@@ -95,19 +114,36 @@ class Search:
         runs = self._runs(acts)
         if runs >= self._goal.of or not self._may_try:
             return None
-        groups, _ = self._candidates(acts)
-        best: tuple[tuple[float, ...], Changes] | None = None
-        for number, group in enumerate(_in_turn(groups)):
-            if number >= _ENOUGH_PER_STEP and best is not None:
+        groups = list(_in_turn(self._candidates(acts)[0]))
+        waiting = self._playing.play(acts).waiting
+        # More room matters to moves, and what pods say that wait yet.
+        present = tuple(act for act in acts if not isinstance(act, Patch) or act.object in waiting)
+        likely = [group for group in groups if group not in self._vain]
+        others = [group for group in groups if self._vain.get(group, present) != present]
+        return self._best_of(likely, acts, present) or self._best_of(others, acts, present)
+
+    def _best_of(self, groups: Iterable[Changes], acts: Changes, present: Changes) -> Changes | None:
+        runs, helpful = self._runs(acts), list[tuple[tuple[float, ...], int, Changes]]()
+        for number, group in enumerate(groups):
+            if number >= _ENOUGH_PER_STEP and helpful:
                 break
             more = extended(acts, group)
             gain = self._runs(more) - runs
             if gain > 0:
-                rank = (-gain / max(disturbance(group), _NEXT_TO_NOTHING), *self._rank(more))
-                best = (rank, more) if best is None or rank < best[0] else best
+                helpful.append(((-gain / max(disturbance(group), _NEXT_TO_NOTHING), *self._rank(more)), gain, group))
+            elif isinstance(group[-1], Move):
+                self._vain[group] = present
             if not self._may_try:
                 break
-        return None if best is None else best[1]
+        helpful.sort(key=itemgetter(0))
+        for number, (rank, gain, group) in enumerate(helpful):
+            if not number:
+                acts, runs = extended(acts, group), runs + gain
+            elif rank[0] == helpful[0][0][0] and not new_nodes(group) and self._may_try:
+                # What helps others as much for what it disturbs would be the next.
+                more = extended(acts, group)
+                acts, runs = (more, runs + gain) if self._runs(more) == runs + gain else (acts, runs)
+        return acts if helpful else None
 
     def _looks_further(self, acts: Changes) -> bool:
         """Allow more kinds of actions, then go on to pods that were not looked at; tell whether there is more."""
@@ -165,6 +201,9 @@ class Search:
         # Where step by step nothing helps, a set may disturb so much.
         bound = self._rank(acts) if acts else (3 * max(self._cheapest, LEAST["moves"]) + 1, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
+        end, n_sets = self._end, _number_of_sets(map(disturbance, self._candidates(())[0]), bound[0])
+        if n_sets > _TIMES_TOO_MANY * max(end - self._playing.n_tried, 1):
+            end = min(end, self._playing.n_tried + _TRIED_OF_TOO_MANY)
         heap: list[tuple[int, float, int, int, Changes]] = [(0, 0.0, 0, 0, ())]
         pushed: set[Changes] = {()}
         is_complete = True
@@ -172,7 +211,7 @@ class Search:
             cost, *_, tried = heapq.heappop(heap)
             if cost > bound[0]:
                 break
-            if not self._may_try:
+            if self._playing.n_tried >= end:
                 is_complete = cost >= bound[0] and not self._follows
                 break
             if tried and self._runs(tried) >= goal:
@@ -180,10 +219,10 @@ class Search:
                 if not self._follows:
                     break
                 continue
-            if cost + self._cheapest > bound[0] or self._playing.play(tried).refused:
+            if cost + self._cheapest > bound[0] or not self._outcome(tried)[1]:
                 continue
             groups, are_all = self._candidates(tried)
-            for group in groups:
+            for group in self._needed_first(tried, groups) if goal == self._goal.of else groups:
                 more = extended(tried, group)
                 key = (disturbance(more), self._playing.price(more) or 0.0, new_nodes(more))
                 if more in pushed or (key[0] > bound[0] if self._follows else key >= bound):
@@ -192,6 +231,20 @@ class Search:
                 heapq.heappush(heap, (*key, len(pushed), more))
             is_complete &= are_all
         return Solution(acts, self._runs(acts), is_least=is_complete)
+
+    def _needed_first(self, acts: Changes, groups: list[Changes]) -> list[Changes]:
+        """Return the groups of which one is needed in any case: a pod that fits no node whatever is to be corrected.
+
+        The others may be added afterwards; without this each order and each part of what is needed would be tried.
+        """
+        waiting = self._playing.play(acts).waiting if self._playing.base.followed is None else {}
+        for workload in filter(waiting.__contains__, self._goal.wanted):
+            own = self._playing.offered.get(((), workload), ())
+            if own and all(map(_corrects, chain.from_iterable(own))):
+                needed = [group for group in groups if group in own or any(_is_of(act, workload) for act in group)]
+                if needed:
+                    return needed
+        return groups
 
     def _candidates(self, acts: Changes) -> tuple[list[Changes], bool]:
         """Return the groups of actions one of which is added, and whether these are all."""
@@ -225,6 +278,30 @@ def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:
     of_kind = grouped((kinds_of(group[0])[0], group) for group in groups)
     for turn in zip_longest(*of_kind.values(), fillvalue=()):
         yield from filter(None, turn)
+
+
+def _corrects(act: Change) -> bool:
+    """Tell whether a change corrects what keeps a pod from all nodes, those that may be added as well."""
+    match act:
+        case Patch(remedy=CorrectName(change=name)):
+            return name.what not in {TOLERATION, "label"}
+        case Patch(remedy=CorrectSelector(change=selector)):
+            return selector.to is not None and not selector.is_met
+        case _:
+            return False
+
+
+def _is_of(act: Change, workload: str) -> bool:
+    return workload == (act.object if isinstance(act, Patch) else act.workload if isinstance(act, Scale) else "")
+
+
+def _number_of_sets(costs: Iterable[int], most: int) -> int:
+    """Return how many sets of actions disturb less than `most`, of actions that disturb so much each."""
+    numbers = [1] + [0] * max(most - 1, 0)
+    for cost in costs:
+        for total in range(len(numbers) - 1, cost - 1, -1):
+            numbers[total] += numbers[total - cost]
+    return sum(numbers)
 
 
 def budget(playing: Playing, goal: Goal) -> int:

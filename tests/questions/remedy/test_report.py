@@ -262,6 +262,18 @@ def test_pods_behind_several_that_nothing_helps_are_looked_at_too() -> None:
     assert (found.runs, found.of, [type(action) for action in found.actions]) == (1, 6, [Patch])
 
 
+def test_nodes_of_several_kinds_are_added_also_for_pods_that_are_looked_at_later() -> None:
+    arch, n_tried = "kubernetes.io/arch", 70
+    typos = [deployment(f"a{number}", "1", ("",), nodeSelector={"disk": "sdd"}) for number in range(4)]
+    needs = [deployment(name, "6", ("",), nodeSelector={arch: name}) for name in ("amd64", "arm64")]
+    nodes = [node("n", "6", disk="ssd", **{arch: "amd64"}), deployment("full", "1", ("n",))]
+    report = planner_of(*nodes, *typos, *needs).ask(Remedy())
+    added = [action for action in report.remedy.actions if isinstance(action, AddNodes)]
+    assert sorted(action.labels for action in added) == [(), (f"{arch}=arm64",)]
+    assert (report.remedy.runs, report.remedy.of) == (6, 6)
+    assert report.tried <= n_tried
+
+
 def test_what_helps_pods_that_no_action_helps_is_said() -> None:
     gated = deployment("web", "1", ("",), schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     report = planner_of(node("a"), gated).ask(Remedy())
