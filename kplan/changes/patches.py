@@ -9,10 +9,7 @@ from msgspec import to_builtins
 
 from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
 from kplan.api.pod import ContainerPort, ResourceRequirements
-from kplan.workloads.merging import REPLACES
-
-Deleted = frozenset[tuple[str, str]]  #: topology key and whenUnsatisfiable of spread constraints that a patch deletes
-_SPREADS = "topologySpreadConstraints"
+from kplan.workloads.merging import DELETES, REPLACES
 
 
 def patch_of(  # noqa: C901 - one case a field, in one place
@@ -37,7 +34,7 @@ def patch_of(  # noqa: C901 - one case a field, in one place
     if after.affinity != before.affinity:
         patch["affinity"] = _with_nulls(to_builtins(template.spec.affinity), to_builtins(after.affinity))
     if after.topology_spread_constraints != before.topology_spread_constraints:
-        patch[_SPREADS] = [
+        patch["topologySpreadConstraints"] = [
             *_removed(before, after),
             *(to_builtins(constraint) for constraint in after.topology_spread_constraints),
         ]
@@ -105,7 +102,7 @@ def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
     """Return what deletes the spread constraints that are no more; their key is topologyKey and whenUnsatisfiable."""
     remaining = {(one.topology_key, one.when_unsatisfiable) for one in after.topology_spread_constraints}
     return [
-        {"$patch": "delete", "topologyKey": one.topology_key, "whenUnsatisfiable": one.when_unsatisfiable}
+        DELETES | {"topologyKey": one.topology_key, "whenUnsatisfiable": one.when_unsatisfiable}
         for one in before.topology_spread_constraints
         if (one.topology_key, one.when_unsatisfiable) not in remaining
     ]
@@ -116,24 +113,3 @@ def _with_nulls(before: Any, after: Any) -> Any:
         return after
     gone: dict[str, Any] = {key: None for key in before if key not in after}
     return gone | {key: _with_nulls(before.get(key), value) for key, value in after.items()}
-
-
-def without_deletions(patch: Mapping[str, Any]) -> tuple[dict[str, Any], Deleted]:
-    """Return a patch without what deletes spread constraints, and which ones it deletes."""
-    spreads = patch.get(_SPREADS, ())
-    deleted = frozenset((item["topologyKey"], item["whenUnsatisfiable"]) for item in spreads if "$patch" in item)
-    remaining = [item for item in spreads if "$patch" not in item]
-    others = {key: value for key, value in patch.items() if key != _SPREADS}
-    return (others | {_SPREADS: remaining} if remaining else others), deleted
-
-
-def delete_spreads(spec: Mapping[str, Any], deleted: Deleted) -> dict[str, Any]:
-    """Return the ``spec`` of pods without some spread constraints."""
-    if not deleted:
-        return dict(spec)
-    remaining = [
-        item
-        for item in spec.get(_SPREADS, ())
-        if (item.get("topologyKey"), item.get("whenUnsatisfiable")) not in deleted
-    ]
-    return {**spec, _SPREADS: remaining}

@@ -35,6 +35,7 @@ MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
 """Lists that are merged, with the fields that tell their elements apart; ports of containers and of services alike."""
 
 REPLACES = {"$patch": "replace"}  #: the element with which the others of a list take the place of all that is there
+DELETES = {"$patch": "delete"}  #: what an element says, besides its merge keys, that is not to be there any more
 
 _RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
 """Fields whose maps keep only the keys that a manifest names, once it changes them (patchStrategy ``retainKeys``)."""
@@ -66,13 +67,19 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
 
 
 def removals(wanted: Plain, field: str = "") -> Plain:
-    """Return what a manifest sets to null, and nothing else but the keys of the elements in which it stands."""
+    """Return what a manifest sets to null or deletes, with the keys of the elements in which it stands.
+
+    A list that replaces another one is there as a whole.
+    """
     if isinstance(wanted, Mapping):
         below = {key: None if item is None else removals(item, key) for key, item in wanted.items()}
-        return {key: item for key, item in below.items() if item is None or item}
+        removed = {key: item for key, item in below.items() if item is None or item}
+        return removed | DELETES if DELETES.items() <= wanted.items() else removed
     keys = MERGE_KEYS.get(field)
     if keys is None or not isinstance(wanted, list | tuple):
         return []
+    if REPLACES in wanted:
+        return wanted
     named = [
         ({key: item[key] for key in keys if key in item}, removals(item))
         for item in wanted
@@ -97,7 +104,10 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     elements = {identity(item, keys): item for item in live}
     for item in wanted:
         name = identity(item, keys)
-        elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
+        if DELETES.items() <= item.items():
+            elements.pop(name, None)
+        else:
+            elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
     return list(elements.values())
 
 
@@ -149,7 +159,7 @@ def unseen_fields(wanted: Plain, decoded: Plain, path: str = "") -> list[str]:
         for key, item in wanted.items():
             where = f"{path}.{key}" if path else str(key)
             if key not in known:
-                paths += [] if item is None or _is_blank(item) else [where]
+                paths += [] if item is None or _is_blank(item) or key in DELETES else [where]
             else:
                 paths += unseen_fields(item, known[key], where)
         return paths

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.workloads.merging import merged, unseen_fields, without_dropped
+from kplan.workloads.merging import REPLACES, merged, removals, unseen_fields, without_dropped
 from tests.objects import head
 
 LIVE: dict[str, Any] = {
@@ -80,6 +80,14 @@ def test_elements_with_names_are_merged_by_them() -> None:
     }
     assert merged({"args": ["a"]}, {"args": ["a", "b"]}) == {"args": ["a", "b"]}
     assert merged({"env": ["A", {}]}, {"env": [{"name": "A"}]}) == {"env": [{"name": "A"}]}
+
+
+def test_elements_are_deleted_and_lists_replaced_where_a_patch_says_so() -> None:
+    live = {"env": [{"name": "A", "value": "1"}, {"name": "B"}], "ports": [{"containerPort": 80}]}
+    patch = {"env": [{"$patch": "delete", "name": "A"}, {"name": "C"}], "ports": [REPLACES, {"containerPort": 81}]}
+    assert merged(live, patch) == {"env": [{"name": "B"}, {"name": "C"}], "ports": [{"containerPort": 81}]}
+    assert removals(patch) == {"env": patch["env"][:1], "ports": patch["ports"]}
+    assert unseen_fields(patch, {"env": [{"name": "A"}, {"name": "C"}], "ports": [{}, {"containerPort": 81}]}) == []
 
 
 def test_a_strategy_and_a_volume_source_keep_nothing_of_the_ones_before() -> None:

@@ -17,7 +17,6 @@ from kplan.api.names import PodKey, WorkloadRef
 from kplan.autoscaling.seam import PreparedCluster
 from kplan.changes import values as c
 from kplan.changes.limits import LoosenBudget, Pool, RaiseQuota
-from kplan.changes.patches import Deleted, delete_spreads, without_deletions
 from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base, Progress
@@ -279,9 +278,7 @@ class _Trial:
         self._simulation.run()
 
     def _patch(self, change: c.Patch) -> None:
-        changed, deleted = without_deletions(change.spec)
-        update = self._update(change, change.object, {"template": {"spec": changed}})
-        self._apply(_without_spreads(update, deleted) if deleted else update)
+        self._apply(self._update(change, change.object, {"template": {"spec": change.spec}}))
         self._simulation.run()
         for pod in waiting_of_set(self._simulation, change.object):
             self._simulation.life.remove(pod, StepEvent.DELETED, "is created again from the changed template")
@@ -317,17 +314,6 @@ def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
     content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
     update = update_of(POD_MAKERS[ref.kind].type, content, base.objects, is_on=base.release.is_on)
     return replace(update, obj=base.as_stored(update.obj))
-
-
-def _without_spreads(update: Update, deleted: Deleted) -> Update:
-    """Return an update that also deletes topology spread constraints of the template."""
-    template = update.spec["template"]
-    changed = {**template, "spec": delete_spreads(template["spec"], deleted)}
-    obj = update.obj
-    decoded = delete_spreads(msgspec.to_builtins(obj.spec.template.spec), deleted)
-    pods = replace(obj.spec.template, spec=convert(decoded, type(obj.spec.template.spec)))
-    obj = replace(obj, spec=replace(obj.spec, template=pods))
-    return replace(update, spec={**update.spec, "template": changed}, obj=obj)
 
 
 def _move(simulation: Simulation, move: c.Move, moved_to: dict[str, str]) -> str:
@@ -415,6 +401,4 @@ def _with_patch(snapshot: Snapshot, act: c.Patch) -> Snapshot:
 
 
 def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:
-    changed, deleted = without_deletions(spec)
-    after = delete_spreads(merged(msgspec.to_builtins(obj.spec), changed), deleted)
-    return replace(obj, spec=convert(after, type(obj.spec)))
+    return replace(obj, spec=convert(merged(msgspec.to_builtins(obj.spec), spec), type(obj.spec)))
