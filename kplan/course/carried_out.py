@@ -57,23 +57,26 @@ class Decisions(msgspec.Struct):
     origins: Mapping[str, Origin] = {}  #: KIND/NAMESPACE/NAME of a workload -> its manifest
     nodes_of: Mapping[str, NodesShown] = {}  #: NAMESPACE/NAME of pods -> the nodes to explain for them instead
     placed: dict[str, PodPlacement] = {}  #: NAMESPACE/NAME of a pod -> the decision that placed it
+    watched: dict[str | int, str] = {}  #: KIND/NAMESPACE/NAME of a workload, or row of a pod -> its workload
+    explained: set[str] = set()  #: workloads of which a first pod is explained
 
     def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
-        """Collect the decisions about the pods of a workload from now on, or about all pods."""
-        explained: set[str] = set()
+        """Collect the decisions about the pods of a workload from now on, too, or about all pods."""
+        if applied is not None:
+            key = applied.update.key
+            self.watched |= {key: key} if applied.row is None else {key: key, applied.row: key}
 
         def save(result: CycleResult) -> None:
             pod = simulation.pods[result.pod]
-            key, own = pod.key, simulation.workload_of(pod)
-            workload = own if applied is None else applied.update.key
-            is_other = applied is not None and applied.row != result.pod and own != workload
-            if result.outcome is not Outcome.SCHEDULED or is_other:
+            own, is_all = simulation.workload_of(pod), applied is None
+            workload = own if is_all else self.watched.get(result.pod) or self.watched.get(own)
+            if result.outcome is not Outcome.SCHEDULED or workload is None:
                 return
-            if applied is None or workload not in explained or not self.showing.is_outlined:
-                nodes = self.showing.others if workload in explained else self.showing.explained
-                nodes = self.nodes_of.get(key, nodes)
-                self.placed[key] = self._document(simulation.session, result, workload, nodes)
-                explained.add(workload)
+            if is_all or workload not in self.explained or not self.showing.is_outlined:
+                nodes = self.showing.others if workload in self.explained else self.showing.explained
+                nodes = self.nodes_of.get(pod.key, nodes)
+                self.placed[pod.key] = self._document(simulation.session, result, workload, nodes)
+                self.explained.add(workload)
 
         simulation.scheduler.on_decision = save
 

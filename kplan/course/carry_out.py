@@ -193,6 +193,7 @@ class _Course:
         self.drains: list[Drain] = []
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
+        self._has_moved = self._task.queue is not None  # without a clock: there is something to carry on
         #: key of the job of a hook -> what is applied once it has succeeded
         self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
         simulation.controllers.on_job_over.append(self._go_on_after)
@@ -236,10 +237,11 @@ class _Course:
             pods=self._pods,
             occupancy=self._occupancy,
         )
-        if is_over and self._is_timed:
-            note_stuck(simulation, [workload_change(simulation, applied) for applied in self._applied])
-        elif self.drains or lost:
+        if not self._is_timed and (self.drains or lost):
             note_stuck(simulation, change.workloads)
+        elif is_over:
+            applied = {one.update.key: one for one in self._applied}
+            note_stuck(simulation, [workload_change(simulation, one) for one in applied.values()])
         return change
 
     def _at_once(self) -> None:
@@ -248,7 +250,7 @@ class _Course:
         if task.queue is None or pods is None:
             simulation.node_lifecycle.go_on()
         else:
-            course = QueueCourse(simulation, task.queue, pods)
+            course = QueueCourse(simulation, task.queue, pods, 0.0 if task.steps else EVER)
             for _ in course:
                 pass
             infos = simulation.session.cluster.pods.infos
@@ -257,9 +259,12 @@ class _Course:
                 self._subject_pods, self._pods = course.subject_pods, pods
                 self._is_roomy = task.is_queue and course.is_roomy
         simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
+        retries = not task.one_by_one and simulation.scheduler.any_node is None
+        if retries:
+            simulation.scheduler.retry_in_time()
         for step in task.steps:
             self._begin(step)
-        if simulation.bounds:
+        if self._has_moved or simulation.bounds:
             simulation.run()
 
     def _in_time(self, clock: Clock) -> None:
@@ -495,22 +500,18 @@ class _Course:
         if update.key in self._replaced:
             update = structs.replace(update, obj=self._replaced[update.key])
         simulation, decisions = self.simulation, self._decisions
-        n_before = len(simulation.log.steps)
         applied = self._applying.apply(update)
         self._applied.append(applied)
-        if decisions is not None and not decisions.showing.is_whole:
-            if not self._is_timed:
-                simulation.scheduler.on_decision = lambda _: None
-            if applied.change is Change.NEW or (decisions.showing.explain and not self._is_timed):
-                decisions.watch(simulation, applied)
+        explains = decisions is not None and decisions.showing.explain and not self._is_timed
+        if decisions is not None and not decisions.showing.is_whole and (explains or applied.change is Change.NEW):
+            decisions.watch(simulation, applied)
         if self._is_timed:
             if not update.refused:
                 self._snapshot = _with_update(self._snapshot, update)
             return
         if applied.change is not Change.NONE or simulation.has_pending_sync:
-            simulation.run()
-        if len(simulation.log.steps) > n_before:
-            note_stuck(simulation, [workload_change(simulation, applied)])
+            self._has_moved = True
+            simulation.run(0.0)
 
 
 def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:

@@ -11,6 +11,7 @@ from kplan.course.answers.plan import is_roomy
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
+from kplan.course.simulation.syncs import EVER
 from kplan.course.task import WorkedOff
 from kplan.documents import plan as d
 from kplan.documents.base import Condition, Counted
@@ -37,9 +38,14 @@ def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
 
 
 class QueueCourse:
-    """One course of the queue; iteration carries it out, and yields live decisions (see `run_in_order`)."""
+    """One course of the queue; iteration carries it out, and yields live decisions (see `run_in_order`).
 
-    def __init__(self, simulation: Simulation, queue: WorkedOff, question: QuestionPods) -> None:
+    `patience`: as for `Simulation.decisions`.
+    """
+
+    def __init__(
+        self, simulation: Simulation, queue: WorkedOff, question: QuestionPods, patience: float = EVER
+    ) -> None:
         simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
         if queue.has_all_pending:
             simulation.node_lifecycle.go_on()
@@ -48,7 +54,7 @@ class QueueCourse:
         self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)  #: at the start
         self.attempts: list[int] = []  #: row of the pod of each decision
         self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
-        self._question = question
+        self._question, self._patience = question, patience
 
     def __iter__(self) -> Iterator[CycleResult]:
         simulation, refused = self.simulation, self._question.refused
@@ -64,7 +70,7 @@ class QueueCourse:
         for row in tried:  # the only pending pods that the scheduler is to try
             simulation.queue.note_creation(row)
             simulation.queue.add(row)
-        for result in simulation.decisions():
+        for result in simulation.decisions(self._patience):
             self.attempts.append(result.pod)
             self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
             yield result

@@ -119,4 +119,4 @@ def add_bounds(simulation: Simulation, autoscalers: Autoscalers, additions: Iter
             target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
             bounds = bounds_of(autoscalers.of(target.api_version, target.kind, namespace, target.name))
             if bounds is not None:
-                simulation.bounds[object_name(target.kind, namespace, target.name)] = bounds
+                simulation.note_bounds(object_name(target.kind, namespace, target.name), bounds)

@@ -77,7 +77,7 @@ class Applying:
         applied = self._apply(update)
         bounds = bounds_of(update.scaled_by)
         if bounds is not None:
-            self._simulation.bounds[update.key] = bounds
+            self._simulation.note_bounds(update.key, bounds)
         if applied.change is Change.NONE and not applied.update.refused:
             self._simulation.log.add(StepEvent.UNCHANGED, update.key, because="nothing new")
         if applied.owner is not None and (applied.change is not Change.NONE or not _is_settled(applied.owner)):

@@ -24,7 +24,6 @@ from kplan.course.simulation.motion import Motion, workload_key
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import become
-from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.course.simulation.timers import Act
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
@@ -82,7 +81,6 @@ class Kubelets:
                 if not self._is_lost(row):
                     self.end(row)
             return
-        motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
         self.ready_at_start = {
             pod.key: motion.workload_of(pod)
             for pod in motion.pods.values()
@@ -94,14 +92,6 @@ class Kubelets:
                 self._go_on_terminating(pod, owner, info)
             elif pod.node:
                 self._go_on(pod, owner, info, is_time_known=is_time_known)
-
-    def _flush(self) -> None:
-        """Try pods again that have waited for long, and look again later as long as that may change anything."""
-        motion = self._motion
-        motion.queue.retry(motion.now, before=motion.now - MAX_WAIT, began=motion.starts_at)
-        has_settled = motion.timers.are_idle and motion.now - motion.log.last_change > MAX_WAIT + 2 * FLUSH_SECONDS
-        if not has_settled:
-            motion.timers.post(motion.now + FLUSH_SECONDS, self._flush, "flush", is_idle=True)
 
     def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
         self.keep_terminating([pod.row])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -29,7 +30,7 @@ from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
 from kplan.course.simulation.objects import Workloads, observe
 from kplan.course.simulation.owners import Bounds, Owner
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.simulation.scheduler import GroupTurns, Scheduler
+from kplan.course.simulation.scheduler import GroupTurns, Scheduler, is_decided_by_shape
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult, turned_down_by
@@ -57,7 +58,7 @@ class Simulation(Motion):
         self, session: Session, workloads: Workloads, maker: PodMaker, disruptions: Disruptions, now: float
     ) -> None:
         super().__init__(session, workloads, maker, disruptions, now)
-        #: the bounds within which an autoscaler keeps the replicas when all is at rest
+        #: KIND/NAMESPACE/NAME -> the bounds within which an autoscaler keeps the replicas
         self.bounds: dict[str, Bounds] = {}
         self.provisioner: Provisioner | None = None  #: makes nodes for pods that fit nowhere
         self._is_news = False  #: nodes have joined of which the scheduler has yet to hear
@@ -126,7 +127,7 @@ class Simulation(Motion):
             if not pod.node and self.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
         self.disruptions.trust_status()
-        known: dict[tuple[bytes, int | None], frozenset[str] | None] = {}
+        known: dict[bytes, frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
             scheduled = condition_of(info.pod.status.conditions, "PodScheduled")
@@ -136,16 +137,19 @@ class Simulation(Motion):
             self.queue.note_creation(row)
             self._queue_again(row, known)
 
-    def _queue_again(self, row: int, known: dict[tuple[bytes, int | None], frozenset[str] | None]) -> None:
+    def _queue_again(self, row: int, known: dict[bytes, frozenset[str] | None]) -> None:
         """Queue a pod that the scheduler has tried before; `known` are the plugins that reject pods of a shape."""
         group = self.groups.key_of(row)
         if group is not None:
             self.groups.add(row)
             return
-        key = (self.infos[row].shape, self.session.nominator.row_of(row))
-        if key not in known:
-            known[key] = turned_down_by(self.session, row)
-        rejectors = known[key]
+        shape = self.infos[row].shape
+        if not is_decided_by_shape(self.session, row, self.infos[row]):
+            rejectors = turned_down_by(self.session, row)
+        else:
+            if shape not in known:
+                known[shape] = turned_down_by(self.session, row)
+            rejectors = known[shape]
         if rejectors is None:
             self.queue.add(row)
         else:
@@ -228,15 +232,21 @@ class Simulation(Motion):
             self._is_news = False
             self.retry_pending()
             return True
-        if self.controllers.advance(end):
+        if self.controllers.advance(min(end, self.now + SCALING_SECONDS) if self.timers.are_idle else end):
             return True
-        bound = [(self.workloads.find(key), bounds) for key, bounds in self.bounds.items()]
-        beyond = [owner for owner, bounds in bound if owner is not None and owner.keep_within(bounds)]
-        for owner in beyond:
-            self.enqueue(owner)
-        if beyond or self.provisioner is None or self.durations.is_timed:
-            return bool(beyond)
-        return self.provisioner.look()
+        if self.provisioner is not None and not self.durations.is_timed and self.provisioner.look():
+            return True
+        return self.controllers.advance(end)
+
+    def note_bounds(self, key: str, bounds: Bounds) -> None:
+        """Have an autoscaler keep the replicas of a workload within its bounds, when it looks next."""
+        self.bounds[key] = bounds
+        self.timers.post(self.now + SCALING_SECONDS, partial(self._keep_within, key), f"bounds of {key}")
+
+    def _keep_within(self, key: str) -> None:
+        workload = self.workloads.find(key)
+        if workload is not None and workload.keep_within(self.bounds[key]):
+            self.enqueue(workload)
 
     def note_joined(self, nodes: Iterable[Node]) -> None:
         """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
@@ -249,6 +259,9 @@ class Simulation(Motion):
         if self.provisioner is not None and self.durations.is_timed:
             self.provisioner.note_pending()
 
+
+SCALING_SECONDS = 15.0
+"""So long it takes at most until an autoscaler looks; upstream --horizontal-pod-autoscaler-sync-period."""
 
 QUIET = 3.25  #: seconds without an event after which a cluster counts as being at rest, where a drain waits for that
 
@@ -299,6 +312,7 @@ def start(
         is_fraction_known=bool(renewed) and not is_known,
     )
     if simulation.durations.is_timed:
+        simulation.scheduler.retry_in_time()
         simulation.node_lifecycle.begin()
         for job in snapshot.jobs:
             state = workloads.owner(f"Job/{job.metadata.key}")

@@ -62,6 +62,7 @@ class RetryQueue:
         self._place: dict[int, Group | None] = {}
         self._failures: dict[int, int] = {}
         self._failed_at: dict[int, float] = {}
+        self._failed_after: dict[int, int] = {}
         self._stamp = 0
         self._created: dict[int, str | None] = {}
 
@@ -73,6 +74,7 @@ class RetryQueue:
         forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         forked._place = self._place.copy()
         forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
+        forked._failed_after = self._failed_after.copy()
         forked._created = self._created
         if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
             forked.sort_key = self.sort_key
@@ -98,16 +100,21 @@ class RetryQueue:
             self._drop_stale()
         return bool(self._active)
 
+    @property
+    def has_rejected(self) -> bool:
+        """Whether there is a pod that was rejected: it waits for an event, or for its turn."""
+        return bool(self._place)
+
     def add(self, pod: int) -> None:
         """Add a pod that was never tried."""
         self._place[pod] = None
         self._stamp += 1
         heapq.heappush(self._active, (self._key(pod, self._stamp), pod))
 
-    def add_rejected(self, pod: int, rejectors: frozenset[str], now: float) -> None:
-        """Add a pod that these plugins rejected."""
+    def add_rejected(self, pod: int, rejectors: frozenset[str], now: float, n_steps: int = -1) -> None:
+        """Add a pod that these plugins rejected, after so many steps of a simulation."""
         self._failures[pod] = self._failures.get(pod, 0) + 1
-        self._failed_at[pod] = now
+        self._failed_at[pod], self._failed_after[pod] = now, n_steps
         self._stamp += 1
         group = (self._infos[pod].shape, rejectors)
         self._waiting.setdefault(group, {})[pod] = self._stamp
@@ -164,15 +171,15 @@ class RetryQueue:
                 for pod, stamp in pods.items():
                     self._requeue(pod, stamp, now)
 
-    def retry(self, now: float, before: float = math.inf, began: float = -math.inf) -> None:
+    def retry(self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int = -2) -> None:
         """Requeue the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes.
 
         `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
-        earlier count as rejected then.
+        earlier count as rejected then. `n_steps`: how many there are; what has not changed since rejects a pod again.
         """
         for group in list(self._waiting):
             for pod, stamp in tuple(self._waiting[group].items()):
-                if max(self._failed_at[pod], began) < before:
+                if max(self._failed_at[pod], began) < before and self._failed_after[pod] != n_steps:
                     self._leave(group, pod)
                     self._requeue(pod, stamp, now)
 

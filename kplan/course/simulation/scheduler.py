@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import msgspec
@@ -14,7 +15,7 @@ from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
-from kplan.course.simulation.queue import MOMENT, MOST_UNCHANGED, Turns
+from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT, MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.mappings import Recent
@@ -53,20 +54,20 @@ class FailedShapes:
     def decide(self, session: Session, pod: int) -> CycleResult:
         """Run a pod's scheduling cycle, or repeat that of a like pod which has failed and left everything as it was."""
         info = session.cluster.pods.infos[pod]
-        if self._results is not None and _is_decided_by_shape(session, pod, info):
+        if self._results is not None and is_decided_by_shape(session, pod, info):
             failed = self._results.find(info.shape)
             if failed is not None:
                 return _repeated(failed, info, pod)
         start = session.sampling.start_index
         result = schedule_pod(session, pod)
         has_moved = session.sampling.start_index != start
-        if _changes_nothing(result) and not has_moved and _is_decided_by_shape(session, pod, info):
+        if _changes_nothing(result) and not has_moved and is_decided_by_shape(session, pod, info):
             self._results = Recent(MAX_SHAPES) if self._results is None else self._results
             self._results.put(info.shape, result)
         return result
 
 
-def _is_decided_by_shape(session: Session, pod: int, info: PodInfo) -> bool:
+def is_decided_by_shape(session: Session, pod: int, info: PodInfo) -> bool:
     """Tell whether plugins read nothing of a pod that is not part of its shape: no claim, no nomination of its own."""
     framework = session.framework_for(info)
     return not (
@@ -137,9 +138,9 @@ class Scheduler:
         self._motion.outcomes[row] = result.outcome
         if result.outcome is Outcome.ERROR:
             # Upstream tries it again when it has backed off: that ends in the same way until something happens.
-            self._motion.queue.add_rejected(row, frozenset(), self._motion.now)
+            self._wait(row, frozenset())
             return
-        self._motion.queue.add_rejected(row, rejectors_of(result), self._motion.now)
+        self._wait(row, rejectors_of(result))
         self._motion.on_misfit()
         post_filter = result.post_filter
         if post_filter is None:
@@ -154,6 +155,21 @@ class Scheduler:
                 self._preempt(row, post_filter.nominated_row, detail)
             elif detail.eligible:
                 self._clear_nomination(row)
+
+    def _wait(self, row: int, rejectors: frozenset[str]) -> None:
+        self._motion.queue.add_rejected(row, rejectors, self._motion.now, len(self._motion.log.steps))
+
+    def retry_in_time(self) -> None:
+        """Have pods tried again that wait for long from now on. Upstream: flushUnschedulablePodsLeftover."""
+        began = self._motion.now
+        self._motion.timers.post(began + FLUSH_SECONDS, partial(self._flush, began), "flush", is_idle=True)
+
+    def _flush(self, began: float) -> None:
+        motion = self._motion
+        motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps))
+        quiet = motion.now - max(motion.log.last_change, began) if motion.queue.has_rejected else math.inf
+        if not motion.timers.are_idle or quiet <= MAX_WAIT + 2 * FLUSH_SECONDS:
+            motion.timers.post(motion.now + FLUSH_SECONDS, partial(self._flush, began), "flush", is_idle=True)
 
     def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
         """Note the decision about a pod of a group that is not placed."""

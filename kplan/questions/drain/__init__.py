@@ -185,13 +185,13 @@ class Drain(Question, frozen=True):
         from kplan.course.simulation.durations import ASSUMED_NODE_START, EACH
 
         defaults = UPGRADE_DEFAULTS[self.profile]
-        start = 0.0 if self.timeline is None else self.timeline.node_start.get(EACH, ASSUMED_NODE_START.seconds)
+        starts = {} if self.timeline is None else self.timeline.node_start
         unavailable = defaults.max_unavailable if self.max_unavailable is None else self.max_unavailable
         return Upgrade(
             is_replaced=self.how == "replace",
             surge=tuple(surge),
             parallel=max(unavailable if defaults.surge_per_zone else len(surge) + unavailable, 1),
-            node_start=start,
+            node_start=starts.get(EACH, ASSUMED_NODE_START.seconds),
             timeout=timeout,
             **defaults.more,
         )

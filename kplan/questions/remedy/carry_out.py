@@ -289,7 +289,7 @@ class _Trial:
         self._apply(self._update(change, change.workload, {"replicas": replicas}))
         if change.autoscaler:
             bounds = Bounds(change.autoscaler, min(change.lowest, replicas), replicas)
-            self._simulation.bounds[change.workload] = bounds
+            self._simulation.note_bounds(change.workload, bounds)
         self._simulation.run()
         broken = _broken(self._simulation) - before
         self.refused = self.refused or (f"breaks budget {min(broken)}" if broken else "")
