@@ -36,7 +36,7 @@ def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int
             if skipped is None:
                 return None
             cycle.skipped_filters = skipped
-            _, passes = framework.filter_all(cycle, framework.shape(info, recurs=True), skipped)
+            _, passes = framework.filter_all(cycle, framework.shape(info), skipped)
             (rows,) = passes.nonzero()
             if not len(rows):
                 break
@@ -61,7 +61,7 @@ def _framework_of(session: Session, info: PodInfo) -> Framework | None:
 
 def local_filters(framework: Framework, cycle: CycleState) -> frozenset[str] | None:
     """Return the filters that skip a pod; None if another one looks beyond its node, or a plugin reserves things."""
-    outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod, recurs=True))
+    outcome = framework.run_pre_filter(cycle, framework.shape(cycle.pod))
     if outcome.status is not None or outcome.nodes is not None:
         return None
     beyond = {filter_plugin.name for filter_plugin in framework.filter_plugins if filter_plugin.scope is Scope.CLUSTER}

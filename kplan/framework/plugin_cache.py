@@ -252,18 +252,18 @@ class PluginCache:
         self._shapes: Recent[ShapeEntry] = Recent(MAX_SHAPES)
         self._commons: Recent[CommonEntry] = Recent(MAX_SHAPES)
 
-    def entry(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
+    def entry(self, pod: PodInfo) -> ShapeEntry:
         """Return the cache entry of a pod's shape.
 
         Filling a cache for a shape costs as much as answering. So where it shares all that lasts with shapes before it,
-        its first pod gets an entry that caches nothing, unless it is known that it `recurs` again and again.
+        its first pod gets an entry that caches nothing.
         """
         shape = pod.shape
         entry = self._shapes.find(shape)
         if entry is not None:
             return entry
         common = self._commons.get(tuple([reads(pod) for reads in self._readers]), CommonEntry)
-        if not recurs and common.is_complete and self._occurred_once.find(shape) is None:
+        if common.is_complete and self._occurred_once.find(shape) is None:
             self._occurred_once.put(shape, True)  # noqa: FBT003 - the value
             if common.single is None:
                 common.single = ShapeEntry(common, keeps_own=False)

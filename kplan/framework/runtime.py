@@ -67,9 +67,9 @@ class Framework:
         )
         self.unshared = self._cache.unshared  #: the entry for pods whose results no other pod will use
 
-    def shape(self, pod: PodInfo, *, recurs: bool = False) -> ShapeEntry:
-        """Return the cache entry of a pod's shape; `recurs` when the caller needs it again and again."""
-        return self._cache.entry(pod, recurs=recurs)
+    def shape(self, pod: PodInfo) -> ShapeEntry:
+        """Return the cache entry of a pod's shape."""
+        return self._cache.entry(pod)
 
     def forget_shapes(self) -> None:
         self._cache.forget()

@@ -32,6 +32,7 @@ from kplan.course.simulation.updates import Update, update_of
 from kplan.course.watching import begin, watched
 from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
+from kplan.engine.mappings import Recent
 from kplan.remedies import surroundings
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.merging import merged
@@ -118,9 +119,9 @@ class Playing:
         self._progress = progress
         self._bases: dict[Changes, Base] = {(): base}
         self._last: Changes | None = None
-        self._played: dict[Changes, Played] = {}  #: those asked for last at the end
-        self._most_played = _MOST_HELD // (len(base.objects.nodes) + len(base.objects.pods) + 1) + 1
-        self._at_rest: dict[Changes, tuple[Base, Simulation]] = {}
+        most_played = _MOST_HELD // (len(base.objects.nodes) + len(base.objects.pods) + 1) + 1
+        self._played: Recent[Played] = Recent(most_played)  # by actions
+        self._at_rest: Recent[tuple[Base, Simulation]] = Recent(_MOST_AT_REST)  # likewise
         self._updates: dict[c.Change, Update] = {}
         self._widening: dict[tuple[Changes, frozenset[tuple[str, frozenset[str]]]], tuple[tuple[Pool, ...], ...]] = {}
 
@@ -164,10 +165,7 @@ class Playing:
             self._last, self.n_tried = acts, self.n_tried + 1
             if self._progress is not None:
                 self._progress(self.n_tried, None)
-            self._played[acts] = self._played.pop(acts) if acts in self._played else self._play(acts)
-            if len(self._played) > self._most_played:
-                del self._played[next(iter(self._played))]
-        return self._played[acts]
+        return self._played.get(acts, lambda: self._play(acts))
 
     def begin(self, acts: Changes = ()) -> tuple[Base, Simulation]:
         """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
@@ -198,16 +196,15 @@ class Playing:
     def _tried(self, acts: Changes) -> tuple[Base, Simulation]:
         """Return the cluster in which the scheduler has tried all pods again; where that moved nothing it is copied."""
         begun = tuple(act for act in acts if _is_of_cluster(act))
-        if begun not in self._at_rest:
+        at_rest = self._at_rest.find(begun)
+        if at_rest is None:
             base, simulation = self.begin(begun)
             simulation.retry_pending()
             simulation.run()
             if not _may_be_copied(simulation):
                 return base, simulation
-            self._at_rest[begun] = base, simulation
-            if len(self._at_rest) > _MOST_AT_REST:
-                del self._at_rest[next(iter(self._at_rest))]
-        base, simulation = self._at_rest[begun]
+            at_rest = self._at_rest.put(begun, (base, simulation))
+        base, simulation = at_rest
         return base, watched(simulation.fork(base.objects), base)
 
     def _base_of(self, acts: Changes) -> Base:
