@@ -96,6 +96,28 @@ def fields_of(struct: str) -> dict[str, Field]:
     return {name: _field(code) for name, code in codes.items() if f"{short}.{name}" not in table.newer}
 
 
+@cache
+def meaningful_when_empty() -> frozenset[str]:
+    """Return the names of fields of workloads where ``false`` or ``{}`` is something else than none: Go's pointers.
+
+    A name that is a pointer in one struct and none in another is left out.
+    """
+    pointers, others, known, waiting = set[str](), set[str](), set[str](), [f"V1{kind}" for kind in _WORKLOADS]
+    while waiting:
+        if (struct := waiting.pop()) in known:
+            continue
+        known.add(struct)
+        for name, field in fields_of(struct).items():
+            is_pointer = not field.outer and (not field.is_always_written if field.is_struct else field.is_pointer)
+            (pointers if is_pointer else others).add(name)
+            if field.is_struct:
+                waiting.append(field.kind)
+    return frozenset(pointers - others)
+
+
+_WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")
+
+
 def _field(code: str) -> Field:
     kind = code.lstrip("[{")
     outer = code[: len(code) - len(kind)]

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from kplan.admission.decoding import meaningful_when_empty
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.snapshot.model import Snapshot
 
@@ -57,7 +58,7 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
         for key, item in wanted.items():
             if item is None:
                 new.pop(key, None)
-            elif key in new or not _is_blank(item):
+            elif key in new or not is_blank(item, key):
                 new[key] = merged(new.get(key), item, key, is_amount=is_amount)
         # A new kind of strategy, or another volume source, takes the place of the old one: the two exclude each other.
         return {key: new[key] for key in new if key in wanted} if field in _RETAIN_KEYS and new != old else new
@@ -88,9 +89,11 @@ def removals(wanted: Plain, field: str = "") -> Plain:
     return [{**name, **below} for name, below in named if below]
 
 
-def _is_blank(item: Plain) -> bool:
-    """Tell whether a value means the same as an absent field."""
-    return item in ("", [], {}, ()) or item is False
+def is_blank(item: Plain, field: str) -> bool:
+    """Tell whether a value of a field means the same as none at all."""
+    if item is False or item == {}:
+        return field not in meaningful_when_empty()
+    return item in (None, "", [], ())
 
 
 def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
@@ -159,7 +162,7 @@ def unseen_fields(wanted: Plain, decoded: Plain, path: str = "") -> list[str]:
         for key, item in wanted.items():
             where = f"{path}.{key}" if path else str(key)
             if key not in known:
-                paths += [] if item is None or _is_blank(item) or key in DELETES else [where]
+                paths += [] if is_blank(item, key) or key in DELETES else [where]
             else:
                 paths += unseen_fields(item, known[key], where)
         return paths

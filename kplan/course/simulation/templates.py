@@ -24,7 +24,7 @@ from kplan.api.names import WorkloadRef, in_letters, object_name
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.workloads import ControllerRevision
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.merging import whole_object
+from kplan.workloads.merging import is_blank, whole_object
 
 _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
 _DIGITS = 10
@@ -151,7 +151,7 @@ def canonical(value: Any, *, is_amount: bool = False) -> Any:
     """Return a deep copy of plain values, with quantities as numbers and without empty fields."""
     if isinstance(value, Mapping):
         items = {str(key): canonical(item, is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item not in (None, {}, [], "")}
+        return {key: item for key, item in items.items() if item is False or not is_blank(item, key)}
     if isinstance(value, list | tuple):
         return [canonical(item) for item in value]
     if is_amount and isinstance(value, str | int | float) and not isinstance(value, bool):

@@ -208,8 +208,10 @@ def _take_directives(old: dict[str, Any], new: Plain) -> None:
     old_metadata, new_metadata = old.setdefault("metadata", {}), new.get("metadata") or {}
     for field in ("labels", "annotations"):
         old_metadata[field] = new_metadata.get(field)
-    affinity = old_spec["affinity"] = dict(old_spec.get("affinity") or {})
-    affinity["nodeAffinity"] = (new_spec.get("affinity") or {}).get("nodeAffinity")
+    wanted = new_spec.get("affinity")
+    affinity = {**(old_spec.get("affinity") or {}), "nodeAffinity": (wanted or {}).get("nodeAffinity")}
+    # An affinity of which nothing is left may go with its directives.
+    old_spec["affinity"] = None if wanted is None and not canonical(affinity) else affinity
 
 
 def _take_resources(old: Plain, new: Plain) -> None:

@@ -184,6 +184,21 @@ def test_a_default_that_one_of_two_objects_spells_out_is_no_change(field: str, d
     assert [(workload.change, workload.refused) for workload in change.workloads] == [("scale", "")]
 
 
+@pytest.mark.parametrize(
+    ("fields", "change"),
+    [
+        ({"securityContext": {"allowPrivilegeEscalation": False}}, "rollout"),
+        ({"securityContext": {}}, "rollout"),
+        ({"stdin": False, "resources": {}, "env": [], "workingDir": ""}, "none"),
+    ],
+)
+def test_an_empty_value_is_a_change_where_it_is_stored(fields: Object, change: str) -> None:
+    live, wanted = deployment("web", 1), deployment("web", 1)
+    wanted["spec"]["template"]["spec"]["containers"][0] |= fields
+    found = planner_of(node("n1", "8"), live).roll_out([wanted])
+    assert [workload.change for workload in found.workloads] == [change]
+
+
 def _indexed_job() -> dict[str, Any]:
     return job("batch", 2, completions=4, completionMode="Indexed") | {"status": {"active": 2}}
 
