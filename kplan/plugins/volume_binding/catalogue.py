@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import TopologySelectorTerm, compile_node_selector
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
-from kplan.api.labels import InvalidSelector, Selector, selector_from, valid_selector
+from kplan.api.labels import BETA_ZONE, ZONE, InvalidSelector, Selector, selector_from, valid_selector
 from kplan.api.meta import TypedObjectReference
 from kplan.api.quantity import parse, value
 from kplan.api.storage import CSIStorageCapacity, StorageClass
@@ -59,18 +59,22 @@ class Provisioning:
     def reach(self, driver: str, row: int) -> BoolArray:
         """Return which nodes reach a volume that a driver makes for a pod on a node, bool of shape (n_nodes,).
 
-        Those that agree with the node in the driver's topology keys; only the node itself for provisioners without a
-        CSI driver there, which make local volumes.
+        Those that agree with the node in the driver's topology keys. Where the node's CSINode does not have the driver,
+        a volume is taken to be of the zone; only the node itself reaches it without a zone, and where it is local.
+        Upstream: kubernetes-csi/external-provisioner pkg/controller/topology.go GenerateAccessibilityRequirements.
         """
-        names = self._nodes.names
+        names, labels = self._nodes.names, [node.metadata.labels for node in self._nodes.nodes]
         csi_node = self._csi_nodes.get(names[row])
-        known = next((entry for entry in csi_node.spec.drivers if entry.name == driver), None) if csi_node else None
-        if known is None:
-            only: BoolArray = np.arange(len(names)) == row
-            return only
-        labels = [node.metadata.labels for node in self._nodes.nodes]
+        drivers = {} if csi_node is None else {entry.name: entry.topology_keys for entry in csi_node.spec.drivers}
+        plugin = volume_rules.PLUGIN_BY_NAME.get(driver)
+        keys = drivers.get(driver if plugin is None else plugin.driver)
+        if keys is None:
+            keys = next(((key,) for key in (ZONE, BETA_ZONE) if labels[row].get(key)), None)
+            if keys is None or driver in volume_rules.LOCAL_PROVISIONERS:
+                only: BoolArray = np.arange(len(names)) == row
+                return only
         reach = np.ones(len(names), np.bool_)
-        for key in known.topology_keys:
+        for key in keys:
             value_here = labels[row].get(key)
             reach &= np.fromiter((there.get(key) == value_here for there in labels), np.bool_, len(names))
         return reach

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
+from kplan.api.labels import ZONE
 from kplan.course.carried_out import CarriedOut
 from kplan.documents.change import StepEvent, WorkloadState
 from tests.objects import Object, deployment, head, node, owned_pod, planner_of, pod, quota, stateful_set
@@ -182,11 +183,11 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
         drivers = [{"name": "csi.example.com", "nodeID": name, "topologyKeys": keys}]
         return head("CSINode", name=name, uid=name) | {"spec": {"drivers": drivers}}
 
-    def second_pod(keys: list[str]) -> str | None:
+    def second_pod(keys: list[str] | None, provisioner: str = "csi.example.com", key: str = "zone") -> str | None:
         zones = {"n0": "a", "n1": "a", "n2": "b"}
-        nodes = [node(name, "1", zone=zone) for name, zone in zones.items()]
-        fast = storage_class("fast", provisioner="csi.example.com")
-        objects = [*nodes, fast, *(driver(name, keys) for name in NODES)]
+        nodes = [node(name, "1", labels={key: zone}) for name, zone in zones.items()]
+        fast = storage_class("fast", provisioner=provisioner)
+        objects = [*nodes, fast, *(driver(name, keys) for name in NODES if keys is not None)]
         one, none = database(1, storage_class="fast"), database(0, storage_class="fast")
         cluster = planner_of(*objects, filler("n1"), filler("n2"))
         assert nodes_of(cluster.roll_out([one]))["db-0"] == "n0"
@@ -197,6 +198,9 @@ def test_a_provisioned_volume_can_move_where_its_driver_says() -> None:
 
     assert second_pod(["zone"]) == "n1"
     assert second_pod([]) in ("n1", "n2")
+    # Where no CSINode tells, volumes are of the zone, if there is one, unless they are local.
+    assert second_pod(None, key=ZONE) == second_pod(None, "kubernetes.io/gce-pd", ZONE) == "n1"
+    assert second_pod(None) is second_pod(None, "rancher.io/local-path", ZONE) is None
 
 
 def test_what_the_api_server_says_about_a_claim_stops_the_pod() -> None:
