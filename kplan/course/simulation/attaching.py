@@ -1,6 +1,7 @@
 """Volumes that one node at a time may have: a pod starts when its node has them.
 
 Upstream: pkg/controller/volume/attachdetach/reconciler/reconciler.go reconcile, attachDesiredVolumes;
+pkg/controller/volume/attachdetach/cache/actual_state_of_world.go SetDetachRequestTime, ResetDetachRequestTime;
 pkg/volume/util/util.go IsMultiAttachAllowed; pkg/volume/csi/csi_plugin.go CanAttach.
 """
 
@@ -50,7 +51,8 @@ class Attachments:
             self._claims[row] = keys
         for key in keys:
             self._users.setdefault(key, {})[row] = node
-            self._node.setdefault(key, node)
+            if self._node.setdefault(key, node) == node:
+                self._motion.timers.cancel(_detachment(key))  # it is wanted there again
         return not self.waits(row)
 
     def _is_of_one_node(self, namespace: str, name: str) -> bool:
@@ -98,10 +100,10 @@ class Attachments:
         """Note that a pod is gone, or that its containers have ended."""
         for key in self._claims.pop(row, ()):
             node = self._users[key].pop(row)
-            if node == self._node[key]:
+            if node == self._node[key] and node not in self._users[key].values():
                 delay, motion = self._seconds_to_detach(node), self._motion
                 if delay:
-                    motion.timers.post(motion.now + delay, partial(self._pass_on, key, node))
+                    motion.timers.post(motion.now + delay, partial(self._pass_on, key, node), _detachment(key))
                 else:
                     self._pass_on(key, node)
 
@@ -123,6 +125,7 @@ class Attachments:
         users = self._users[key]
         if self._node.get(key) != node or node in users.values():
             return
+        self._motion.timers.cancel(_detachment(key))
         if not users:
             del self._node[key]
             return
@@ -130,3 +133,8 @@ class Attachments:
         for row in [row for row, there in users.items() if there == self._node[key]]:
             if not self.waits(row):
                 self._start(row)
+
+
+def _detachment(key: str) -> str:
+    """Return what a timer is about that takes a volume from a node on which nothing uses it."""
+    return f"detachment of {key}"

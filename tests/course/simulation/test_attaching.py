@@ -28,3 +28,19 @@ def test_a_node_that_does_not_answer_keeps_a_volume_for_six_minutes(then: Object
         pytest.approx(ready + 5, abs=1),
         pytest.approx(355, abs=1),
     )
+
+
+def test_the_six_minutes_begin_anew_where_a_volume_was_wanted_on_its_node_meanwhile() -> None:
+    at_once: Object = {"gracePeriod": 0}
+    steps: list[Object] = [
+        {"at": 0, "fail": ["n1"], "taint": {"n2": ["busy:NoSchedule"]}},
+        {"at": 100, "delete": [["Pod", "default/disk-h1-a"]], "options": at_once},
+        {"at": 200, "recover": ["n1"]},
+        {"at": 300, "fail": ["n1"], "taint": {"n2": ["busy:NoSchedule-"]}},
+        {"at": 350, "delete": [["Pod", "default/disk-h1-1"]], "options": at_once},
+    ]
+    plan = kplan.Planner(kplan.load_snapshot(CLUSTER)).timeline(steps, start={"*": 5}, stop={"*": 2}, until=2000)
+    ready = [
+        step.at for step in plan.steps if (step.event, step.workload) == (StepEvent.READY, "Deployment/default/disk")
+    ]
+    assert ready == [pytest.approx(205, abs=1), pytest.approx(350 + 360 + 5, abs=1)]
