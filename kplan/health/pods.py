@@ -17,6 +17,7 @@ from kplan.api.quantity import parse
 from kplan.api.time import from_micros, seconds
 from kplan.facts import Count, Document, MissingName
 from kplan.health.nodes import NodeHealth, NodeState
+from kplan.rules.volumes import claim_class, is_of_one_node
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import named_as_missing
 
@@ -27,7 +28,6 @@ PodState = Literal[
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
 _PATIENCE_SECONDS = 600
-OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}  #: access modes of volumes that one node at a time may have
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -181,10 +181,13 @@ def _held_volume(pod: Pod, snapshot: Snapshot) -> HeldVolume | UnsetType:
     for name in pod.named_claims:
         key = f"{pod.metadata.namespace}/{name}"
         claim = snapshot.claim_by_key.get(key)
-        if claim is None or not claim.spec.access_modes or not OF_ONE_NODE.issuperset(claim.spec.access_modes):
-            continue
         elsewhere = (one for one in snapshot.pods_by_claim.get(key, ()) if one.spec.node_name != pod.spec.node_name)
-        if (other := next(elsewhere, None)) is not None:
+        if claim is None or (other := next(elsewhere, None)) is None:
+            continue
+        drivers = {one.metadata.name: one for one in snapshot.csi_drivers}
+        volumes = (one for one in snapshot.persistent_volumes if one.metadata.name == claim.spec.volume_name)
+        classes = (one for one in snapshot.storage_classes if one.metadata.name == claim_class(claim))
+        if is_of_one_node(claim, next(volumes, None), next(classes, None), drivers):
             return HeldVolume(claim=key, pod=other.metadata.key, node=other.spec.node_name)
     return UNSET
 

@@ -14,7 +14,7 @@ from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod
 from kplan.api.field_errors import quoted
 from kplan.api.labels import ANNOTATION_CLASS, BETA_REGION, BETA_ZONE, REGION, ZONE
 from kplan.api.meta import controller_of
-from kplan.api.storage import Volume, VolumeSources
+from kplan.api.storage import CSIDriver, StorageClass, Volume, VolumeSources
 
 ClaimKey = tuple[str, str]  #: (namespace, name) of a claim
 ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -37,6 +37,7 @@ LOCAL_PROVISIONERS = frozenset(
 """Provisioners whose volumes are storage of the node for which they are made."""
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 STORAGE = "storage"
+_OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}  #: access modes of volumes that one node at a time may have
 
 PRIVATE_SOURCES = frozenset({"empty_dir", "config_map", "secret", "image", "host_path", "nfs"})
 """Sources that no storage plugin reads: such volumes belong to the pod or its node, or can be mounted anywhere."""
@@ -127,6 +128,32 @@ MIGRATED = frozenset(plugin.name for plugin in PLUGINS if plugin.is_migrated)
 
 def in_tree_plugin(sources: VolumeSources) -> InTreePlugin | None:
     return next((plugin for plugin in PLUGINS if getattr(sources, plugin.source) is not None), None)
+
+
+def is_of_one_node(
+    claim: PersistentVolumeClaim,
+    volume: PersistentVolume | None,
+    storage_class: StorageClass | None,
+    drivers: Mapping[str, CSIDriver],
+) -> bool:
+    """Tell whether a claim is for a volume that is attached, to one node at a time, as far as is known.
+
+    `volume`: the one that it is bound to; None where that is yet to be made, by its class. `drivers`: by name.
+    Upstream: pkg/volume/util/util.go IsMultiAttachAllowed; pkg/volume/csi/csi_plugin.go CanAttach.
+    """
+    modes = claim.spec.access_modes if volume is None else volume.spec.access_modes
+    if not modes or not _OF_ONE_NODE.issuperset(modes):
+        return False
+    if volume is None:  # one of an unknown kind may not be attached at all
+        name = "" if storage_class is None else storage_class.provisioner
+        driver = PLUGIN_BY_NAME[name].driver if name in MIGRATED else name if name in drivers else ""
+    elif volume.spec.csi is not None:
+        driver = volume.spec.csi.driver
+    else:
+        plugin = in_tree_plugin(volume.spec)
+        driver = "" if plugin is None else plugin.driver
+    known = drivers.get(driver)
+    return bool(driver) and (known is None or known.spec.attach_required is not False)
 
 
 def inline_handle(volume: Volume) -> str:

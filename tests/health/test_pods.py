@@ -1,15 +1,20 @@
 """What a pod is, as the first line of an answer says it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
+from kplan.health.pods import HeldVolume
 from kplan.health.words import pod_advice, pod_text
 from kplan.health.workloads import pods_health
 from kplan.snapshot.load import load_snapshot
 from kplan.snapshot.redact import redact_snapshot
 from tests.objects import head
 
+ATTACHED = Path(__file__).parents[1] / "answers" / "inputs" / "attached.yaml"
 THEN = "2026-03-01T09:00:00Z"
 
 
@@ -155,3 +160,17 @@ def test_a_static_pod_is_its_kubelets() -> None:
 def test_messages_are_not_kept_but_for_the_resource_that_was_short(message: str, kept: str) -> None:
     (one,) = load_snapshot([pod(phase="Failed", reason="Evicted", message=message)]).pods
     assert one.status.message == kept
+
+
+@pytest.mark.parametrize("kind", ["disk", "old", "shared", "files", "loose"])
+def test_a_pod_waits_for_a_volume_that_is_attached_to_one_node_at_a_time(kind: str) -> None:
+    snapshot = load_snapshot(ATTACHED)
+    first = next(one for one in snapshot.pods if one.metadata.name == f"{kind}-h1-a")
+    metadata, status = (
+        replace(first.metadata, name="second", uid="second"),
+        replace(first.status, phase="Pending", conditions=()),
+    )
+    second = replace(first, metadata=metadata, spec=replace(first.spec, node_name="n2"), status=status)
+    held = pods_health(replace(snapshot, pods=(*snapshot.pods, second)))["default/second"].held_volume
+    claim = HeldVolume(claim=f"default/{kind}", pod=f"default/{kind}-h1-a", node="n1")
+    assert held == (claim if kind in ("disk", "old") else UNSET)

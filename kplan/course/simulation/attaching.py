@@ -2,7 +2,6 @@
 
 Upstream: pkg/controller/volume/attachdetach/reconciler/reconciler.go reconcile, attachDesiredVolumes;
 pkg/controller/volume/attachdetach/cache/actual_state_of_world.go SetDetachRequestTime, ResetDetachRequestTime;
-pkg/volume/util/util.go IsMultiAttachAllowed; pkg/volume/csi/csi_plugin.go CanAttach.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from kplan.api.core import PersistentVolumeClaim
 from kplan.api.labels import OUT_OF_SERVICE
 from kplan.course.simulation.motion import Motion
-from kplan.health.pods import OF_ONE_NODE, HeldVolume
-from kplan.rules.volumes import MIGRATED, PLUGIN_BY_NAME, claim_class, claims_of, in_tree_plugin
+from kplan.health.pods import HeldVolume
+from kplan.rules.volumes import claim_class, claims_of, is_of_one_node
 
 UNMOUNT_SECONDS: Final = 360.0
 """So long a volume stays with a node that does not answer when its pod is gone; upstream maxWaitForUnmountDuration."""
@@ -56,31 +54,12 @@ class Attachments:
         return not self.waits(row)
 
     def _is_of_one_node(self, namespace: str, name: str) -> bool:
-        """Tell whether a claim is for a volume that is attached, to one node at a time, as far as is known."""
         listers = self._motion.session.listers
         claim = listers.persistent_volume_claims.get((namespace, name))
         if claim is None:
             return False
         volume = listers.persistent_volumes.get(claim.spec.volume_name)
-        modes = claim.spec.access_modes if volume is None else volume.spec.access_modes
-        if not modes or not OF_ONE_NODE.issuperset(modes):
-            return False
-        if volume is None:
-            driver = self._driver_of(claim)
-        elif volume.spec.csi is not None:
-            driver = volume.spec.csi.driver
-        else:
-            plugin = in_tree_plugin(volume.spec)
-            driver = "" if plugin is None else plugin.driver
-        known = listers.csi_drivers.get(driver)
-        return bool(driver) and (known is None or known.spec.attach_required is not False)
-
-    def _driver_of(self, claim: PersistentVolumeClaim) -> str:
-        """Return the driver of a claim whose volume is yet to be made, where that is one that attaches volumes."""
-        listers = self._motion.session.listers
-        known = listers.storage_classes.get(claim_class(claim))
-        name = "" if known is None else known.provisioner
-        return PLUGIN_BY_NAME[name].driver if name in MIGRATED else name if name in listers.csi_drivers else ""
+        return is_of_one_node(claim, volume, listers.storage_classes.get(claim_class(claim)), listers.csi_drivers)
 
     def waits(self, row: int) -> bool:
         return next(self._elsewhere(row), None) is not None
