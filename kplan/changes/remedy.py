@@ -6,6 +6,7 @@ Quantities are strings in Kubernetes form.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Generic, Literal, TypeVar, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -548,7 +549,7 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             others = [taint for taint in c.taints if taint not in NODE_STATES]
             states = [NODE_STATES[taint] for taint in c.taints if taint in NODE_STATES]
             states += [f"not set up ({_some('taint', others)})"] if others else []
-            return f"repair {c.node}, which is {listing(states)}"
+            return f"repair {c.node}, which is {listing(states)}: kubectl describe node {quote(c.node)}"
         case RelaxRule(change=c) if c.min_domains:
             return f"set minDomains: {c.min_domains} for the spread over {c.topology_key}"
         case RelaxRule(change=c):

@@ -372,7 +372,8 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         missing = f"{len(health.missed_nodes)} of {health.wanted} nodes {lack} its pod, {listing(health.missed_nodes)}"
     match state:
         case "suspended":
-            return f"{kind} is suspended, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
+            until = f" until Kueue admits it (queue {health.queue})" if health.queue else ""
+            return f"{kind} is suspended{until}, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
         case "last-run-failed":
             return f"its last run, {_own_name(health.failed_run)}, has failed{_why_failed(health)}"
         case "failed":
@@ -545,7 +546,9 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
     kind, namespace, own = health.workload.split("/", 2)
     states, refused, what = health.states, health.refused, kind.lower()
     named = f"{what} {quote(own)} -n {quote(namespace)}"
-    if "suspended" in states:
+    if "suspended" in states and health.queue:
+        yield "To see what Kueue waits for", f"kubectl get workloads.kueue.x-k8s.io -n {quote(namespace)}"
+    elif "suspended" in states:
         yield "To resume it", f"kubectl patch {named} -p {_patch({'suspend': False})}"
     if "scaled-to-zero" in states:
         yield "To start it", f"kubectl scale {named} --replicas=1"

@@ -54,6 +54,7 @@ MAY_REFUSE = (
 """Kinds by which pods may be refused, and which nothing here evaluates."""
 MISSING_REPLICAS = "MissingReplicas"  #: the rule for a workload that has too few pods, and the code of its warning
 _MISSES = frozenset({"misses-pods", "misses-nodes"})
+_KUEUE = "kueue.x-k8s.io/queue-name"  #: the label of what Kueue starts
 _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
@@ -87,6 +88,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     restarted: PodHealth | UnsetType = UNSET
     evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
     resizing: tuple[PodHealth, ...] = ()  #: pods whose resize in place is not carried out, the first of them
+    queue: str = ""  #: of Kueue, which starts a suspended Job when it admits it
     failed_indexes: str = ""  #: of a Job with indexes, such as 1,3-5
     failed_run: str = ""  #: of a CronJob, NAMESPACE/NAME of its last run, where that has failed for `reason`
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
@@ -140,13 +142,18 @@ def workloads_health(
         for scaler in snapshot.horizontal_pod_autoscalers
         for target in [scaler.spec.scale_target_ref]
     }
+    of_sets = {  # Deployments say what their replica sets do, a little later
+        snapshot.controllers.get(f"ReplicaSet/{own.metadata.key}"): refused_before(own, limited)
+        for own in snapshot.replica_sets
+        if own.spec.replicas != 0
+    }
     runs: dict[str, list[tuple[str, WorkloadHealth]]] = {}  # those of cron jobs, whose kind comes last
     for name, kind in POD_MAKERS.items():
         for obj in sorted(getattr(snapshot, kind.attribute), key=lambda obj: obj.metadata.key):
             key = object_name(name, obj.metadata.namespace, obj.metadata.name)
             own = members.get(key, ())
             health = _of_pods(key, own, of, keeps_failed=name == "Job")
-            because = refused.get(key) or refused_before(obj, limited)
+            because = refused.get(key) or refused_before(obj, limited) or of_sets.get(key)
             health = _with_states(health, obj, because, wanted_nodes.get(key), own)
             if not _MISSES.isdisjoint(health.states) and "refused" not in health.states:
                 health = replace(health, unevaluated={kind: held[kind] for kind in MAY_REFUSE if kind in held})
@@ -287,7 +294,8 @@ def _of_job(job: Job) -> dict[str, Any]:
     if spec.suspend:
         condition = _condition(job.status.conditions, "Suspended", "True")
         since = None if condition is None else condition.last_transition_time
-        return changes | {"wanted": 0, "states": ["suspended"], "since": since}
+        queue = job.metadata.labels.get(_KUEUE, "")
+        return changes | {"wanted": 0, "states": ["suspended"], "since": since, "queue": queue}
     return changes
 
 

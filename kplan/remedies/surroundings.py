@@ -26,7 +26,7 @@ from kplan.diagnosis.intended import LEAVING_TAINTS, is_fact, nearest, states_co
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.details import (
-    ForeignAntiAffinity,
+    AntiAffinity,
     OtherVolumeZone,
     OwnAntiAffinity,
     TakenHostPort,
@@ -528,21 +528,24 @@ def making_room(
         emptied = ((missing, list(may_go(cluster.pods_on[node]))) for node, missing in closest)
         for missing, pods in islice((entry for entry in emptied if entry[1]), _MOST_NODES):
             ranked += _enough(session, missing, pods)
-        by_rules = (group for group in _by_rules(session, misses) if len(group) == len([*may_go(group)]))
+        by_rules = (group for group in _by_rules(session, misses, row) if len(group) == len([*may_go(group)]))
         ranked += ((len(group), 0.0, group) for group in by_rules)
     infos = cluster.pods.infos
     ranked.sort(key=lambda entry: (entry[0], entry[1], [infos[pod].key for pod in entry[2]]))
     return list(dict.fromkeys(group for _, _, group in ranked if group))[:_MOST_GROUPS]
 
 
-def _by_rules(session: Session, misses: NearMisses) -> Iterator[Rows]:
-    """Yield the pods that alone make a node reject the pod by a port or a rule of theirs."""
+def _by_rules(session: Session, misses: NearMisses, row: int) -> Iterator[Rows]:
+    """Yield the pods that alone make a node reject a pod by a port or a rule; its siblings take each other's place."""
+    infos = session.cluster.pods.infos
     for plugin in (_PORTS, _PODS):
         for position in misses.only(plugin)[:_MOST_NODES].tolist():
             for detail in misses.details_at(plugin, position):
-                if isinstance(detail, TakenHostPort | ForeignAntiAffinity) and not detail.and_more:
-                    rows = [session.find(key) for key in detail.pods[:_MOST_TOGETHER]]
-                    yield tuple(row for row in rows if row is not None)
+                if isinstance(detail, TakenHostPort | AntiAffinity) and not detail.and_more:
+                    named = map(session.find, detail.pods[:_MOST_TOGETHER])
+                    rows = tuple(other for other in named if other is not None)
+                    if all(infos[other].controller != infos[row].controller for other in rows):
+                        yield rows
 
 
 def _closest(session: Session, row: int, rows: RowArray) -> Iterator[tuple[int, dict[str, int]]]:

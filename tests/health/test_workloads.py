@@ -49,6 +49,14 @@ def classed(name: str) -> dict[str, Any]:
     return workload("ReplicaSet", {"replicas": 2, "template": {**TEMPLATE, "spec": spec}})
 
 
+def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return obj | {"metadata": obj["metadata"] | metadata}
+
+
+REFUSED = condition("ReplicaFailure", "True", "FailedCreate")
+OF_DEPLOYMENT = [
+    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "Deployment-x", "controller": True}
+]
 ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
 QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     "spec": {"hard": {"pods": "1"}},
@@ -66,9 +74,12 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
     ("objects", "said", "command"),
     [
         (ONE, "web/x: 1 of 1 pod is ready", ""),
-        ([workload("Deployment", {"replicas": 2}, conditions=condition("ReplicaFailure", "True", "FailedCreate"))],
+        ([workload("Deployment", {"replicas": 2}, conditions=REFUSED)],
          ("web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate);"
           " kubectl describe replicaset says why"), ""),
+        ([workload("Deployment", {"replicas": 2}),
+          with_metadata(workload("ReplicaSet", {"replicas": 2}, conditions=REFUSED), ownerReferences=OF_DEPLOYMENT)],
+         "web/x: 2 of 2 replicas are missing: the API server refuses its pods (FailedCreate)", ""),
         ([workload("ReplicaSet", {"replicas": 3}), pod("x-1", "ReplicaSet"), QUOTA],
          "web/x: 2 of 3 replicas are missing: ResourceQuota web/team pods 1 of 1 used; raise it to 3",
          """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"3"}}}'"""),
@@ -84,6 +95,9 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
         ([workload("DaemonSet"), head("Node", name="n2")], "web/x: 2 of 2 nodes lack its pod, n1, n2", ""),
         ([workload("Job", {"suspend": True})], "web/x: Job is suspended, so it starts no pod",
          """kubectl patch job x -n web -p '{"spec":{"suspend":false}}'"""),
+        ([with_metadata(workload("Job", {"suspend": True}), labels={"kueue.x-k8s.io/queue-name": "team"})],
+         "web/x: Job is suspended until Kueue admits it (queue team), so it starts no pod",
+         "kubectl get workloads.kueue.x-k8s.io -n web"),
         ([workload("Job", conditions=condition("Failed", "True", "BackoffLimitExceeded"))],
          "web/x: Job has failed: its pods failed more often than its backoffLimit allows (BackoffLimitExceeded)", ""),
         ([workload("Job", conditions=condition("Complete", "True"))], "web/x: Job is complete", ""),

@@ -21,7 +21,7 @@ from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.in_order import as_waiting, place_in_order
+from kplan.course.in_order import as_waiting, place_in_order, with_message
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport
@@ -127,15 +127,21 @@ def explain_pod(base: Base, key: str) -> Whereabouts:
     if pod.spec.node_name:
         return Whereabouts(pod.spec.node_name, _place_again(base, key, pod))
     plan = place_in_order(base, [key])
-    is_helped = plan.placements[0].node is not None or bool(plan.adds)
-    pools = () if base.followed is None or is_helped else tuple(dict.fromkeys(_widening(base, key)))
-    return Whereabouts(None, plan.placements[0], plan, pools)
+    placement = plan.placements[0]
+    is_helped = placement.node is not None or bool(plan.adds)
+    pools = () if base.followed is None or is_helped else dict.fromkeys(_widening(base, key, placement.message))
+    return Whereabouts(None, placement, plan, tuple(pools))
 
 
-def _widening(base: Base, key: str) -> Iterator[WidenPool]:
-    """Yield what lets the autoscaler that is followed add a node for a pod, each tried."""
+def _widening(base: Base, key: str, message: str) -> Iterator[WidenPool]:
+    """Yield what lets the autoscaler that is followed add a node for a pod, each tried.
+
+    `message`: the scheduler's about it, without which the autoscaler would not look at it.
+    """
     session, followed = base.fork(), base.followed
-    cluster = PreparedCluster(as_waiting(base.objects, session.cluster.nodes.nodes), session, base.now)
+    present = as_waiting(base.objects, session.cluster.nodes.nodes)
+    pods = (with_message(pod, message, "") if pod.metadata.key == key else pod for pod in present.pods)
+    cluster = PreparedCluster(replace(present, pods=tuple(pods)), session, base.now)
     for changes in islice(followed.widening(cluster) if followed is not None else (), _MOST_WIDENED):
         if place_in_order(reduce(Base.with_pool, changes, base), [key]).placements[0].node is not None:
             text = " and ".join(dict.fromkeys(change.words for change in changes))

@@ -158,6 +158,8 @@ def test_a_group_that_is_only_named_like_one_of_cluster_api_is_no_object() -> No
     report = remedy(planner, "pools")
     (action,) = report.remedy.actions
     assert action.commands == ("# set the maximum size of node group MachineDeployment/workers to 2 (now 1)",)
+    (placement,) = planner.explain(["default/web-h1-001"]).placements  # whose pod tells nothing of the scheduler yet
+    assert [type(remedy) for remedy in placement.remedies][:1] == [WidenPool]
 
 
 def test_a_group_grows_as_far_as_it_has_to_and_the_cheaper_one_is_taken() -> None:
