@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/framework/types.go Diagnosis, FitError.Error.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
@@ -51,7 +51,9 @@ def first_rejectors(verdicts: Sequence[tuple[str, Verdicts]], n_view: int) -> In
     """Return the index of the first verdicts that reject each position, -1 where all pass."""
     first = np.full(n_view, -1, np.int64)
     for index in reversed(range(len(verdicts))):
-        first[verdicts[index][1].bits != 0] = index
+        verdict = verdicts[index][1]
+        if verdict.reasons:  # else it rejects nothing
+            first[verdict.bits != 0] = index
     return first
 
 
@@ -203,31 +205,35 @@ class FilterOutcome(msgspec.Struct, dict=True):
                     may_have = True
         return self.rows_with_code(Code.ERROR).tolist() if may_have else []
 
-    def reason_counts(self) -> Counter[tuple[str, str]]:
+    def reason_counts(self) -> dict[tuple[str, str], int]:
         """Count nodes per (plugin, reason)."""
         if self.pre_filter_status is not None:
             status = self.pre_filter_status
-            return Counter({(status.plugin, text): self.n_nodes for text in status.reasons})
-        counted = self.verdicts_count
-        counts: Counter[tuple[str, str]] = Counter()
+            return {(status.plugin, text): self.n_nodes for text in status.reasons}
+        counted = self.verdicts_count if self.overrides or self.not_evaluated is not None else None
+        counts = defaultdict[tuple[str, str], int](int)
         for index, name, verdict in self._rejecting:
-            bits = verdict.bits[(self.first == index) & counted]
+            is_first = self.first == index
+            bits = verdict.bits[is_first if counted is None else is_first & counted]
             for k, reason in enumerate(verdict.reasons):
-                n = int(np.count_nonzero(bits >> k & 1))
+                # The bit of an only reason is set on every node that it rejects.
+                n = len(bits) if len(verdict.reasons) == 1 else int(np.count_nonzero(bits & (1 << k)))
                 if n:
                     counts[name, reason.text] += n
         for row, override in self.overrides.items():
             if self.status(row) is override:
-                counts.update((override.plugin, text) for text in override.texts)
+                for text in override.texts:
+                    counts[override.plugin, text] += 1
         n_absent = 0 if self.absent is None else len(self.absent_rows())
         if n_absent and self.absent is not None:
-            counts.update({(self.absent.plugin, text): n_absent for text in self.absent.texts})
+            for text in self.absent.texts:
+                counts[self.absent.plugin, text] += n_absent
         return counts
 
 
 def histogram(counts: Iterable[tuple[str, int]]) -> str:
     """Join reasons as kube-scheduler does: ``"2 this, 5 that"``, the pieces sorted as strings."""
-    total: Counter[str] = Counter()
+    total = defaultdict[str, int](int)
     for text, n in counts:
         total[text] += n
     return ", ".join(sorted(f"{n} {text}" for text, n in total.items()))
