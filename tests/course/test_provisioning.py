@@ -22,8 +22,11 @@ NOW = "2026-01-15T12:00:00Z"
 DRAINED = "general-8xk2p.eu-west-1"
 
 
+OBJECTS = tuple(yaml.load_all(CLUSTER.read_text(), yaml.CSafeLoader))
+
+
 def objects(*more: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*yaml.safe_load_all(CLUSTER.read_text()), *more]
+    return [*OBJECTS, *more]
 
 
 def fixture_with(*more: dict[str, Any]) -> kplan.Planner:
@@ -144,7 +147,6 @@ def test_the_cluster_autoscaler_helps_pods_that_a_drain_has_made() -> None:
 
 
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-15T10:00:00Z"}
-KARPENTER = Path(__file__).parents[2] / "fixtures/karpenter"
 CLOCK = Clock(start={"*": 6.0}, stop={"*": 2.0}, node_start={"*": 60.0}, until=3600.0)
 
 
@@ -231,11 +233,7 @@ def test_no_node_goes_for_a_while_after_nodes_came() -> None:
 
 
 def test_karpenter_checks_a_decision_again_and_makes_replacements_first() -> None:
-    objects = list(yaml.safe_load_all((KARPENTER / "cluster.yaml").read_text()))
-    autoscaler = kplan.Karpenter(instance_types=KARPENTER / "instance-types.yaml")
-    planner = planner_of(objects, autoscaler=autoscaler, now=NOW)
-
-    report = _report(planner)
+    report = _report(fixture_with())
 
     for removal in report.removes:
         new = [report.timeline.nodes[node.name] for node in removal.replacements]

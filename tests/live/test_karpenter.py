@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ NODE_CLASS = {
 }
 
 
+@cache
 def objects() -> dict[str, list[dict[str, Any]]]:
     """Return the objects of the cluster by their resource."""
     by_resource: dict[str, list[dict[str, Any]]] = {"namespaces": [{"metadata": {"name": "shop"}}]}
