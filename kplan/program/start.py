@@ -26,8 +26,8 @@ def run_as_plugin() -> None:
     run("kubectl kplan")
 
 
-def complete_for_kubectl(first: int = 1) -> None:
-    """Print what is offered for the words after ``kubectl kplan``, or from the `first` one of the command line on."""
+def complete_for_kubectl() -> None:
+    """Print what kubectl offers for the words after ``kubectl kplan``."""
     from kplan.program.streams import open_streams
 
     open_streams()
@@ -37,14 +37,11 @@ def complete_for_kubectl(first: int = 1) -> None:
     from kplan.program.completion import complete
     from kplan.program.main import app
 
-    write_out(complete(typer.main.get_command(app), sys.argv[first:]))
+    write_out(complete(typer.main.get_command(app), sys.argv[1:]))
 
 
 def run(name: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
-    if sys.argv[1:2] == ["__complete"]:
-        complete_for_kubectl(2)
-        return
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})

@@ -14,7 +14,7 @@ from typing import Self
 
 import pytest
 
-from kplan.program.names import known_names
+from tests.cli.commands import invoke
 from tests.recorded import sample
 
 HERE = Path(__file__).parents[2] / "completions"
@@ -183,17 +183,20 @@ def _kubeconfig() -> str:
 def test_only_valid_names_are_offered(kind: str, tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(_cluster())
     expected = {"pods": "sound/sound", "workloads": "job/sound/sound"}.get(kind, "sound")
-    assert known_names(kind, str(tmp_path / "cluster.json")) == [expected]
+    assert invoke("names", kind, "--snapshot", tmp_path / "cluster.json").stdout.split("\n") == [expected, ""]
 
 
-def test_contexts_are_offered_that_no_shell_could_misread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    as_clouds_call_them = [
+def test_contexts_that_a_shell_could_misread_are_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(_kubeconfig())
+    assert invoke("names", "contexts", KUBECONFIG=str(tmp_path / "config")).stdout.split("\n") == ["sound", ""]
+
+
+def test_contexts_as_clouds_call_them_are_offered(tmp_path: Path) -> None:
+    names = [
         "admin@prod",
         "arn:aws:eks:eu-west-1:1234:cluster/a",
         "default/api-x-example-com:6443/kube:admin",
         "gke_p_europe-west1-b_c",
     ]
-    names = [*as_clouds_call_them, *TRAPS, "sound"]
     (tmp_path / "config").write_text(json.dumps({"contexts": [{"name": name, "context": {}} for name in names]}))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    assert known_names("contexts", "") == [*as_clouds_call_them, "sound"]
+    assert invoke("names", "contexts", KUBECONFIG=str(tmp_path / "config")).stdout.split() == names

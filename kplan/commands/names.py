@@ -9,10 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
 from kplan.cli.arguments import STANDARD_INPUT, ZONES, pool_labels
+from kplan.cli.cluster import SnapshotOption
+from kplan.cli.options import option
 from kplan.errors import KplanError
 
 if TYPE_CHECKING:
@@ -24,16 +29,30 @@ _CONTEXT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+%-]{0,1023}")
 #: What the value of a label may be: to no shell is one of these characters special.
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
+NameKind = StrEnum("NameKind", ["CONTEXTS", "NAMESPACES", "PODS", "WORKLOADS", "NODES", "ZONES", "POOLS"])
+"""Kinds of names for completion."""
+
 #: Words before the last one in a name: the namespace, and before it the kind.
-_WORDS_BEFORE = {"pods": 1, "workloads": 2}
+_WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}
+
+
+def names(
+    kind: Annotated[NameKind, typer.Argument(help="What to list.")],
+    snapshot: SnapshotOption = "",
+    namespace: Annotated[str, option("--namespace", "List only names in this namespace, without it.")] = "",
+) -> None:
+    """List names, a line each, for shell completion; nothing where they are not known without a network."""
+    from kplan.cli.answer import write_out
+
+    write_out("".join(f"{name}\n" for name in known_names(kind, snapshot, namespace)))
 
 
 def known_names(kind: str, snapshot: str, namespace: str = "") -> list[str]:
-    """Return the valid names of a kind, sorted; none where they are not known without a network.
+    """Return the valid names of one `NameKind`, sorted; none where they are not known without a network.
 
-    `kind`: contexts, namespaces, pods, workloads, nodes, zones or pools. `namespace`: that of the command line; names
-    in it are then listed without it, and no others.
+    `namespace`: that of the command line; names in it are then listed without it, and no others.
     """
+    kind = NameKind(kind)
     try:
         valid = {name for name in _names(kind, snapshot) if _is_valid(kind, name)}
     except KplanError:
@@ -45,19 +64,19 @@ def known_names(kind: str, snapshot: str, namespace: str = "") -> list[str]:
     return sorted("/".join([*before[:-1], name]) for *before, name in parts if before[-1] == namespace)
 
 
-def _is_valid(kind: str, name: str) -> bool:
-    if kind == "contexts":
+def _is_valid(kind: NameKind, name: str) -> bool:
+    if kind is NameKind.CONTEXTS:
         return _CONTEXT.fullmatch(name) is not None
     *before, last = name.split("/")
     if len(before) != _WORDS_BEFORE.get(kind, 0) or any(map(dns_label_problems, before)):
         return False
-    if kind in ("zones", "pools"):
+    if kind in (NameKind.ZONES, NameKind.POOLS):
         return _LABEL_VALUE.fullmatch(last) is not None
-    return not (dns_label_problems(last) if kind == "namespaces" else dns_subdomain_problems(last))
+    return not (dns_label_problems(last) if kind is NameKind.NAMESPACES else dns_subdomain_problems(last))
 
 
-def _names(kind: str, snapshot: str) -> Iterable[str]:
-    if kind == "contexts":
+def _names(kind: NameKind, snapshot: str) -> Iterable[str]:
+    if kind is NameKind.CONTEXTS:
         from kplan.live.kubeconfig import context_names
 
         return context_names(os.environ.get("KUBECONFIG", ""))
@@ -68,17 +87,17 @@ def _names(kind: str, snapshot: str) -> Iterable[str]:
     return names_in(load_snapshot(snapshot), kind)
 
 
-def names_in(snapshot: Snapshot, kind: str) -> list[str]:
+def names_in(snapshot: Snapshot, kind: NameKind) -> list[str]:
     """Return the names of objects of a kind; those of pods and workloads with their namespaces."""
-    if kind == "nodes":
+    if kind is NameKind.NODES:
         return [node.metadata.name for node in snapshot.nodes]
-    if kind in ("zones", "pools"):
-        keys = ZONES if kind == "zones" else pool_labels(snapshot)
+    if kind in (NameKind.ZONES, NameKind.POOLS):
+        keys = ZONES if kind is NameKind.ZONES else pool_labels(snapshot)
         return [value for node in snapshot.nodes for key in keys if (value := node.metadata.labels.get(key))]
-    if kind == "namespaces":
+    if kind is NameKind.NAMESPACES:
         named = [namespace.metadata.name for namespace in snapshot.namespaces]
         return [*named, *(pod.metadata.namespace for pod in snapshot.pods)]
-    if kind == "pods":
+    if kind is NameKind.PODS:
         return list(snapshot.pod_by_key)
     from kplan.api.kinds import POD_MAKERS, SHORT_NAMES
 
