@@ -16,6 +16,7 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
+from kplan.api.core import Pod
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD, kind_called
 from kplan.api.names import WorkloadRef, object_name
@@ -34,6 +35,7 @@ from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.applying import Applied, Applying, note_stuck, workload_change
+from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
@@ -59,6 +61,7 @@ from kplan.workloads.hooks import HELD_UP, awaited, has_any, hook_of, in_turn
 from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"
+_ANEW = "Helm creates its hook anew"
 _MOST_ROUNDS = 2_000  #: of pods of a hook's job, each in the place of the one before: some two seconds
 
 APPLY_SECONDS = 0.02  #: between two objects that a client applies one after the other
@@ -194,9 +197,11 @@ class _Course:
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
         self._has_moved = self._task.queue is not None  # without a clock: there is something to carry on
-        #: key of the job of a hook -> what is applied once it has succeeded
+        #: key of a hook -> what is applied once it has succeeded
         self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
-        simulation.controllers.on_job_over.append(self._go_on_after)
+        self._done: set[str] = set()  # keys of the hooks that have succeeded
+        simulation.controllers.on_job_over.append(self._note_job_over)
+        simulation.kubelets.on_succeeded = self._go_on_after
         # What becomes of the scheduling queue: see `CarriedOut`.
         self._queue: tuple[str, ...] = ()
         self._subject_pods: frozenset[str] = frozenset()
@@ -414,38 +419,61 @@ class _Course:
     def _apply_in_turn(self, groups: list[Sequence[WrittenWorkload]]) -> None:
         """Apply manifests; where one is a hook of Helm, those behind it wait for its success."""
         for n_begun, group in enumerate(groups, start=1):
-            hook = awaited(group) if n_begun < len(groups) else None
+            hook = awaited(group)
             self._make_room(group)
-            if hook is not None and self.simulation.workloads.find(hook.key) is not None:
+            if hook is not None and self._is_there(hook):
                 self._refuse_as_there(hook)
                 self._left_out += _behind(hook.key, groups[n_begun:])
                 return
+            if hook is not None and hook.content["spec"].get("restartPolicy", "Always") != "Always":
+                self.simulation.durations.ending.add(hook.key)
             self._apply_group(group)
-            if hook is not None and (self._is_timed or not self._succeeds(hook.key)):
+            if hook is not None and n_begun < len(groups) and (self._is_timed or not self._succeeds(hook.key)):
                 self._awaited[hook.key] = groups[n_begun:]
                 return
 
+    def _makes_room(self, workload: WrittenWorkload) -> bool:
+        """Tell whether what a hook has created before is deleted, or gone, when it comes."""
+        hook = hook_of(workload.content)
+        return hook is not None and (hook.is_made_anew or (hook.goes_when_done and workload.key in self._done))
+
+    def _is_there(self, workload: WrittenWorkload) -> bool:
+        """Tell whether a hook cannot be created, as an object of its name is there."""
+        return not self._makes_room(workload) and (workload.key in self._done or self._has_any([workload.key]))
+
     def _make_room(self, group: Sequence[WrittenWorkload]) -> None:
-        """Delete the former jobs of hooks."""
+        """Delete the former jobs and pods of hooks."""
         simulation = self.simulation
-        for workload in group:
-            hook = hook_of(workload.content)
-            job = None if hook is None or not hook.is_made_anew else simulation.workloads.find(workload.key)
+        for workload in filter(self._makes_room, group):
+            job, own_pod = simulation.workloads.find(workload.key), self._own_pod(workload.key)
+            if workload.type is Pod:
+                others = tuple(one for one in self._snapshot.pods if f"Pod/{one.metadata.key}" != workload.key)
+                self._snapshot = replace(self._snapshot, pods=others)
+            if own_pod is not None:
+                simulation.node_lifecycle.collect(own_pod, _ANEW)
             if not isinstance(job, JobState):
                 continue
             for pod in tuple(job.pods.values()):
-                simulation.life.remove(pod, StepEvent.DELETED, "Helm creates its hook anew", by_owner=True)
+                simulation.life.remove(pod, StepEvent.DELETED, _ANEW, by_owner=True)
             # Those that still stop are not pods of the new job.
             for row in job.terminating:
                 simulation.owner_of.pop(row)
             job.terminating.clear()
             simulation.life.delete_job(job)
 
+    def _own_pod(self, key: str) -> ObservedPod | None:
+        """Return the pod of its own with a key; None where there is none."""
+        pods = self.simulation.pods.values() if key.startswith("Pod/") else ()
+        return next((pod for pod in pods if f"Pod/{pod.key}" == key), None)
+
     def _succeeds(self, key: str) -> bool:
-        """Have a job do its work, where nothing takes time; tell whether it does."""
+        """Have a hook do its work, where nothing takes time; tell whether it does."""
         simulation, job = self.simulation, self.simulation.workloads.find(key)
+        pod = self._own_pod(key) if key in simulation.durations.ending else None
+        if pod is not None and pod.is_ready:
+            simulation.kubelets.succeed(pod.row)
         if not isinstance(job, JobState):
-            return False
+            return key in self._done
         for _ in range(_MOST_ROUNDS):
             if job.wanted.is_over:
                 return not job.wanted.why_failed
@@ -459,16 +487,22 @@ class _Course:
         self._left_out.append(InputWarning("HookNotFollowed", key, message))
         return True
 
-    def _go_on_after(self, job: JobState) -> None:
-        """Apply what waits for a job that is over, if it has succeeded."""
-        if job.ref.key in self._awaited and not job.wanted.why_failed:
-            self._apply_in_turn(self._awaited.pop(job.ref.key))
+    def _note_job_over(self, job: JobState) -> None:
+        if not job.wanted.why_failed:
+            self._go_on_after(job.ref.key)
+
+    def _go_on_after(self, key: str) -> None:
+        """Apply what waits for a hook that has succeeded."""
+        self._done.add(key)
+        if key in self._awaited:
+            self._apply_in_turn(self._awaited.pop(key))
 
     def _refuse_as_there(self, hook: WrittenWorkload) -> None:
-        """Refuse the job of a hook whose former one stays: Helm creates hooks, and changes none."""
+        """Refuse a hook whose former object stays: Helm creates hooks, and changes none."""
         update = self._opening.compared(hook, self._snapshot)
         if isinstance(update, Update):
-            words = f'jobs.batch "{WorkloadRef.parse(hook.key).name}" already exists'
+            resource = "pods" if hook.type is Pod else "jobs.batch"
+            words = f'{resource} "{WorkloadRef.parse(hook.key).name}" already exists'
             self._apply(structs.replace(update, refused=words))
 
     def _apply_group(self, workloads: Sequence[WrittenWorkload]) -> None:
@@ -515,7 +549,7 @@ class _Course:
 
 
 def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:
-    """Yield a warning for all that is not applied, as the job of a hook before it has not succeeded."""
+    """Yield a warning for all that is not applied, as a hook before it has not succeeded."""
     message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, has not succeeded"
     yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
 

@@ -1,6 +1,7 @@
 """Hooks of Helm charts: objects that Helm creates before or after the others, or for other commands alone.
 
-Helm goes on when the Job of a hook has succeeded, and ends with an error where that fails. Argo CD does the same.
+Helm goes on when the Job or the Pod of a hook has succeeded, and ends with an error where that fails. Argo CD does the
+same. A hook for what comes before and for what comes after is created twice.
 
 Upstream: helm pkg/action/hooks.go execHook, pkg/release/v1/util/manifest_sorter.go, hook_by_weight.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kplan.api.core import Pod
 from kplan.api.kinds import kind_called, metadata_of
 from kplan.api.labels import parse_int64
 from kplan.api.names import WorkloadRef
@@ -20,7 +22,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 
 _EVENTS, _WEIGHT, _POLICY = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"
-_ANEW = "before-hook-creation"
+_ANEW, _WHEN_DONE = "before-hook-creation", "hook-succeeded"
 HELD_UP = "HeldUpByHook"  #: code of the warning about an object before which a hook does not succeed
 
 
@@ -30,15 +32,16 @@ class Hook(NamedTuple):
     events: tuple[str, ...]  #: such as pre-install
     weight: int  #: hooks of one event come by their weights, then by their names
     is_made_anew: bool  #: a former object of its name is deleted before
+    goes_when_done: bool  #: it is deleted once it has succeeded
 
     @property
     def comes_first(self) -> bool:
         return any(event in self.events for event in ("pre-install", "pre-upgrade"))
 
-    def before(self, *, is_upgrade: bool) -> bool | None:
-        """Tell whether it comes before the objects of the chart, or after them; None where it does not come."""
+    def comes(self, *, is_upgrade: bool) -> list[bool]:
+        """Tell for each time that it comes whether that is before the objects of the chart."""
         command = "upgrade" if is_upgrade else "install"
-        return True if f"pre-{command}" in self.events else False if f"post-{command}" in self.events else None
+        return [when == "pre" for when in ("pre", "post") if f"{when}-{command}" in self.events]
 
 
 def hook_of(content: Mapping[str, Any]) -> Hook | None:
@@ -49,7 +52,8 @@ def hook_of(content: Mapping[str, Any]) -> Hook | None:
     events, policies = (
         [part.strip() for part in str(one).split(",")] for one in (text, annotations.get(_POLICY, _ANEW))
     )
-    return Hook(tuple(events), parse_int64(str(annotations.get(_WEIGHT, ""))) or 0, _ANEW in policies)
+    weight = parse_int64(str(annotations.get(_WEIGHT, ""))) or 0
+    return Hook(tuple(events), weight, _ANEW in policies, _WHEN_DONE in policies)
 
 
 def not_run(name: str, hook: Hook, *, is_upgrade: bool) -> InputWarning:
@@ -83,12 +87,12 @@ def in_turn(
         return [workloads], []
     is_upgrade = has_any([one.key for one in others])
     hooks.sort(key=lambda one: (one[0].weight, one[1].content["metadata"].get("name", "")))
-    placed = grouped((hook.before(is_upgrade=is_upgrade), (hook, workload)) for hook, workload in hooks)
-    before, after = ([[workload] for _, workload in placed.get(comes, ())] for comes in (True, False))
-    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload in placed.get(None, ())]
+    turns = [(hook, workload, hook.comes(is_upgrade=is_upgrade)) for hook, workload in hooks]
+    before, after = ([[workload] for _, workload, comes in turns if when in comes] for when in (True, False))
+    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload, comes in turns if not comes]
     return [*before, others, *after], notes
 
 
 def awaited(group: Sequence[WrittenWorkload]) -> WrittenWorkload | None:
     """Return the hook on whose success what follows a group waits; None where nothing waits."""
-    return next((one for one in group if one.type is Job and hook_of(one.content) is not None), None)
+    return next((one for one in group if one.type in (Job, Pod) and hook_of(one.content) is not None), None)

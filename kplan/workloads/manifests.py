@@ -271,7 +271,7 @@ class _Reader(_ReaderBase, kw_only=True):
             return
         is_upgrade = has_any(self.snapshot, [name_in(read.item.kind, read.content) for read in others])
         for key, hook in hooks.items():
-            if hook.before(is_upgrade=is_upgrade) is None:
+            if not hook.comes(is_upgrade=is_upgrade):
                 read = self.read.pop(key)
                 self.warnings.append(not_run(name_in(read.item.kind, read.content), hook, is_upgrade=is_upgrade))
 

@@ -6,16 +6,17 @@ import pytest
 
 import kplan
 from kplan.course.clock import Clock
+from kplan.documents.change import StepEvent
 from kplan.questions import Plan
 from kplan.workloads.hooks import HELD_UP
-from tests.objects import Object, cron_job, deployment, job, node, owned_pod, planner_of
+from tests.objects import Object, cron_job, deployment, job, node, owned_pod, planner_of, pod
 
 MADE_ANEW, STAYS = "before-hook-creation", "hook-succeeded"
 
 
-def hook(event: str = "pre-install", policy: str = MADE_ANEW, **spec: Any) -> Object:
-    """Write a job that is a hook."""
-    written = job("first", **spec)
+def hook(event: str = "pre-install", policy: str = MADE_ANEW, kind: str = "Job", **spec: Any) -> Object:
+    """Write a job or a pod that is a hook."""
+    written = job("first", **spec) if kind == "Job" else pod("first", **spec)
     annotations = {"helm.sh/hook": event, "helm.sh/hook-delete-policy": policy}
     return written | {"metadata": {**written["metadata"], "annotations": annotations}}
 
@@ -80,3 +81,27 @@ def test_the_job_of_a_hook_is_followed_to_a_bound(
     chart = [hook(completions=completions, parallelism=1), deployment("web", 1)]
     change = applied(planner_of(node("n1")), chart, is_timed=False)
     assert (names(change), [one.code for one in change.warnings]) == (["first", "web"], codes)
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize(("restarts", "succeeds"), [("Never", True), ("OnFailure", True), ("Always", False)])
+def test_the_pod_of_a_hook_is_waited_for_until_it_has_succeeded(is_timed: bool, restarts: str, succeeds: bool) -> None:
+    chart = [deployment("web", 1), hook(kind="Pod", restartPolicy=restarts)]
+    change = applied(planner_of(node("n1")), chart, is_timed=is_timed)
+    assert names(change) == ["first", "web"][: 1 + succeeds]
+    held = [] if succeeds else [(HELD_UP, "Deployment/default/web")]
+    assert [(one.code, one.object) for one in change.warnings] == held
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize(("kind", "resource"), [("Job", "jobs.batch"), ("Pod", "pods")])
+@pytest.mark.parametrize(("policy", "n_runs"), [(MADE_ANEW, 2), (STAYS, 2), ("hook-failed", 1)])
+def test_a_hook_for_before_and_after_runs_twice_where_its_policy_deletes_it(
+    is_timed: bool, kind: str, resource: str, policy: str, n_runs: int
+) -> None:
+    first = hook("pre-install,post-install", policy, kind, **({"restartPolicy": "Never"} if kind == "Pod" else {}))
+    change = applied(planner_of(node("n1")), [deployment("web", 1), first], is_timed=is_timed)
+    runs = [step.pod for step in change.steps if step.event is StepEvent.BOUND and "first" in step.pod]
+    assert len(runs) == n_runs
+    refused = [one.refused for one in change.workloads if one.refused]
+    assert refused == ([] if n_runs == 2 else [f'{resource} "first" already exists'])

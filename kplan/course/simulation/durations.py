@@ -80,6 +80,7 @@ class Durations:
         self._start, self._stop, self._run = start, stop, run
         self._node_start = node_start or {}
         self._known: dict[str, PodTimes] = {}
+        self.ending: set[str] = set()  #: pods of their own that run to their end: KIND/NAMESPACE/NAME
         self.is_timed = True  #: anything takes time; without durations every delay is zero
 
     @classmethod
@@ -102,7 +103,7 @@ class Durations:
             return _NO_TIME
         times = self._known.get(workload)
         if times is None:
-            ends = WorkloadRef.parse(workload).kind in ENDING
+            ends = workload in self.ending or WorkloadRef.parse(workload).kind in ENDING
             run = self._run.of(workload, ASSUMED_RUN) if ends else None
             times = self._known[workload] = PodTimes(
                 self._start.of(workload, ASSUMED_START), self._stop.of(workload, ASSUMED_STOP), run

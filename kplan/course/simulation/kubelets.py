@@ -54,6 +54,8 @@ class Kubelets:
         self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
+        #: called with the key of a pod of its own that has done its work
+        self.on_succeeded: Callable[[str], None] = lambda _: None
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
         self.attachments = Attachments(motion, self._begin_late)
         self._held: dict[int, list[Act]] = {}  # row -> what the kubelet of a pod's node does when it is back
@@ -318,6 +320,8 @@ class Kubelets:
             self._motion.notify(owner)
         self._life.vanish(pod, owner, stays=True)
         self._motion.circles.forget()
+        if owner is None:
+            self.on_succeeded(workload_key(pod, owner))
 
     def terminating(
         self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
