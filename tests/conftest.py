@@ -1,7 +1,7 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 import kplan
 from kplan.cli import process
 from kplan.snapshot import load
+from tests import whole
 from tests.recorded import examples
 
 #: What a test says is true or false; how long a busy machine takes to draw examples is neither.
@@ -27,6 +28,7 @@ process.start_loading()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is printed into tests/golden")
+    parser.addoption("--whole", help="write what tests are told, whole, into this folder: see tests/whole.py")
     parser.addoption("--update-docs", action="store_true", help="write what is printed into README.md and docs/")
     parser.addoption("--update-pictures", action="store_true", help="with --browser: take docs/pictures again")
     parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
@@ -44,7 +46,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_finish() -> None:
     """Keep all tests and what they import out of collections, as the program keeps what it loads."""
+    whole.install()
     process.finish_loading()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    whole.write(session)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    with whole.held(pyfuncitem):
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

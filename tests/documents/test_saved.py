@@ -1,7 +1,6 @@
 """Saved reports, whole and broken."""
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,12 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from tests.cli.commands import written
 from tests.report.documents import demo, demo_document
+from tests.whole import kept
 
 ODD = (None, [], {}, "x", -1, 1e300, True, [1], {"a": 1})
 
 
-@cache
+@kept
 def reports() -> list[str]:
     documents = [demo_document(kind) for kind in ("place", "preempt", "explain")]
     return [json.dumps(document.to_dict()) for document in (*documents, demo().plan_queue())]

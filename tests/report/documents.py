@@ -1,7 +1,6 @@
 """Small clusters and the documents about them."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from kplan.documents.placement import Origin, PlacementReport
 from kplan.questions.explain.document import explain_pod, whereabouts_report
 from kplan.questions.preempt.document import follow_victims, pending_in_turn, preemption_report, without_room
 from tests.objects import head
+from tests.whole import kept
 
 WHEN = "2026-03-01T10:00:00Z"
 
@@ -55,12 +55,12 @@ def coming_from(report: PlacementReport, origin: Origin) -> PlacementReport:
     return replace(report, placements=tuple(placements))
 
 
-@cache
+@kept
 def demo() -> kplan.Planner:
     return kplan.Planner(kplan.load_snapshot("demo"))
 
 
-@cache
+@kept
 def demo_document(kind: str, *, explain: bool = False) -> Any:
     """Return a document about the demo cluster."""
     planner = demo()

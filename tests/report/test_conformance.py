@@ -1,7 +1,6 @@
 """Reports about clusters of every kind: all formats can tell them, and each detail has a sentence of its own."""
 
 from collections.abc import Iterator
-from functools import cache
 
 import msgspec
 import pytest
@@ -17,9 +16,10 @@ from kplan.report.registry import FORMATS, render
 from tests.recorded import IS_WHOLE
 from tests.scenarios import AREAS, planner, scenarios
 from tests.schemas import assert_keeps_to_its_schema
+from tests.whole import kept
 
 
-@cache
+@kept
 def _documents(area: str) -> tuple[tuple[Report, ReportOptions], ...]:
     return tuple(_of_scenarios(area))
 

@@ -346,6 +346,14 @@ def test_where_pods_may_go_can_change_while_a_job_is_suspended(change: Object) -
     assert fields_of(forbidden_changes("Job", before, after, STARTED, everything)) == ["spec.template"]
 
 
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+def test_labels_and_annotations_change_with_them(part: str) -> None:
+    before, after = job_spec(suspend=True), job_spec(suspend=True)
+    after["template"] = {**after["template"], "metadata": {part: {"app": "job", "rank": "high"}}}
+    assert forbidden_changes("Job", before, after, NEW, nothing) == []
+    assert fields_of(forbidden_changes("Job", before, after, STARTED, nothing)) == ["spec.template"]
+
+
 def test_other_affinity_and_other_images_stay_even_then() -> None:
     before = job_spec(suspend=True)
     for change in ({"affinity": None}, {"restartPolicy": "OnFailure"}):
