@@ -141,5 +141,6 @@ def addition_words(nodes: int, like: str, devices: object, labels: Sequence[str]
     has += [label for label in labels if "=" in label]
     has += [f"{readable(amount)} {resource}" for resource, _, amount in (text.partition("=") for text in room)]
     brings = f" with {listing(has)}" if has else ""
-    apart = "".join(f" in a further domain of {label}" for label in labels if "=" not in label)
+    place = " in" if nodes == 1 else ", each in"
+    apart = "".join(f"{place} a further domain of {label}" for label in labels if "=" not in label)
     return f"add {count(nodes, 'node')} like {like}{brings}{apart}"

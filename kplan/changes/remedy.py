@@ -221,7 +221,7 @@ class NodeAddition(Document, frozen=True, kw_only=True, omit_defaults=True):
     like: str
     #: the pods claim devices, which the nodes have to bring; absent where they claim none
     devices: Literal[True] | UnsetType = UNSET
-    #: KEY=VALUE of labels that differ, as the pods require them; KEY alone for a value that no node has yet
+    #: KEY=VALUE of labels that differ, as the pods require them; KEY alone for one that no node has, each its own
     labels: tuple[str, ...] = ()
     room: tuple[str, ...] = ()  #: RESOURCE=AMOUNT of what is to be allocatable, where no node has as much
 

@@ -252,7 +252,7 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
     nodes: NodeCount
     like: str
     devices: bool = False  #: waiting pods claim devices, which the new nodes have to bring
-    #: KEY=VALUE of labels in which they differ from it; KEY alone for a value that no node has yet
+    #: KEY=VALUE of labels in which they differ from it; KEY alone for one that no node has, each its own
     labels: tuple[str, ...] = ()
     room: tuple[str, ...] = ()  #: RESOURCE=AMOUNT of what is allocatable instead
 

@@ -53,10 +53,13 @@ def node_shapes(snapshot: Snapshot) -> list[NodeShape]:
 
 
 def differing(node: Node, labels: Sequence[str], room: Sequence[str]) -> Node:
-    """Return a node with other labels and other room, as `kplan.changes.values.AddNodes` has them."""
+    """Return a node with other labels and other room, as `kplan.changes.values.AddNodes` has them.
+
+    A label without a value has the node's name, so that each of its copies has a value of its own.
+    """
     metadata, status = node.metadata, node.status
     halves = (text.partition("=") for text in labels)
-    pairs = ((key, value or f"another-{key.rpartition('/')[2]}") for key, _, value in halves)
+    pairs = ((key, value or metadata.name) for key, _, value in halves)
     more = {resource: amount for resource, _, amount in (text.partition("=") for text in room)}
     return replace(
         node,

@@ -8,7 +8,7 @@ from kplan.documents.base import UNSET
 from kplan.documents.remedies import RemedyReport
 from kplan.questions.remedy import Remedy
 from kplan.questions.remedy.candidates import object_of
-from tests.objects import deployment, node, planner_of, pod
+from tests.objects import affinity, deployment, node, planner_of, pod, running
 from tests.plugins.test_gang_scheduling import group, member, planner
 
 
@@ -31,6 +31,15 @@ def test_no_more_nodes_are_added_than_let_all_pods_run_though_the_first_takes_bu
     large, *small = (pod(name, cpu=cpu) for name, cpu in (("large", "3500m"), *((f"small-{i}", "1") for i in range(4))))
     report = planner_of(node("a"), pod("full", "a", cpu="4"), large, *small).ask(Remedy(only=("nodes",)))
     assert [action.nodes for action in report.remedy.actions if isinstance(action, AddNodes)] == [2]
+
+
+def test_each_of_several_new_nodes_is_in_a_further_domain_of_its_own() -> None:
+    zone = "topology.kubernetes.io/zone"
+    web = deployment("web", 3)
+    web["spec"]["template"]["spec"] |= affinity("podAntiAffinity", zone, app="web")
+    report = planner_of(node("a", labels={zone: "x"}), *running(web, ("a", "", ""), pods=3)).ask(Remedy())
+    (action,) = report.remedy.actions
+    assert (action.text, report.remedy.runs) == (f"add 2 nodes like a, each in a further domain of {zone}", 2)
 
 
 def test_a_workload_is_found_by_its_kind_and_name() -> None:
