@@ -6,12 +6,12 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache, lru_cache
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
-from kplan.api.time import SECOND, parse_duration
+from kplan.api.time import SECOND, is_time_zone, parse_duration, time_zones, zone_called
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -50,7 +50,7 @@ class Schedule(msgspec.Struct, frozen=True):
         """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
-        local = time.astimezone(_zone_called(zone) if zone and zone in _zones() else UTC)
+        local = time.astimezone(zone_called(zone) if zone and zone in time_zones() else UTC)
         for offset in range(_MOST_DAYS):
             day = local + timedelta(days=offset) if offset else local
             times = self.times_on(day)
@@ -106,26 +106,6 @@ def parse_schedule(schedule: str) -> Schedule | None:
     with suppress(Unreadable):
         return read_schedule(schedule)
     return None
-
-
-def is_time_zone(name: str) -> bool:
-    """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
-    zones = _zones()
-    return not zones or name in zones or name in ("", "UTC", "Local")
-
-
-def _zone_called(name: str) -> tzinfo:
-    import zoneinfo
-
-    return zoneinfo.ZoneInfo(name)
-
-
-@cache
-def _zones() -> frozenset[str]:
-    """Return the time zones of this machine's database; empty where it has none."""
-    import zoneinfo
-
-    return frozenset(zoneinfo.available_timezones())
 
 
 def read_schedule(schedule: str) -> Schedule:

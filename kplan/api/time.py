@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import Annotated, Final, NewType
 
 import msgspec
@@ -109,3 +110,22 @@ def format_duration(duration: Nanoseconds) -> str:
 def _decimal(value: int, size: int) -> str:
     whole, rest = divmod(value, size)
     return f"{whole}.{str(rest).zfill(len(str(size)) - 1).rstrip('0')}" if rest else str(whole)
+
+
+def is_time_zone(name: str) -> bool:
+    """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
+    return name in ("", "UTC", "Local") or not time_zones() or name in time_zones()
+
+
+def zone_called(name: str) -> tzinfo:
+    import zoneinfo
+
+    return zoneinfo.ZoneInfo(name)
+
+
+@cache
+def time_zones() -> frozenset[str]:
+    """Return the time zones of this machine's database; empty where it has none."""
+    import zoneinfo
+
+    return frozenset(zoneinfo.available_timezones())

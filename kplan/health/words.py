@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from kplan.api.field_errors import quoted
 from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.quantity import count, enumerated, listing, readable
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
@@ -316,6 +317,10 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     return f"{name}: {ready}{_spare(health, kind)}{_lately(health)}"
 
 
+def unknown_zone(name: str) -> str:
+    return f"time zone {quoted(name)} does not exist, so no run starts (UnknownTimeZone)"
+
+
 def left_out_texts(health: WorkloadHealth) -> list[str]:
     """Return on which nodes a daemon set wants no pod, and why, each without a full stop."""
     return [_left_out(one) for one in health.left_out or ()]
@@ -374,6 +379,8 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "suspended":
             until = f" until Kueue admits it (queue {health.queue})" if health.queue else ""
             return f"{kind} is suspended{until}, so it starts no {'Job' if kind == 'CronJob' else 'pod'}"
+        case "unknown-time-zone":
+            return unknown_zone(health.time_zone)
         case "last-run-failed":
             return f"its last run, {_own_name(health.failed_run)}, has failed{_why_failed(health)}"
         case "failed":

@@ -13,6 +13,7 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
+from kplan.api.time import is_time_zone
 from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
@@ -20,6 +21,7 @@ from kplan.health.pods import PodHealth, pod_health
 from kplan.snapshot.model import Snapshot
 
 WorkloadState = Literal[
+    "unknown-time-zone",
     "suspended",
     "failed",
     "complete",
@@ -91,6 +93,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     queue: str = ""  #: of Kueue, which starts a suspended Job when it admits it
     failed_indexes: str = ""  #: of a Job with indexes, such as 1,3-5
     failed_run: str = ""  #: of a CronJob, NAMESPACE/NAME of its last run, where that has failed for `reason`
+    time_zone: str = ""  #: of a CronJob, where nobody knows it, so that no run starts
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
@@ -216,10 +219,13 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
     changes: dict[str, Any] = {}
     states: list[WorkloadState] = []
     if isinstance(obj, CronJob):
+        zone = obj.spec.time_zone or ""
+        unknown = "" if is_time_zone(zone) else zone  # upstream: cronjob_controllerv2.go syncCronJob
+        states += ["unknown-time-zone"] if unknown else []
         states += ["suspended"] if obj.spec.suspend else []
         states += ["pods-pending"] if health.pending else []
         holds = obj.spec.concurrency_policy == "Forbid" and health.pods > 0
-        return replace(health, states=tuple(states), troubled=(), holds_next=holds)
+        return replace(health, states=tuple(states), troubled=(), holds_next=holds, time_zone=unknown)
     if isinstance(obj, Job):
         changes = _of_job(obj)
         states += changes.pop("states")

@@ -103,6 +103,8 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
         ([workload("Job", conditions=condition("Complete", "True"))], "web/x: Job is complete", ""),
         ([workload("CronJob", {"suspend": True})], "web/x: CronJob is suspended, so it starts no Job",
          """kubectl patch cronjob x -n web -p '{"spec":{"suspend":false}}'"""),
+        ([workload("CronJob", {"timeZone": "Mars/Base"})],
+         'web/x: time zone "Mars/Base" does not exist, so no run starts (UnknownTimeZone)', ""),
         ([workload("Deployment", {"replicas": 0})], "web/x: Deployment is scaled to zero",
          "kubectl scale deployment x -n web --replicas=1"),
         ([workload("Deployment", {"replicas": 0, "paused": True})],

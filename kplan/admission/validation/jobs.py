@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Iterator
 
-from kplan.admission.schedules import Unreadable, is_time_zone, read_schedule
+from kplan.admission.schedules import Unreadable, read_schedule
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Check, Object
 from kplan.admission.validation.metadata import metadata_check, selector_errors, selector_matches, shown_selector
 from kplan.admission.validation.pods import label_match_errors, template_errors
 from kplan.api.field_errors import OMITTED, Errors, go_struct, invalid, not_supported, quoted, required
 from kplan.api.labels import CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME, job_labels
+from kplan.api.time import is_time_zone
 
 _MOST_RULES = 20  # upstream maxPodFailurePolicyRules
 _MOST_TEXT = 64 * 1024  # upstream maxJobSuccessPolicySucceededIndexesLimit

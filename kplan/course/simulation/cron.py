@@ -16,11 +16,14 @@ from kplan.admission import Named
 from kplan.admission.schedules import Schedule, parse_schedule
 from kplan.api.meta import PlainMeta, is_true
 from kplan.api.names import WorkloadRef, controller_name
+from kplan.api.time import is_time_zone
 from kplan.api.workloads import CronJob, Job
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.life_cycle import FailedSyncs
 from kplan.course.simulation.loop import Simulation
 from kplan.documents.change import StepEvent
+from kplan.facts import InputWarning
+from kplan.health.words import unknown_zone
 
 DELTA_SECONDS = 0.1  #: the controller looks so long after the time of the schedule; upstream nextScheduleDelta
 
@@ -71,9 +74,10 @@ class CronJobs:
         crons = self._crons = dict[str, _Cron]()
         known = simulation.workloads.templates
         for obj in cron_jobs:
-            schedule = parse_schedule(obj.spec.schedule)
-            if schedule is not None and not obj.spec.suspend:
-                metadata = obj.metadata
+            schedule, metadata, zone = parse_schedule(obj.spec.schedule), obj.metadata, obj.spec.time_zone or ""
+            if not is_time_zone(zone):
+                simulation.warn(InputWarning("UnknownTimeZone", f"CronJob/{metadata.key}", unknown_zone(zone)))
+            elif schedule is not None and not obj.spec.suspend:
                 ref = WorkloadRef("CronJob", metadata.namespace, metadata.name, metadata.uid, "batch/v1")
                 template = obj.spec.job_template
                 own = PlainMeta(
