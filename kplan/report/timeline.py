@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import UnsetType
 
@@ -108,14 +108,15 @@ def _mean(points: Sequence[tuple[float, float]], start: float, end: float) -> fl
     return (total + last * (end - at_last)) / (end - start) if end > start else last
 
 
-def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = ()) -> Block:
+def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = (), not_replaced: Collection[str] = ()) -> Block:
     """Return when everything ends, and what is wanting then.
 
     `present`: how workloads are before the change; of those that the course does not touch, it is so at the end, too.
+    `not_replaced`: NAMESPACE/NAME of pods that leave, and in whose place none comes.
     """
     short = (one for one in present if one.missing and one.workload not in timeline.workloads)
     lacking = [f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}" for one in short]
-    wanting = listing([*_wanting(timeline), *lacking])
+    wanting = listing([*_wanting(timeline, not_replaced), *lacking])
     style: Style = "bad" if timeline.stuck_at is not None else "good" if timeline.is_over and not wanting else "warn"
     end = f"{'nothing more happens' if wanting else 'done'} after {seconds_text(timeline.end)}"
     if timeline.stuck_at is not None:
@@ -127,10 +128,10 @@ def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = ()) -> Bl
     return line("Time: ", Span(f"{end}; {wanting}" if wanting else end, style))
 
 
-def _wanting(timeline: c.Timeline) -> list[str]:
+def _wanting(timeline: c.Timeline, not_replaced: Collection[str]) -> list[str]:
     """Return how many pods workloads have at the end of those that they want, and what still waits for a node."""
     short = [
-        f"{object_title(name)} is not ready"
+        f"{object_title(name)} is not {'replaced' if name.partition('/')[2] in not_replaced else 'ready'}"
         if name.startswith("Pod/")
         else f"{object_title(name)} has {end} of {workload.wanted} pods ready"
         for name, workload in timeline.workloads.items()

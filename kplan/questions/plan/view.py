@@ -154,7 +154,9 @@ def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[
 
 def _body(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
     if document.timeline:
-        yield end_line(document.timeline, document.at_present.workloads if document.at_present else ())
+        not_replaced = {change.pod for change in document.changes if change.action is p.Action.EVICTED}
+        present = document.at_present.workloads if document.at_present else ()
+        yield end_line(document.timeline, present, not_replaced)
     begins_with_present = not (document.changes or document.workloads) or _is_short(document)
     if begins_with_present:
         yield from _present_blocks(document, options)
