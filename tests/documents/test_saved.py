@@ -16,6 +16,7 @@ from kplan.questions.runbook import Runbook
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
 from tests.cli.commands import written
+from tests.recorded import examples
 from tests.report.documents import demo, demo_document
 from tests.whole import kept
 
@@ -33,7 +34,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, item in items for place in ((*path, key), *places(item, (*path, key)))]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_broken_report_is_refused_or_told_in_every_format(tmp_path: Path, data: st.DataObject) -> None:
     report = json.loads(data.draw(st.sampled_from(reports())))

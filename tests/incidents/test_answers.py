@@ -4,12 +4,14 @@ A change answers for what it brings about, and not for pods that were pending be
 missing replicas are named wherever one asks about their workload; and Python gets what the command prints.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kplan
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, reports
 from tests.incidents.asking import HERE, answer, cluster, manifest, text
 
 BUMP = ("--against-manifests", manifest("web-image-bump"), "--fail-on", "regression")
@@ -99,12 +101,14 @@ def test_an_answer_that_no_draw_changes_does_not_speak_of_luck() -> None:
 DEPLOY = HERE / "manifests" / "deploy"
 
 
-@pytest.mark.parametrize("output", ["table", "wide", "json", "yaml", "markdown", "junit", "github", "sarif", "html"])
 @pytest.mark.parametrize("command", ["place", "plan"])
-def test_a_rollout_is_told_in_every_format(command: str, output: str) -> None:
-    result = invoke(command, DEPLOY / "base", DEPLOY / "rollout.yaml", "-o", output, "--fail-on", "warning")
-    assert result.exit_code == 1
-    assert "--as-deployment Rollout" in " ".join(result.stdout.split())
+def test_a_rollout_is_told_in_every_format(command: str, tmp_path: Path) -> None:
+    formats = ("table", "wide", "json", "yaml", "markdown", "junit", "github", "sarif", "html")
+    files = DEPLOY / "base", DEPLOY / "rollout.yaml"
+    shown = reports(tmp_path, command, *files, "--fail-on", "warning", formats=formats)
+    assert json.loads(shown["json"])["verdict"]["exitCode"] == 1
+    hint = "--as-deployment Rollout"
+    assert [name for name, text in shown.items() if hint not in " ".join(text.split())] == []
 
 
 def test_the_pods_of_a_rollout_can_be_placed() -> None:
