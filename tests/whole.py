@@ -35,6 +35,7 @@ from kplan.facts import Document
 from kplan.planner.planner import Planner
 from kplan.plugins import dynamic_resources
 from kplan.questions.base import Question
+from kplan.questions.pods.created import StoredPod
 from kplan.version import __version__
 from tests.recorded import IS_WHOLE
 
@@ -208,6 +209,8 @@ def _facts(told: Any) -> Iterator[bytes]:
         told = [getattr(told, name) for name in _OF_COURSES]
     elif isinstance(told, Placement | Reported):
         told = vars(told)
+    elif isinstance(told, StoredPod):
+        told = msgspec.structs.asdict(told)
     if isinstance(told, dict):
         told = [part for key in sorted(told, key=str) for part in (str(key), told[key])]
     if isinstance(told, Document | str | int | float):
