@@ -46,6 +46,7 @@ _NOT_HELD = tuple(
     f"tests/{room}"
     for room in (
         "answers/",
+        "cli/test_canaries",
         "conformance/",
         "course/simulation/test_motion",
         "fuzz/",
