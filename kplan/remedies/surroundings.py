@@ -263,15 +263,19 @@ def _lacking_labels(case: Case) -> Iterator[str]:
 
 
 def _lacking_room(case: Case, model: str) -> Iterator[str]:
-    """Yield what a node like one has too little of for the pod even when only its daemons run there."""
+    """Yield what a node like one has too little of for the pod even when only its daemons run there.
+
+    That is what no node has enough of; or else cpu and the like, of which only nodes have enough that lack something.
+    """
     cluster, row = case.live.cluster, case.live.cluster.nodes.row_of[model]
-    for resource, amount in case.info.requests.items():
-        totals = cluster.nodes.allocatable(resource)
+    columns = {resource: cluster.nodes.allocatable(resource) for resource in case.info.requests}
+    wanted = {name: amount for name, amount in case.info.requests.items() if amount > columns[name].max(initial=0)}
+    own = {name: amount for name, amount in case.info.requests.items() if amount > columns[name][row]}
+    for resource, amount in (wanted or {name: amount for name, amount in own.items() if "/" not in name}).items():
         capacities = (node.status.capacity.get(resource) for node in cluster.nodes.nodes)
         is_broken = "/" in resource and any(value(held) >= amount for held in capacities if held is not None)
-        largest = int(totals.max(initial=0))
-        is_misspelt = not largest and nearest(resource, resources_of(cluster.nodes))
-        if amount > largest and not is_broken and not is_misspelt:
+        is_misspelt = not columns[resource].any() and nearest(resource, resources_of(cluster.nodes))
+        if not is_broken and not is_misspelt:
             infos = (cluster.pods.infos[pod] for pod in cluster.pods_on[row])
             daemons = sum(info.requests.get(resource, 0) for info in infos if daemon_set_of(info.pod))
             yield f"{resource}={quantity_text(resource, amount + daemons)}"
