@@ -96,23 +96,27 @@ def fields_of(struct: str) -> dict[str, Field]:
     return {name: _field(code) for name, code in codes.items() if f"{short}.{name}" not in table.newer}
 
 
-@cache
-def meaningful_when_empty() -> frozenset[str]:
-    """Return the names of fields of workloads where ``false`` or ``{}`` is something else than none: Go's pointers.
+class Emptiness(NamedTuple):
+    """The names of fields of workloads where an empty value such as ``false`` or ``""`` is another than none."""
 
-    A name that is a pointer in one struct and none in another is left out.
-    """
-    pointers, others, known, waiting = set[str](), set[str](), set[str](), [f"V1{kind}" for kind in _WORKLOADS]
+    pointers: frozenset[str]  #: Go's pointers; without those names that are none in another struct
+    maps: frozenset[str]  #: maps, of which each entry is told
+
+
+@cache
+def emptiness() -> Emptiness:
+    pointers, maps, others, known = set[str](), set[str](), set[str](), set[str]()
+    waiting = [f"V1{kind}" for kind in _WORKLOADS]
     while waiting:
         if (struct := waiting.pop()) in known:
             continue
         known.add(struct)
         for name, field in fields_of(struct).items():
             is_pointer = not field.outer and (not field.is_always_written if field.is_struct else field.is_pointer)
-            (pointers if is_pointer else others).add(name)
+            (pointers if is_pointer else maps if field.outer == "{" else others).add(name)
             if field.is_struct:
                 waiting.append(field.kind)
-    return frozenset(pointers - others)
+    return Emptiness(frozenset(pointers - others - maps), frozenset(maps))
 
 
 _WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")

@@ -226,6 +226,7 @@ def default_workload(obj: Object, kind: str) -> Object:
     for claim in spec.get("volumeClaimTemplates", []) if kind == "StatefulSet" else ():
         claim.setdefault("apiVersion", "v1")
         claim.setdefault("kind", "PersistentVolumeClaim")
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
     template = spec.get("template", {}) if kind == "ReplicationController" else {}
     if labels := template.get("metadata", {}).get("labels"):
         spec["selector"] = spec.get("selector") or dict(labels)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.decoding import meaningful_when_empty
+from kplan.admission.decoding import emptiness
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.snapshot.model import Snapshot
 
@@ -58,7 +58,7 @@ def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = Fal
         for key, item in wanted.items():
             if item is None:
                 new.pop(key, None)
-            elif key in new or not is_blank(item, key):
+            elif key in new or not is_blank(item, key, field):
                 new[key] = merged(new.get(key), item, key, is_amount=is_amount)
         # A new kind of strategy, or another volume source, takes the place of the old one: the two exclude each other.
         return {key: new[key] for key in new if key in wanted} if field in _RETAIN_KEYS and new != old else new
@@ -89,11 +89,11 @@ def removals(wanted: Plain, field: str = "") -> Plain:
     return [{**name, **below} for name, below in named if below]
 
 
-def is_blank(item: Plain, field: str) -> bool:
-    """Tell whether a value of a field means the same as none at all."""
-    if item is False or item == {}:
-        return field not in meaningful_when_empty()
-    return item in (None, "", [], ())
+def is_blank(item: Plain, name: str, holder: str = "") -> bool:
+    """Tell whether a value means the same as none at all, as the field `name` of the object in a field `holder`."""
+    if item is None or holder in emptiness().maps:
+        return item is None
+    return item in ([], ()) or ((item is False or item in ("", {})) and name not in emptiness().pointers)
 
 
 def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> Plain:
@@ -101,9 +101,7 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     if REPLACES in wanted:
         return [item for item in wanted if item != REPLACES]
     if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
-        # Defaults of the API server in live elements are no change.
-        is_same = len(live) == len(wanted) and list(map(merged, live, wanted)) == list(live)
-        return live if is_same else list(wanted)
+        return list(wanted)
     elements = {identity(item, keys): item for item in live}
     for item in wanted:
         name = identity(item, keys)

@@ -6,7 +6,7 @@ import pytest
 
 import kplan
 from kplan.workloads.merging import REPLACES, merged, removals, unseen_fields, without_dropped
-from tests.objects import head
+from tests.objects import Object, head
 
 LIVE: dict[str, Any] = {
     "replicas": 3,
@@ -71,6 +71,21 @@ def test_a_field_that_differs_is_taken_over_and_the_rest_stays() -> None:
 )
 def test_what_is_added_changed_or_taken_away_is_new(wanted: dict[str, Any]) -> None:
     assert merged(LIVE, wanted) != LIVE
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted"),
+    [
+        ({"nodeSelector": {"disk": "ssd"}}, {"nodeSelector": {"disk": "ssd", "node-role.kubernetes.io/gpu": ""}}),
+        ({}, {"securityContext": {"runAsNonRoot": False, "seccompProfile": {}}}),
+        (
+            {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute"}]},
+            {"tolerations": [{"key": "a", "operator": "Exists"}]},
+        ),
+    ],
+)
+def test_empty_entries_of_maps_are_set_and_lists_without_names_replaced(live: Object, wanted: Object) -> None:
+    assert merged(live, wanted) == wanted
 
 
 def test_elements_with_names_are_merged_by_them() -> None:

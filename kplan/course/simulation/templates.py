@@ -147,11 +147,13 @@ def _fnv32(data: bytes) -> int:
     return total
 
 
-def canonical(value: Any, *, is_amount: bool = False) -> Any:
-    """Return a deep copy of plain values, with quantities as numbers and without empty fields."""
+def canonical(value: Any, field: str = "", *, is_amount: bool = False) -> Any:
+    """Return a deep copy of plain values, with quantities as numbers and without empty fields; `field`: their name."""
     if isinstance(value, Mapping):
-        items = {str(key): canonical(item, is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is False or not is_blank(item, key)}
+        items = {
+            str(key): canonical(item, str(key), is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()
+        }
+        return {key: item for key, item in items.items() if item is False or not is_blank(item, key, field)}
     if isinstance(value, list | tuple):
         return [canonical(item) for item in value]
     if is_amount and isinstance(value, str | int | float) and not isinstance(value, bool):
