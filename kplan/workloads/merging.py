@@ -7,8 +7,9 @@ names no more, are dropped. Upstream: strategic merge patch keys in k8s.io/api, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -47,6 +48,7 @@ _AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit",
 """Fields that hold quantities, which may be written in several ways."""
 
 Plain = Any
+Name: TypeAlias = tuple[str, ...]  #: the values of an element's merge keys
 
 
 def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = False) -> Plain:
@@ -103,16 +105,33 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     if keys is None or not all(isinstance(item, Mapping) for item in (*live, *wanted)):
         return list(wanted)
     elements = {identity(item, keys): item for item in live}
-    for item in wanted:
-        name = identity(item, keys)
+    places = {name: place for place, name in enumerate(elements)}
+    applied = [identity(item, keys) for item in wanted]
+    for name, item in zip(applied, wanted, strict=True):
         if DELETES.items() <= item.items():
             elements.pop(name, None)
-        else:
-            elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
-    return list(elements.values())
+            continue
+        # kubectl tells elements apart by all keys but the last where that is unique: a port may change its protocol.
+        others = [old for old in elements if old[:-1] == name[:-1] and old not in applied] if len(keys) > 1 else []
+        if name not in elements and len(others) == 1:
+            elements[name], places[name] = elements.pop(others[0]), places[others[0]]
+        elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
+    return [elements[name] for name in _in_order(elements, applied, places)]
 
 
-def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> tuple[str, ...]:
+def _in_order(names: Iterable[Name], applied: Sequence[Name], places: Mapping[Name, int]) -> Iterator[Name]:
+    """Yield elements as they are applied, others before those that they came before (upstream: mergeSortedSlice)."""
+    present = list(names)
+    others = deque(name for name in present if name not in applied)
+    for name in applied:
+        while others and places[others[0]] < places.get(name, -1):
+            yield others.popleft()
+        if name in present:
+            yield name
+    yield from others
+
+
+def identity(item: Mapping[str, Plain], keys: tuple[str, ...]) -> Name:
     return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
 
 

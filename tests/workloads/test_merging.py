@@ -97,10 +97,26 @@ def test_elements_with_names_are_merged_by_them() -> None:
     assert merged({"env": ["A", {}]}, {"env": [{"name": "A"}]}) == {"env": [{"name": "A"}]}
 
 
+@pytest.mark.parametrize(
+    ("live", "applied", "wanted"),
+    [("abc", "ba", "bac"), ("xab", "ab", "xab"), ("axb", "ab", "axb"), ("ab", "cab", "cab"), ("ab", "c", "cab")],
+)
+def test_elements_come_in_the_order_in_which_they_are_applied(live: str, applied: str, wanted: str) -> None:
+    found = merged({"env": [{"name": name} for name in live]}, {"env": [{"name": name} for name in applied]})
+    assert "".join(item["name"] for item in found["env"]) == wanted
+
+
+def test_a_spread_that_is_no_longer_required_takes_the_place_of_that_which_was() -> None:
+    hard, soft = ({"topologyKey": "zone", "whenUnsatisfiable": when} for when in ("DoNotSchedule", "ScheduleAnyway"))
+    field = "topologySpreadConstraints"
+    assert merged({field: [hard | {"maxSkew": 2}]}, {field: [soft]}) == {field: [soft | {"maxSkew": 2}]}
+    assert merged({field: [hard]}, {field: [hard, soft]}) == {field: [hard, soft]}
+
+
 def test_elements_are_deleted_and_lists_replaced_where_a_patch_says_so() -> None:
     live = {"env": [{"name": "A", "value": "1"}, {"name": "B"}], "ports": [{"containerPort": 80}]}
     patch = {"env": [{"$patch": "delete", "name": "A"}, {"name": "C"}], "ports": [REPLACES, {"containerPort": 81}]}
-    assert merged(live, patch) == {"env": [{"name": "B"}, {"name": "C"}], "ports": [{"containerPort": 81}]}
+    assert merged(live, patch) == {"env": [{"name": "C"}, {"name": "B"}], "ports": [{"containerPort": 81}]}
     assert removals(patch) == {"env": patch["env"][:1], "ports": patch["ports"]}
     assert unseen_fields(patch, {"env": [{"name": "A"}, {"name": "C"}], "ports": [{}, {"containerPort": 81}]}) == []
 
