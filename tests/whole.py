@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any, ParamSpec, Self, TypeVar
 
 import msgspec
@@ -25,6 +27,7 @@ import pytest
 from hypothesis import currently_in_test_context
 from typer.testing import CliRunner, Result
 
+from kplan import capacity, course, questions
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.plan import Reported
 from kplan.course.carried_out import CarriedOut
@@ -74,6 +77,9 @@ _digests: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
 def install() -> None:
     """Note what planners, questions and commands answer, and the errors that tests expect, from now on."""
+    for room in (capacity, course, questions):  # all kinds of answers, whichever tests run
+        for module in walk_packages(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
     for name, method in vars(Planner).items():
         if callable(method) and not name.startswith("_"):
             _watch(Planner, name)
