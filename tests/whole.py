@@ -43,6 +43,7 @@ from kplan.version import __version__
 from tests.recorded import IS_WHOLE
 
 GOLDEN = Path(__file__).parent / "golden" / "whole.txt"
+_REPOSITORY = str(Path(__file__).parents[1])  #: which is somewhere else on each machine
 _OF_COURSES = ("steps", "after", "workloads", "warnings", "obstacles")
 #: Tests that compare all that they are told themselves, that depend on the machine, or that let go of what they got.
 _NOT_HELD = tuple(
@@ -204,6 +205,8 @@ def _told(notes: Iterable[Any], temporary: Path) -> list[str]:
         text = b"\n".join(_facts(note)).decode().replace(__version__, "")
         text = re.sub(_ELSEWHERE, "", text)
         joined = re.sub(_SPACES, "", text) if isinstance(note, Result) else text
+        if _REPOSITORY in joined:
+            text = joined = joined.replace(_REPOSITORY, "")
         is_of_files = str(temporary) in joined
         texts.append(re.sub(_OF_FILES.format(re.escape(str(temporary))), "…", joined) if is_of_files else text)
     return sorted(filter(None, texts))
