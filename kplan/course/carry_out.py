@@ -40,7 +40,7 @@ from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.loop import Simulation, start
+from kplan.course.simulation.loop import QUIET, Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.queue import in_turn as turns_of
 from kplan.course.simulation.syncs import EVER
@@ -545,7 +545,7 @@ class _Course:
             return
         if applied.change is not Change.NONE or simulation.has_pending_sync:
             self._has_moved = True
-            simulation.run(0.0)
+            simulation.run(QUIET)
 
 
 def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:
