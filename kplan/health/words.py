@@ -38,11 +38,8 @@ _UNITS = ((86400, "day"), (3600, "h"), (60, "min"), (1, "s"))
 
 def duration_text(seconds: int) -> str:
     """Return a duration in its largest unit: ``27 min``."""
-    for size, unit in _UNITS:
-        if seconds >= 2 * size or size == 1:
-            number = seconds // size
-            return f"{number} {unit}{'s' if unit == 'day' else ''}"
-    raise AssertionError
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
+    return f"{seconds // size} {unit}{'s' if unit == 'day' else ''}"
 
 
 def clock_text(time: str) -> str:
@@ -571,7 +568,8 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
 def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield what lets the API server take the pods of a workload, `named` as kubectl has it."""
     if (lacks := refused.lacks) is not UNSET and lacks.nearest:
-        template = {"spec": {_FIELDS[lacks.kind]: lacks.nearest}}
+        field = f"{lacks.kind[0].lower()}{lacks.kind[1:]}Name"  # such as priorityClassName
+        template = {"spec": {field: lacks.nearest}}
         yield "To correct the name", f"kubectl patch {named} -p {_patch({'template': template})}"
     elif lacks is not UNSET and lacks.kind == "ServiceAccount":  # it holds nothing but its name
         yield "To create it", f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
@@ -587,13 +585,6 @@ def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterat
         yield "To see which service it calls, and its failurePolicy", f"kubectl get {kinds} -o wide"
     elif refused.by:
         yield "To state what it asks for in the template", f"kubectl edit {named}"
-
-
-_FIELDS: Mapping[str, str] = {
-    "PriorityClass": "priorityClassName",
-    "RuntimeClass": "runtimeClassName",
-    "ServiceAccount": "serviceAccountName",
-}
 
 
 def state_text(health: PodHealth) -> str:
