@@ -9,6 +9,7 @@ the folders of two trees show with ``diff -r`` what a change changes.
 import fcntl
 import functools
 import hashlib
+import os
 import re
 import threading
 import time
@@ -94,6 +95,7 @@ def install() -> None:
     for module in (loop, dynamic_resources):
         module.time = _Clock()  # type: ignore[assignment]
     documents.datetime = _Datetime  # type: ignore[misc]
+    os.environ["COLUMNS"] = "80"  # as in the workers of pytest-xdist
     pytest.raises = _watched_raises(pytest.raises)
 
 
