@@ -316,9 +316,11 @@ def read_yaml(data: bytes, file: str, *, max_depth: int = MAX_DEPTH) -> Iterator
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" at column {mark.column + 1}" if mark else ""
-        message = f"not valid YAML: {error.problem or error.context}{place}"
+        message, hint = f"not valid YAML: {error.problem or error.context}{place}", _hint(data, mark)
+        if "nesting depth" in message:  # libyaml reads ahead, and newer ones have a limit of their own
+            message, hint = f"nested deeper than {max_depth} levels", DEEP_HINT
         line = mark.line + 1 if mark else None
-        raise YamlProblem(message, number + 1, hint=_hint(data, mark), line=line) from None
+        raise YamlProblem(message, number + 1, hint=hint, line=line) from None
     except yaml.reader.ReaderError as error:
         line = data.count(b"\n", 0, error.position) + 1
         message = f"not valid YAML: the character U+{int(error.character):04X} is not allowed"
