@@ -545,7 +545,7 @@ class _Course:
             return
         if applied.change is not Change.NONE or simulation.has_pending_sync:
             self._has_moved = True
-            simulation.run(QUIET)
+            simulation.run(QUIET, waits=False)
 
 
 def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:

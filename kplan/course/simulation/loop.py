@@ -155,15 +155,15 @@ class Simulation(Motion):
         else:
             self.queue.add_rejected(row, rejectors, -math.inf)
 
-    def run(self, patience: float = EVER) -> None:
+    def run(self, patience: float = EVER, *, waits: bool = True) -> None:
         """Run until nothing moves; see `decisions`."""
-        for _ in self.decisions(patience):
+        for _ in self.decisions(patience, waits=waits):
             pass
 
-    def decisions(self, patience: float = EVER) -> Iterator[CycleResult]:
+    def decisions(self, patience: float = EVER, *, waits: bool = True) -> Iterator[CycleResult]:
         """Run until nothing moves; yield every decision of the scheduler before it is carried out, which makes it live.
 
-        `patience`: seconds of virtual time to wait for jobs that back off between two failures.
+        `patience`: seconds of virtual time to wait for what controllers try again. `waits`: they pass in any case.
         """
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
@@ -188,7 +188,7 @@ class Simulation(Motion):
                 self.controllers.sync_next()
             elif not self._goes_on(end):
                 break
-        if patience < EVER:
+        if patience < EVER and waits:
             self.now = max(self.now, end)
 
     def _take_turn(self, row: int) -> Iterator[CycleResult]:
