@@ -7,8 +7,8 @@ names no more, are dropped. Upstream: strategic merge patch keys in k8s.io/api, 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -107,26 +107,28 @@ def _merged_list(live: Sequence[Plain], wanted: Sequence[Plain], field: str) -> 
     elements = {identity(item, keys): item for item in live}
     places = {name: place for place, name in enumerate(elements)}
     applied = [identity(item, keys) for item in wanted]
+    others = defaultdict[Name, list[Name]](list)
+    for name in elements.keys() - set(applied) if len(keys) > 1 else ():
+        others[name[:-1]].append(name)
     for name, item in zip(applied, wanted, strict=True):
         if DELETES.items() <= item.items():
             elements.pop(name, None)
             continue
         # kubectl tells elements apart by all keys but the last where that is unique: a port may change its protocol.
-        others = [old for old in elements if old[:-1] == name[:-1] and old not in applied] if len(keys) > 1 else []
-        if name not in elements and len(others) == 1:
-            elements[name], places[name] = elements.pop(others[0]), places[others[0]]
+        if name not in elements and len(others[name[:-1]]) == 1:
+            former = others.pop(name[:-1])[0]
+            elements[name], places[name] = elements.pop(former), places[former]
         elements[name] = merged(elements.get(name), item, field if field in _RETAIN_KEYS else "")
-    return [elements[name] for name in _in_order(elements, applied, places)]
+    return [elements[name] for name in _in_order(elements, dict.fromkeys(applied), places)]
 
 
-def _in_order(names: Iterable[Name], applied: Sequence[Name], places: Mapping[Name, int]) -> Iterator[Name]:
+def _in_order(names: Collection[Name], applied: Collection[Name], places: Mapping[Name, int]) -> Iterator[Name]:
     """Yield elements as they are applied, others before those that they came before (upstream: mergeSortedSlice)."""
-    present = list(names)
-    others = deque(name for name in present if name not in applied)
+    others = deque(name for name in names if name not in applied)
     for name in applied:
         while others and places[others[0]] < places.get(name, -1):
             yield others.popleft()
-        if name in present:
+        if name in names:
             yield name
     yield from others
 
