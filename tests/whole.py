@@ -93,8 +93,8 @@ def install() -> None:
                 _watch(one, name)
     _watch(CliRunner, "invoke")
     for module in (loop, dynamic_resources):
-        module.time = _Clock()  # type: ignore[assignment]
-    documents.datetime = _Datetime  # type: ignore[misc]
+        module.time = _Clock()
+    documents.datetime = _Datetime
     os.environ["COLUMNS"] = "80"  # as in the workers of pytest-xdist
     pytest.raises = _watched_raises(pytest.raises)
 
@@ -182,7 +182,7 @@ def held(test: pytest.Function) -> Iterator[None]:
     _notes = [value for value in test.funcargs.values() if isinstance(value, Document | Placement | Reported)]
     try:
         yield
-        told = _told(_notes, test.config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+        told = _told(_notes, test.config._tmp_path_factory.getbasetemp())
     finally:
         _notes = None
     if not told:

@@ -41,6 +41,11 @@ class Field(NamedTuple):
     def is_struct(self) -> bool:
         return len(self.kind) > 1
 
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether an empty value is stored where one is written."""
+        return self.is_pointer or (not self.outer and (self.is_struct or self.kind in "qxo"))
+
     def inner(self) -> Field:
         return Field(self.outer[1:], self.kind, is_pointer=False, is_always_written=False)
 
@@ -105,6 +110,7 @@ class Emptiness(NamedTuple):
 
 @cache
 def emptiness() -> Emptiness:
+    """Return what emptiness says in the fields of Deployments, StatefulSets, DaemonSets and Jobs."""
     pointers, maps, others, known = set[str](), set[str](), set[str](), set[str]()
     waiting = [f"V1{kind}" for kind in _WORKLOADS]
     while waiting:
@@ -112,7 +118,7 @@ def emptiness() -> Emptiness:
             continue
         known.add(struct)
         for name, field in fields_of(struct).items():
-            is_pointer = not field.outer and (not field.is_always_written if field.is_struct else field.is_pointer)
+            is_pointer = field.keeps_empty and not field.is_always_written
             (pointers if is_pointer else maps if field.outer == "{" else others).add(name)
             if field.is_struct:
                 waiting.append(field.kind)
@@ -245,8 +251,7 @@ class _Reader:
             holder = _table().embedded.get(f"{go}.{name}")  # the embedded struct that holds the field in Go
             below = f"{holder}.{name}" if holder else name
             item = self.value(value, field, at, f"{plain}.{below}" if plain else below, struct)
-            keeps_empty = field.is_pointer or (not field.outer and (field.is_struct or field.kind in "qxo"))
-            if item is not None and (item or field.is_always_written or keeps_empty):
+            if item is not None and (item or field.is_always_written or field.keeps_empty):
                 read[name] = item
         for name, field in known.items():
             if field.is_always_written and field.is_struct and name not in read:

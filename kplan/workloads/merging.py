@@ -44,7 +44,7 @@ _RETAIN_KEYS = frozenset({"strategy", "volumes", "resourceClaims"})
 
 _DEFAULTS = {"protocol": "TCP", "request": ""}  #: defaults of merge keys that are not written
 
-_AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
+AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity", "sizeLimit", "divisor", "storage"})
 """Fields that hold quantities, which may be written in several ways."""
 
 Plain = Any
@@ -53,7 +53,7 @@ Name: TypeAlias = tuple[str, ...]  #: the values of an element's merge keys
 
 def merged(live: Plain, wanted: Plain, field: str = "", *, is_amount: bool = False) -> Plain:
     """Return a live value with a wanted one applied to it; the live value itself where nothing changes."""
-    is_amount = is_amount or field in _AMOUNTS
+    is_amount = is_amount or field in AMOUNTS
     if isinstance(wanted, Mapping):
         old = live if isinstance(live, Mapping) else {}
         new = dict(old)

@@ -24,9 +24,8 @@ from kplan.api.names import WorkloadRef, in_letters, object_name
 from kplan.api.quantity import InvalidQuantity, parse
 from kplan.api.workloads import ControllerRevision
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.merging import is_blank, whole_object
+from kplan.workloads.merging import AMOUNTS, is_blank, whole_object
 
-_AMOUNTS = frozenset({"requests", "limits", "overhead", "capacity"})
 _DIGITS = 10
 _TEMPLATE = "V1PodTemplateSpec"
 _ESCAPED = {"&": "\\u0026", "<": "\\u003c", ">": "\\u003e", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -151,7 +150,7 @@ def canonical(value: Any, field: str = "", *, is_amount: bool = False) -> Any:
     """Return a deep copy of plain values, with quantities as numbers and without empty fields; `field`: their name."""
     if isinstance(value, Mapping):
         items = {
-            str(key): canonical(item, str(key), is_amount=is_amount or key in _AMOUNTS) for key, item in value.items()
+            str(key): canonical(item, str(key), is_amount=is_amount or key in AMOUNTS) for key, item in value.items()
         }
         return {key: item for key, item in items.items() if item is False or not is_blank(item, key, field)}
     if isinstance(value, list | tuple):

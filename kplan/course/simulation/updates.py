@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.admission.decoding import kind_named
+from kplan.admission.decoding import emptiness, kind_named
 from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.affinity import REQUIRED
@@ -42,8 +42,6 @@ Plain = Mapping[str, Any]
 
 RESOURCES_GATE = "MutablePodResourcesForSuspendedJobs"
 DIRECTIVES_GATE = "MutableSchedulingDirectivesForSuspendedJobs"
-
-_MAPS = frozenset({"annotations", "labels", "limits", "matchLabels", "nodeSelector", "overhead", "requests"})
 
 _STATEFUL_SET_FORBIDDEN = (
     "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
@@ -89,7 +87,7 @@ def _immutable(path: str, value: Any) -> str:
 def _with_sorted_maps(value: Any, name: str = "") -> Any:
     """Return plain values as Go's JSON encoder orders them: maps by key, but structs as they are."""
     if isinstance(value, Mapping):
-        items = sorted(value.items()) if name in _MAPS else value.items()
+        items = sorted(value.items()) if name in emptiness().maps else value.items()
         return {key: _with_sorted_maps(item, key) for key, item in items}
     return [_with_sorted_maps(item) for item in value] if isinstance(value, list) else value
 
