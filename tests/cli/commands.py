@@ -58,11 +58,13 @@ def told(*args: str | Path, **environment: str) -> Any:
     return json.loads(invoke(*args, "-o", "json", **environment).stdout)
 
 
-def reports(folder: Path, *args: str | Path, formats: Iterable[str], **environment: str) -> dict[str, str]:
-    """Run a command once, and return what it writes in several formats."""
+def reports(
+    folder: Path, *args: str | Path, formats: Iterable[str], code: int = 0, **environment: str
+) -> dict[str, str]:
+    """Run a command once that must end with an exit code, and return what it writes in several formats."""
     wanted = {name: folder / f"report.{name}" for name in formats}
     result = invoke(*args, *(f"--report={name}={path}" for name, path in wanted.items()), **environment)
-    assert result.exit_code in (0, 1), result.stderr
+    assert result.exit_code == code, result.output
     return {name: path.read_text(encoding="utf-8") for name, path in wanted.items()}
 
 

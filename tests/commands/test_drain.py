@@ -37,7 +37,7 @@ def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() 
 
 
 def test_the_page_about_each_node_marks_on_its_picture_which_can_be_drained(tmp_path: Path) -> None:
-    texts = reports(tmp_path, "drain", "--each", formats=("html", "json"))
+    texts = reports(tmp_path, "drain", "--each", formats=("html", "json"), code=1)
     page, drains = texts["html"], json.loads(texts["json"])["drains"]
     assert page.count('<span class="mark good">drainable</span>') == sum(drain["mayGo"] for drain in drains)
     assert page.count('<span class="mark bad">not drainable</span>') == sum(not drain["mayGo"] for drain in drains)
@@ -68,7 +68,7 @@ def test_drains_of_each_node_fail_where_too_few_pods_stay_ready() -> None:
 
 
 def test_many_runs_tell_when_they_end(tmp_path: Path) -> None:
-    texts = reports(tmp_path, "drain", "spot-a-1", "--timeline", "--runs", "5", formats=("json", "table"))
+    texts = reports(tmp_path, "drain", "spot-a-1", "--timeline", "--runs", "5", formats=("json", "table"), code=1)
     report = json.loads(texts["json"])
     assert_keeps_to_its_schema(report)
     end = report["summary"]["end"]

@@ -105,7 +105,7 @@ DEPLOY = HERE / "manifests" / "deploy"
 def test_a_rollout_is_told_in_every_format(command: str, tmp_path: Path) -> None:
     formats = ("table", "wide", "json", "yaml", "markdown", "junit", "github", "sarif", "html")
     files = DEPLOY / "base", DEPLOY / "rollout.yaml"
-    shown = reports(tmp_path, command, *files, "--fail-on", "warning", formats=formats)
+    shown = reports(tmp_path, command, *files, "--fail-on", "warning", formats=formats, code=1)
     assert json.loads(shown["json"])["verdict"]["exitCode"] == 1
     hint = "--as-deployment Rollout"
     assert [name for name, text in shown.items() if hint not in " ".join(text.split())] == []

@@ -126,7 +126,7 @@ FORMATS = ("table", "wide", "markdown", "name", "junit", "github", "sarif", "htm
 @pytest.mark.parametrize("command", ["place", "plan"])
 def test_every_format_tells_what_is_not_listed(command: str, tmp_path: Path) -> None:
     path = written(tmp_path / "w.yaml", yaml.safe_dump(workload("Deployment", 60, nodeSelector={"no": "such"})))
-    shown = reports(tmp_path, command, path, "--max-listed", "25", formats=FORMATS)
+    shown = reports(tmp_path, command, path, "--max-listed", "25", formats=FORMATS, code=1)
     assert [name for name, text in shown.items() if "Deployment/default/w" not in text] == []
 
 
