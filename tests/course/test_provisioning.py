@@ -17,12 +17,10 @@ from kplan.questions.plan import Plan
 from tests.objects import Object, deployment, head, node, planner_of, pod, running, template
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
+OBJECTS = tuple(yaml.load_all(CLUSTER.read_text(), yaml.CSafeLoader))
 TYPES = CLUSTER.with_name("instance-types.yaml")
 NOW = "2026-01-15T12:00:00Z"
 DRAINED = "general-8xk2p.eu-west-1"
-
-
-OBJECTS = tuple(yaml.load_all(CLUSTER.read_text(), yaml.CSafeLoader))
 
 
 def objects(*more: dict[str, Any]) -> list[dict[str, Any]]:

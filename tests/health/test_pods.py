@@ -166,10 +166,8 @@ def test_messages_are_not_kept_but_for_the_resource_that_was_short(message: str,
 def test_a_pod_waits_for_a_volume_that_is_attached_to_one_node_at_a_time(kind: str) -> None:
     snapshot = load_snapshot(ATTACHED)
     first = next(one for one in snapshot.pods if one.metadata.name == f"{kind}-h1-a")
-    metadata, status = (
-        replace(first.metadata, name="second", uid="second"),
-        replace(first.status, phase="Pending", conditions=()),
-    )
+    metadata = replace(first.metadata, name="second", uid="second")
+    status = replace(first.status, phase="Pending", conditions=())
     second = replace(first, metadata=metadata, spec=replace(first.spec, node_name="n2"), status=status)
     held = pods_health(replace(snapshot, pods=(*snapshot.pods, second)))["default/second"].held_volume
     claim = HeldVolume(claim=f"default/{kind}", pod=f"default/{kind}-h1-a", node="n1")

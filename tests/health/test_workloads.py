@@ -54,9 +54,7 @@ def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 
 
 REFUSED = condition("ReplicaFailure", "True", "FailedCreate")
-OF_DEPLOYMENT = [
-    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "Deployment-x", "controller": True}
-]
+OF_DEPLOYMENT = owned_by("Deployment/x", "Deployment-x")
 ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
 QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     "spec": {"hard": {"pods": "1"}},
