@@ -67,11 +67,15 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
 PATCHES: tuple[Kind, ...] = tuple(dict.fromkeys(_KIND_OF_REMEDY.values()))  #: kinds of changes of what pods say
 
 
-def kinds_of(change: c.Change) -> tuple[Kind, ...]:
-    """Return the kinds of a change that remedies are made of: of what it changes of pods there may be several."""
-    if not isinstance(change, c.Patch):
-        return (_OF_CHANGE[type(change)][0],)
-    return tuple(dict.fromkeys(_KIND_OF_REMEDY[type(remedy)] for remedy in r.parts_of(change.remedy)))
+def kinds_of(changes: Iterable[c.Change]) -> tuple[Kind, ...]:
+    """Return the kinds of changes that remedies are made of: of what one changes of pods there may be several."""
+    kinds: dict[Kind, None] = {}
+    for change in changes:
+        if isinstance(change, c.Patch):
+            kinds |= dict.fromkeys(_KIND_OF_REMEDY[type(remedy)] for remedy in r.parts_of(change.remedy))
+        else:
+            kinds[_OF_CHANGE[type(change)][0]] = None
+    return tuple(kinds)
 
 
 def may_be(remedy: r.RemedyBase, kinds: Collection[Kind]) -> bool:

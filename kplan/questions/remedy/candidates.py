@@ -75,7 +75,7 @@ class Candidates:
 
     def of(self, kinds: Collection[Kind]) -> list[Changes]:
         """Return groups of actions, one of which is added."""
-        groups = [acts for acts in self.offered() if {kind for act in acts for kind in kinds_of(act)} <= {*kinds}]
+        groups = [acts for acts in self.offered() if {*kinds_of(acts)} <= {*kinds}]
         further: Sequence[tuple[set[Kind], Callable[[], Iterable[Changes]]]] = (
             ({"wait"}, self._awaited),
             ({"uncordon"}, self._uncordon),

@@ -145,7 +145,7 @@ def _other_ways(
     playing: Playing, goal: Goal, best: Solution, kinds: Sequence[Kind], most: int
 ) -> Iterator[tuple[Sequence[Kind], Solution]]:
     """Yield sets of other kinds than the best one that do as much, each with the kinds that were allowed for it."""
-    used = {kind for act in best.acts for kind in kinds_of(act)}
+    used = set(kinds_of(best.acts))
     known = [set(best.acts)]
     for others in (tuple(kind for kind in group if kind in kinds) for group in _APART):
         if others and goal.of and best.acts and not used <= {*others} and _may_help(playing, goal, others) >= best.runs:
@@ -164,7 +164,7 @@ def _may_help(playing: Playing, goal: Goal, kinds: Sequence[Kind]) -> int:
 
     def is_helped(workload: str) -> bool:
         offered = playing.offered.get(((), workload))
-        return offered is None or any({kind for act in acts for kind in kinds_of(act)} <= {*kinds} for acts in offered)
+        return offered is None or any({*kinds_of(acts)} <= {*kinds} for acts in offered)
 
     if not {*kinds} <= {"nodes", *PATCHES} or playing.offered.get(((), "")):
         return goal.of
@@ -246,7 +246,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         before = after
     after_all = playing.price(acts, before)
     return RemedySet(
-        kinds=tuple(dict.fromkeys(kind for act in (*playing.quotas, *acts) for kind in kinds_of(act))) or tuple(kinds),
+        kinds=kinds_of((*playing.quotas, *acts)) or tuple(kinds),
         actions=tuple(actions),
         runs=max(solution.runs, 0),
         of=goal.of,

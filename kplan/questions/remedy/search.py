@@ -275,7 +275,7 @@ class Search:
 
 def _in_turn(groups: Iterable[Changes]) -> Iterator[Changes]:
     """Yield actions of all kinds in turn, so that many of one kind leave time for the others."""
-    of_kind = grouped((kinds_of(group[0])[0], group) for group in groups)
+    of_kind = grouped((kinds_of(group[:1])[0], group) for group in groups)
     for turn in zip_longest(*of_kind.values(), fillvalue=()):
         yield from filter(None, turn)
 
