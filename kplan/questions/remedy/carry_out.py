@@ -167,9 +167,9 @@ class Playing:
                 self._progress(self.n_tried, None)
         return self._played.get(acts, lambda: self._play(acts))
 
-    def begin(self, acts: Changes = ()) -> tuple[Base, Simulation]:
+    def begin(self, begun: Changes = ()) -> tuple[Base, Simulation]:
         """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
-        base = self._base_of((*self.quotas, *(act for act in acts if _is_of_cluster(act))))
+        base = self._base_of((*self.quotas, *begun))
         simulation = begin(base)
         for namespace in {PodKey.parse(raised.quota).namespace for raised in self.quotas}:
             for owner in simulation.workloads.all(namespace):
@@ -179,11 +179,12 @@ class Playing:
 
     def _play(self, acts: Changes) -> Played:
         ordered = by_rank(acts)
-        base, simulation = self._tried(ordered)
+        begun = tuple(filter(_is_of_cluster, ordered))
+        base, simulation = self._tried(begun)
         trial = _Trial(base, simulation, self._updates)
         for act in with_joined_moves(act for act in ordered if isinstance(act, c.AddNodes) or not _is_of_cluster(act)):
             if isinstance(act, c.AddNodes):  # they are there from the start, and cordoned until it is their turn
-                trial.uncordon(self._names_of(act, ordered))
+                trial.uncordon(self._names_of(act, begun))
             else:
                 trial.carry_out(act)
             if trial.refused:
@@ -193,9 +194,8 @@ class Playing:
         disturbed = tuple(key for key in gone if pods[key].spec.node_name)
         return Played(simulation, base, waiting_of(simulation), trial.moved_to, disturbed, trial.refused)
 
-    def _tried(self, acts: Changes) -> tuple[Base, Simulation]:
+    def _tried(self, begun: Changes) -> tuple[Base, Simulation]:
         """Return the cluster in which the scheduler has tried all pods again; where that moved nothing it is copied."""
-        begun = tuple(act for act in acts if _is_of_cluster(act))
         at_rest = self._at_rest.find(begun)
         if at_rest is None:
             base, simulation = self.begin(begun)
@@ -212,9 +212,9 @@ class Playing:
             self._bases[acts] = _changed_base(self._base_of(acts[:-1]), acts[-1])
         return self._bases[acts]
 
-    def _names_of(self, act: c.AddNodes, acts: Changes) -> list[str]:
-        """Return the names of the new nodes of one of some actions."""
-        acts = (*self.quotas, *(other for other in acts if _is_of_cluster(other)))
+    def _names_of(self, act: c.AddNodes, begun: Changes) -> list[str]:
+        """Return the names of the new nodes of one of the actions that are done before anything moves."""
+        acts = (*self.quotas, *begun)
         number = acts.index(act)
         before = self._base_of(acts[:number]).objects.node_by_name
         return [name for name in self._base_of(acts[: number + 1]).objects.node_by_name if name not in before]
