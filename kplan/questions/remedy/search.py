@@ -137,12 +137,11 @@ class Search:
                 break
         helpful.sort(key=itemgetter(0))
         for number, (rank, gain, group) in enumerate(helpful):
-            if not number:
-                acts, runs = extended(acts, group), runs + gain
-            elif rank[0] == helpful[0][0][0] and not new_nodes(group) and self._may_try:
-                # What helps others as much for what it disturbs would be the next.
-                more = extended(acts, group)
-                acts, runs = (more, runs + gain) if self._runs(more) == runs + gain else (acts, runs)
+            more = extended(acts, group)
+            # What helps others as much for what it disturbs would be the next.
+            is_next = rank[0] == helpful[0][0][0] and not new_nodes(group) and self._may_try
+            if not number or (is_next and self._runs(more) == runs + gain):
+                acts, runs = more, runs + gain
         return acts if helpful else None
 
     def _looks_further(self, acts: Changes) -> bool:
