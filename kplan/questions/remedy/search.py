@@ -200,7 +200,8 @@ class Search:
         # Where step by step nothing helps, a set may disturb so much.
         bound = self._rank(acts) if acts else (3 * max(self._cheapest, LEAST["moves"]) + 1, 0.0, 0)
         goal = max(runs, 1) if acts else runs + 1
-        end, n_sets = self._end, _number_of_sets(map(disturbance, self._candidates(())[0]), bound[0])
+        first = self._candidates(())
+        end, n_sets = self._end, _number_of_sets(map(disturbance, first[0]), bound[0])
         if n_sets > _TIMES_TOO_MANY * max(end - self._playing.n_tried, 1):
             end = min(end, self._playing.n_tried + _TRIED_OF_TOO_MANY)
         heap: list[tuple[int, float, int, int, Changes]] = [(0, 0.0, 0, 0, ())]
@@ -220,7 +221,7 @@ class Search:
                 continue
             if cost + self._cheapest > bound[0] or not self._outcome(tried)[1]:
                 continue
-            groups, are_all = self._candidates(tried)
+            groups, are_all = self._candidates(tried) if tried else first
             for group in self._needed_first(tried, groups) if goal == self._goal.of else groups:
                 more = extended(tried, group)
                 key = (disturbance(more), self._playing.price(more) or 0.0, new_nodes(more))
