@@ -53,10 +53,8 @@ def fill_at_once(session: Session, info: PodInfo, limit: int | None) -> dict[int
 def _framework_of(session: Session, info: PodInfo) -> Framework | None:
     """Return what decides where such pods run; None where draws, extenders or nominated pods leave it to each cycle."""
     framework = session.framework_for(info)
-    draws = session.random is not None or session.options.sample or bool(session.extenders) or bool(session.nominator)
-    if framework is None or draws or info.affinity_error or not framework.run_pre_enqueue(info).is_success:
-        return None
-    return framework
+    is_plain = session.is_certain and not session.nominator and not info.affinity_error
+    return framework if is_plain and framework is not None and framework.run_pre_enqueue(info).is_success else None
 
 
 def local_filters(framework: Framework, cycle: CycleState) -> frozenset[str] | None:

@@ -166,6 +166,11 @@ class Session:
                 handle.framework = self._frameworks[profile.scheduler_name] = framework
         return self._frameworks
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether cycles decide alike where all is alike: nothing is drawn, sampled, or left to extenders."""
+        return self.random is None and not self.options.sample and not self.extenders
+
     def fork(
         self, listers: Listers | None = None, nodes: NodeTable | None = None, random: Random | None = None
     ) -> Session:

@@ -241,9 +241,8 @@ def _is_of_cluster(act: c.Change) -> bool:
 
 def _may_be_copied(simulation: Simulation) -> bool:
     """Tell whether a copy goes on as the simulation does: nothing has moved, and nothing is drawn or counted on."""
-    session = simulation.session
-    is_plain = session.random is None and not session.options.sample and not session.extenders
-    return is_plain and simulation.provisioner is None and not (simulation.groups.is_on or simulation.log.steps)
+    is_plain = simulation.provisioner is None and not (simulation.groups.is_on or simulation.log.steps)
+    return is_plain and simulation.session.is_certain
 
 
 class _Trial:
