@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
@@ -48,17 +48,14 @@ def _sentence(document: RunbookReport) -> str:
         return f"{nodes}{after}, but {count(most, 'pod has', 'pods have')} no place until the node is uncordoned"
     if back := {step.node: n for step in document.steps if (n := _come_back(step))}:
         pods = count(sum(back.values()), "pod comes", "pods come")
-        return f"{nodes}{after}, but {pods} back to {listing(list(back))}, {_not_empty(back)}"
+        are = "is" if len(back) == 1 else "are"
+        return f"{nodes}{after}, but {pods} back to {listing(list(back))}, which {are} not empty"
     return f"{nodes} safely{after}"
 
 
 def _come_back(step: RunbookStep) -> int:
     """Return how many pods go to the node that is drained, as they tolerate its cordon."""
     return sum(place.goes_to == step.node for place in step.moved)
-
-
-def _not_empty(nodes: Collection[str]) -> str:
-    return f"which {'is' if len(nodes) == 1 else 'are'} not empty"
 
 
 def _step_text(step: RunbookStep, most: int | None) -> str:
@@ -115,7 +112,7 @@ def _cases(document: RunbookReport, options: ReportOptions) -> Iterator[Case]:
     filled = {step.node for step in document.steps if _come_back(step)}
     for name in document.nodes:
         is_well = name not in stuck
-        text = f"drains, but pods come back to it, {_not_empty([name])}" if name in filled else "drains safely"
+        text = "drains, but pods come back to it, which is not empty" if name in filled else "drains safely"
         text = text if is_well else f"does not drain safely{_reason(stuck[name])}"
         state = state_of(document.verdict, name, is_well=is_well)
         yield Case(name, state, "Drained" if is_well else stuck[name].rule, text, kind="node")
