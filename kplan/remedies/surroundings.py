@@ -268,10 +268,11 @@ def _lacking_room(case: Case, model: str) -> Iterator[str]:
     That is what no node has enough of; or else cpu and the like, of which only nodes have enough that lack something.
     """
     cluster, row = case.live.cluster, case.live.cluster.nodes.row_of[model]
-    columns = {resource: cluster.nodes.allocatable(resource) for resource in case.info.requests}
-    wanted = {name: amount for name, amount in case.info.requests.items() if amount > columns[name].max(initial=0)}
-    own = {name: amount for name, amount in case.info.requests.items() if amount > columns[name][row]}
-    for resource, amount in (wanted or {name: amount for name, amount in own.items() if "/" not in name}).items():
+    requests = case.info.requests.items()
+    columns = {resource: cluster.nodes.allocatable(resource) for resource, _ in requests}
+    wanted = [(name, amount) for name, amount in requests if amount > columns[name].max(initial=0)]
+    own = [(name, amount) for name, amount in requests if "/" not in name and amount > columns[name][row]]
+    for resource, amount in wanted or own:
         capacities = (node.status.capacity.get(resource) for node in cluster.nodes.nodes)
         is_broken = "/" in resource and any(value(held) >= amount for held in capacities if held is not None)
         is_misspelt = not columns[resource].any() and nearest(resource, resources_of(cluster.nodes))
