@@ -57,7 +57,7 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.expansion import job_of_run, not_started
-from kplan.workloads.hooks import HELD_UP, awaited, has_any, hook_of, in_turn
+from kplan.workloads.hooks import HELD_UP, awaited, ends, has_any, hook_of, in_turn
 from kplan.workloads.merging import whole_object
 
 _WHERE = "in a cluster in motion"
@@ -149,7 +149,7 @@ class Opening:
     @cached_property
     def _durations(self) -> Durations:
         assert self.task.clock is not None  # noqa: S101 - only then anything takes time
-        return self.task.clock.durations(self.base)
+        return self.task.clock.durations(self.base, frozenset(one.key for one in self.task.workloads if ends(one)))
 
     @cached_property
     def still(self) -> Simulation:
@@ -425,10 +425,8 @@ class _Course:
                 self._refuse_as_there(hook)
                 self._left_out += _behind(hook.key, groups[n_begun:])
                 return
-            if hook is not None and hook.content["spec"].get("restartPolicy", "Always") != "Always":
-                self.simulation.durations.ending.add(hook.key)
             self._apply_group(group)
-            if hook is not None and n_begun < len(groups) and (self._is_timed or not self._succeeds(hook.key)):
+            if hook is not None and n_begun < len(groups) and (self._is_timed or not self._succeeds(hook)):
                 self._awaited[hook.key] = groups[n_begun:]
                 return
 
@@ -466,10 +464,10 @@ class _Course:
         pods = self.simulation.pods.values() if key.startswith("Pod/") else ()
         return next((pod for pod in pods if f"Pod/{pod.key}" == key), None)
 
-    def _succeeds(self, key: str) -> bool:
+    def _succeeds(self, hook: WrittenWorkload) -> bool:
         """Have a hook do its work, where nothing takes time; tell whether it does."""
-        simulation, job = self.simulation, self.simulation.workloads.find(key)
-        pod = self._own_pod(key) if key in simulation.durations.ending else None
+        simulation, key = self.simulation, hook.key
+        job, pod = simulation.workloads.find(key), self._own_pod(key) if ends(hook) else None
         if pod is not None and pod.is_ready:
             simulation.kubelets.succeed(pod.row)
         if not isinstance(job, JobState):

@@ -10,6 +10,8 @@ from kplan.errors import UsageError
 from kplan.reading.arguments import YEAR
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kplan.cluster.base import Base
     from kplan.course.asking import Showing
     from kplan.course.simulation.durations import Durations
@@ -48,10 +50,10 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """How many seconds to look ahead."""
         return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
 
-    def durations(self, base: Base) -> Durations:
+    def durations(self, base: Base, ending: Collection[str] = ()) -> Durations:
         """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
 
-        Raises UsageError for a number that is no duration.
+        `ending`: as for `Durations`. Raises UsageError for a number that is no duration.
         """
         from kplan.changes.timed import is_seconds
         from kplan.course.simulation.durations import EACH, Durations, Times, learn
@@ -64,7 +66,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
                     raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
         learned = learn(base.objects)
         start, run = Times(self.start, learned.start), Times(self.run, learned.run)
-        return Durations(start, Times(self.stop), run, self.node_start)
+        return Durations(start, Times(self.stop), run, self.node_start, ending)
 
     def tell_unused(self, durations: Durations, showing: Showing) -> None:
         """Tell which parameters about single workloads had no effect, by the durations that were used."""

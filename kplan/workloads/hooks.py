@@ -96,3 +96,9 @@ def in_turn(
 def awaited(group: Sequence[WrittenWorkload]) -> WrittenWorkload | None:
     """Return the hook on whose success what follows a group waits; None where nothing waits."""
     return next((one for one in group if one.type in (Job, Pod) and hook_of(one.content) is not None), None)
+
+
+def ends(workload: WrittenWorkload) -> bool:
+    """Tell whether a manifest is of a hook that is a Pod, and that runs to its end."""
+    is_pod = workload.type is Pod and hook_of(workload.content) is not None
+    return is_pod and workload.content["spec"].get("restartPolicy", "Always") != "Always"

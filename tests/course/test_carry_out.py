@@ -84,10 +84,13 @@ def test_the_job_of_a_hook_is_followed_to_a_bound(
 
 
 @pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("has_former", [False, True])
 @pytest.mark.parametrize(("restarts", "succeeds"), [("Never", True), ("OnFailure", True), ("Always", False)])
-def test_the_pod_of_a_hook_is_waited_for_until_it_has_succeeded(is_timed: bool, restarts: str, succeeds: bool) -> None:
+def test_the_pod_of_a_hook_is_waited_for_until_it_has_succeeded(
+    is_timed: bool, has_former: bool, restarts: str, succeeds: bool
+) -> None:
     chart = [deployment("web", 1), hook(kind="Pod", restartPolicy=restarts)]
-    change = applied(planner_of(node("n1")), chart, is_timed=is_timed)
+    change = applied(planner_of(node("n1"), pod("first", "n1") if has_former else []), chart, is_timed=is_timed)
     assert names(change) == ["first", "web"][: 1 + succeeds]
     held = [] if succeeds else [(HELD_UP, "Deployment/default/web")]
     assert [(one.code, one.object) for one in change.warnings] == held
