@@ -125,6 +125,11 @@ class MissingName(Document, frozen=True):
     name: str
     nearest: str = ""
 
+    @property
+    def field(self) -> str:
+        """The field of a pod's spec by which it names such an object alone, such as ``priorityClassName``."""
+        return f"{self.kind[0].lower()}{self.kind[1:]}Name"
+
 
 class RefusedPods(Document, frozen=True, kw_only=True):
     """Why the API server takes no more pods of a workload."""

@@ -568,8 +568,7 @@ def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
 def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterator[tuple[str, str]]:
     """Yield what lets the API server take the pods of a workload, `named` as kubectl has it."""
     if (lacks := refused.lacks) is not UNSET and lacks.nearest:
-        field = f"{lacks.kind[0].lower()}{lacks.kind[1:]}Name"  # such as priorityClassName
-        template = {"spec": {field: lacks.nearest}}
+        template = {"spec": {lacks.field: lacks.nearest}}
         yield "To correct the name", f"kubectl patch {named} -p {_patch({'template': template})}"
     elif lacks is not UNSET and lacks.kind == "ServiceAccount":  # it holds nothing but its name
         yield "To create it", f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"

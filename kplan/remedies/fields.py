@@ -42,7 +42,7 @@ def field_of(causes: c.Causes, remedies: Sequence[r.Remedy], pod: Pod, listers: 
 def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one case a cause, in one place
     match cause:
         case c.Refused(lacks=lacks) if lacks is not None:
-            return ("spec", f"{lacks.kind[0].lower()}{lacks.kind[1:]}Name")
+            return ("spec", lacks.field)
         case c.MissingNamespace():
             return ("metadata", "namespace")
         case c.Gated():
