@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kplan.api.time import SECOND, is_time_zone, parse_duration, time_zones, zone_called
+from kplan.api.time import SECOND, is_time_zone, parse_duration, zone_called
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -50,7 +50,7 @@ class Schedule(msgspec.Struct, frozen=True):
         """Return the first run after a time, in a time zone (empty for UTC); None for none within five years."""
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
-        local = time.astimezone(zone_called(zone) if zone and zone in time_zones() else UTC)
+        local = time.astimezone(zone_called(zone))
         for offset in range(_MOST_DAYS):
             day = local + timedelta(days=offset) if offset else local
             times = self.times_on(day)

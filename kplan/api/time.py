@@ -114,17 +114,20 @@ def _decimal(value: int, size: int) -> str:
 
 def is_time_zone(name: str) -> bool:
     """Tell whether a time zone exists; True for any name on a machine without a time zone database."""
-    return name in ("", "UTC", "Local") or not time_zones() or name in time_zones()
+    return name in ("", "UTC", "Local") or not _time_zones() or name in _time_zones()
 
 
 def zone_called(name: str) -> tzinfo:
+    """Return a time zone; UTC for an empty name, and for one that is not known."""
+    if not name or name not in _time_zones():
+        return UTC
     import zoneinfo
 
     return zoneinfo.ZoneInfo(name)
 
 
 @cache
-def time_zones() -> frozenset[str]:
+def _time_zones() -> frozenset[str]:
     """Return the time zones of this machine's database; empty where it has none."""
     import zoneinfo
 
