@@ -61,8 +61,7 @@ class RetryQueue:
         self._waiting: dict[Group, dict[int, int]] = {}
         self._place: dict[int, Group | None] = {}
         self._failures: dict[int, int] = {}
-        self._failed_at: dict[int, float] = {}
-        self._failed_after: dict[int, int] = {}
+        self._failed: dict[int, tuple[float, int]] = {}  # when each last failed, and after how many steps
         self._stamp = 0
         self._created: dict[int, str | None] = {}
 
@@ -73,8 +72,7 @@ class RetryQueue:
         forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
         forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
         forked._place = self._place.copy()
-        forked._failures, forked._failed_at = self._failures.copy(), self._failed_at.copy()
-        forked._failed_after = self._failed_after.copy()
+        forked._failures, forked._failed = self._failures.copy(), self._failed.copy()
         forked._created = self._created
         if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
             forked.sort_key = self.sort_key
@@ -114,7 +112,7 @@ class RetryQueue:
     def add_rejected(self, pod: int, rejectors: frozenset[str], now: float, n_steps: int = -1) -> None:
         """Add a pod that these plugins rejected, after so many steps of a simulation."""
         self._failures[pod] = self._failures.get(pod, 0) + 1
-        self._failed_at[pod], self._failed_after[pod] = now, n_steps
+        self._failed[pod] = now, n_steps
         self._stamp += 1
         group = (self._infos[pod].shape, rejectors)
         self._waiting.setdefault(group, {})[pod] = self._stamp
@@ -171,7 +169,7 @@ class RetryQueue:
                 for pod, stamp in pods.items():
                     self._requeue(pod, stamp, now)
 
-    def retry(self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int = -2) -> None:
+    def retry(self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int | None = None) -> None:
         """Requeue the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes.
 
         `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
@@ -179,14 +177,15 @@ class RetryQueue:
         """
         for group in list(self._waiting):
             for pod, stamp in tuple(self._waiting[group].items()):
-                if max(self._failed_at[pod], began) < before and self._failed_after[pod] != n_steps:
+                at, n_then = self._failed[pod]
+                if max(at, began) < before and n_then != n_steps:
                     self._leave(group, pod)
                     self._requeue(pod, stamp, now)
 
     def _requeue(self, pod: int, stamp: int, now: float) -> None:
         self._place[pod] = None
         backoff = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
-        end = self._failed_at[pod] + backoff
+        end = self._failed[pod][0] + backoff
         if end < math.floor(now):
             heapq.heappush(self._active, (self._key(pod, stamp), pod))
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Final
@@ -167,8 +166,8 @@ class Scheduler:
     def _flush(self, began: float) -> None:
         motion = self._motion
         motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps))
-        quiet = motion.now - max(motion.log.last_change, began) if motion.queue.has_rejected else math.inf
-        if not motion.timers.are_idle or quiet <= MAX_WAIT + 2 * FLUSH_SECONDS:
+        quiet = motion.now - max(motion.log.last_change, began)
+        if not motion.timers.are_idle or (motion.queue.has_rejected and quiet <= MAX_WAIT + 2 * FLUSH_SECONDS):
             motion.timers.post(motion.now + FLUSH_SECONDS, partial(self._flush, began), "flush", is_idle=True)
 
     def note_failure(self, row: int, outcome: Outcome, message: str) -> None:
