@@ -264,8 +264,7 @@ class _Course:
                 self._subject_pods, self._pods = course.subject_pods, pods
                 self._is_roomy = task.is_queue and course.is_roomy
         simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
-        retries = not task.one_by_one and simulation.scheduler.any_node is None
-        if retries:
+        if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
         for step in task.steps:
             self._begin(step)

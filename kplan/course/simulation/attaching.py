@@ -1,7 +1,7 @@
 """Volumes that one node at a time may have: a pod starts when its node has them.
 
 Upstream: pkg/controller/volume/attachdetach/reconciler/reconciler.go reconcile, attachDesiredVolumes;
-pkg/controller/volume/attachdetach/cache/actual_state_of_world.go SetDetachRequestTime, ResetDetachRequestTime;
+pkg/controller/volume/attachdetach/cache/actual_state_of_world.go SetDetachRequestTime, ResetDetachRequestTime.
 """
 
 from __future__ import annotations

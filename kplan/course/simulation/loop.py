@@ -143,13 +143,10 @@ class Simulation(Motion):
         if group is not None:
             self.groups.add(row)
             return
-        shape = self.infos[row].shape
-        if not is_decided_by_shape(self.session, row, self.infos[row]):
-            rejectors = turned_down_by(self.session, row)
-        else:
-            if shape not in known:
-                known[shape] = turned_down_by(self.session, row)
-            rejectors = known[shape]
+        shape, has_twins = self.infos[row].shape, is_decided_by_shape(self.session, row, self.infos[row])
+        rejectors = known[shape] if has_twins and shape in known else turned_down_by(self.session, row)
+        if has_twins:
+            known[shape] = rejectors
         if rejectors is None:
             self.queue.add(row)
         else:
@@ -227,7 +224,10 @@ class Simulation(Motion):
                 self.queue.add(row)
 
     def _goes_on(self, end: float) -> bool:
-        """Have something happen where nothing moves by itself; tell whether there is something."""
+        """Have something happen where nothing moves by itself; tell whether there is something.
+
+        Without a clock the autoscaler of the nodes looks before pods are tried again that have waited for minutes.
+        """
         if self._is_news:
             self._is_news = False
             self.retry_pending()
