@@ -54,6 +54,7 @@ def load_subject(
     may_be_idle: bool = False,
     adds_next: bool = True,
     base: Base | None = None,
+    needs_nodes: bool = True,
 ) -> Subject:
     """Load cluster, configuration and manifests, and return the subject of a question; raises KplanError.
 
@@ -62,12 +63,13 @@ def load_subject(
     `may_be_idle`: manifests without a pod and without a workload are no error.
     `adds_next`: otherwise a workload without a pending pod is refused.
     `base`: the cluster of the flags, where it is loaded already.
+    `needs_nodes`: a file of a cluster that has none is refused, unless the flags name node groups.
     """
     cluster, verbosity = flags.cluster, flags.verbosity
     manifests = manifests or ManifestFlags()
     files, names = split_arguments(what or (), manifests.filename or (), manifests.namespace)
     _check(flags, manifests, files, names_pods=bool(names))
-    base = load_base(flags, files) if base is None else base
+    base = load_base(flags, files, needs_nodes=needs_nodes) if base is None else base
     from kplan.course.subject import Subject, loaded_subject
 
     subject = Subject(base)

@@ -10,7 +10,7 @@ from kplan.api.quantity import listing
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.flags import AutoscalerFlags, ManifestFlags, SavingFlags, TimelineFlags
 from kplan.cli.options import Fields, arguments, with_flags
-from kplan.cli.subject import load_base, load_subject
+from kplan.cli.subject import load_subject
 from kplan.errors import UsageError
 from kplan.questions.nodes import Nodes
 from kplan.snapshot.model import Snapshot
@@ -51,8 +51,7 @@ def nodes(
     question = Nodes(settles=True, timeline=time.clock(), **{"loops": None, **settings})
     question.check()
     showing = showing_for(flags)
-    base = load_base(flags, (*(what or ()), *(manifests.filename or ())), needs_nodes=not following.node_groups)
-    subject = load_subject(what, flags, manifests, base=base)
+    subject = load_subject(what, flags, manifests, needs_nodes=not following.node_groups)
     if (autoscaler := following.settings_for(subject.base.objects)) is None:
         raise UsageError("the cluster shows no autoscaler", hint=_hint(subject.base.objects))
     subject = replace(subject, base=followed_by(subject.base, autoscaler))

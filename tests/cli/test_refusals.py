@@ -125,6 +125,7 @@ capacity web.yaml --lose 1 => no such option: --lose hint: kplan drain --zone ZO
 capacity web.yaml --zones => kplan check tries every one
 capacity shop/cart => did you mean deploy/shop/cart?
 capacity deploy/shop/serch => did you mean deploy/shop/search?
+nodes web-0 -s none => name a pod of the snapshot as NAMESPACE/NAME
 nodes => the cluster shows no autoscaler
 nodes --autoscaler none => the cluster shows no autoscaler
 nodes --node-groups groups.yaml --loops soon => --loops soon: expected seconds with commas between
