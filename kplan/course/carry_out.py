@@ -149,7 +149,9 @@ class Opening:
     @cached_property
     def _durations(self) -> Durations:
         assert self.task.clock is not None  # noqa: S101 - only then anything takes time
-        return self.task.clock.durations(self.base, frozenset(one.key for one in self.task.workloads if ends(one)))
+        durations = self.task.clock.durations(self.base)
+        durations.ending = frozenset(workload.key for workload in self.task.workloads if ends(workload))
+        return durations
 
     @cached_property
     def still(self) -> Simulation:

@@ -10,8 +10,6 @@ from kplan.errors import UsageError
 from kplan.reading.arguments import YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from kplan.cluster.base import Base
     from kplan.course.asking import Showing
     from kplan.course.simulation.durations import Durations
@@ -50,10 +48,10 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         """How many seconds to look ahead."""
         return self.until if self.until is not None else self.runs_for or _DEFAULT_LOOK
 
-    def durations(self, base: Base, ending: Collection[str] = ()) -> Durations:
+    def durations(self, base: Base) -> Durations:
         """Return the durations of pods: given ones, else what the cluster's own pods show, else assumed ones.
 
-        `ending`: as for `Durations`. Raises UsageError for a number that is no duration.
+        Raises UsageError for a number that is no duration.
         """
         from kplan.changes.timed import is_seconds
         from kplan.course.simulation.durations import EACH, Durations, Times, learn
@@ -66,7 +64,7 @@ class Clock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
                     raise UsageError(f"{name} of {workload}: names no workload", hint="write KIND/NAMESPACE/NAME, or *")
         learned = learn(base.objects)
         start, run = Times(self.start, learned.start), Times(self.run, learned.run)
-        return Durations(start, Times(self.stop), run, self.node_start, ending)
+        return Durations(start, Times(self.stop), run, self.node_start)
 
     def tell_unused(self, durations: Durations, showing: Showing) -> None:
         """Tell which parameters about single workloads had no effect, by the durations that were used."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from statistics import median
 
 import msgspec
@@ -73,21 +73,14 @@ class Times(msgspec.Struct, frozen=True):
 class Durations:
     """How long pods take, for each workload, and new nodes, for each pool or group.
 
-    `node_start`: pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named. `ending`:
-    pods of their own that run to their end, ``Pod/NAMESPACE/NAME``.
+    `node_start`: pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named.
     """
 
-    def __init__(
-        self,
-        start: Times,
-        stop: Times,
-        run: Times,
-        node_start: Mapping[str, float] | None = None,
-        ending: Collection[str] = (),
-    ) -> None:
+    def __init__(self, start: Times, stop: Times, run: Times, node_start: Mapping[str, float] | None = None) -> None:
         self._start, self._stop, self._run = start, stop, run
-        self._node_start, self._ending = node_start or {}, ending
+        self._node_start = node_start or {}
         self._known: dict[str, PodTimes] = {}
+        self.ending: frozenset[str] = frozenset()  #: pods of their own that run to their end: KIND/NAMESPACE/NAME
         self.is_timed = True  #: anything takes time; without durations every delay is zero
 
     @classmethod
@@ -110,7 +103,7 @@ class Durations:
             return _NO_TIME
         times = self._known.get(workload)
         if times is None:
-            ends = workload in self._ending or WorkloadRef.parse(workload).kind in ENDING
+            ends = workload in self.ending or WorkloadRef.parse(workload).kind in ENDING
             run = self._run.of(workload, ASSUMED_RUN) if ends else None
             times = self._known[workload] = PodTimes(
                 self._start.of(workload, ASSUMED_START), self._stop.of(workload, ASSUMED_STOP), run
