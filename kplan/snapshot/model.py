@@ -165,16 +165,15 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
     def _unlisted_sets(self) -> Iterator[tuple[str, str]]:
         """Yield the replica sets that are known only by their pods, each with the Deployment that it is named like."""
         deployments = {obj.metadata.key for obj in self.deployments}
-        listed = {obj.metadata.key for obj in self.replica_sets}
-        keys: set[str] = set()
+        known = {obj.metadata.key for obj in self.replica_sets}
         for pod in self.pods if deployments else ():
             owner, namespace = controller_of(pod.metadata), pod.metadata.namespace
-            if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in keys:
+            if owner is None or owner.kind != "ReplicaSet" or (key := f"{namespace}/{owner.name}") in known:
                 continue
-            keys.add(key)
+            known.add(key)
             digest = pod.metadata.labels.get(TEMPLATE_HASH, "")
             name = owner.name.removesuffix(f"-{digest}")
-            if key not in listed and digest and f"{namespace}/{name}" in deployments:
+            if digest and f"{namespace}/{name}" in deployments:
                 yield f"ReplicaSet/{key}", f"Deployment/{namespace}/{name}"
 
     @cached_property

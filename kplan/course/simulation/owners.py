@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import PodTemplateSpec
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import Selector, valid_selector
 from kplan.api.meta import LabelSelector
 from kplan.api.names import WorkloadRef
@@ -24,8 +25,6 @@ from kplan.course.simulation.controllers.deployment import ObservedReplicaSet, S
 from kplan.course.simulation.controllers.observed import Action, Create, IsOn, ObservedPod
 from kplan.course.simulation.controllers.stateful_set import WantedStatefulSet
 from kplan.workloads.expansion import MAX_REPLICAS
-
-ON_EACH_NODE = "DaemonSet"
 
 MOST_WAITING = 1000
 """How many pods of a workload that wants too many may wait for a node: further ones would wait as well."""
@@ -304,7 +303,7 @@ class ForeignState(Owner):
 
     def lose(self, pod: ObservedPod, *, is_node_there: bool) -> None:
         """Note that a pod is gone: a daemon set has no other for it where the node is gone that it was on."""
-        if self.ref.kind == ON_EACH_NODE and not is_node_there:
+        if self.ref.kind == DAEMON_SET and not is_node_there:
             self.size -= 1
         else:
             self.lost.append(pod.revision)

@@ -135,11 +135,11 @@ class Scheduler:
             return
         self._motion.messages[row] = stored_message_of(self._motion.session, result) or result.message
         self._motion.outcomes[row] = result.outcome
-        if result.outcome is Outcome.ERROR:
-            # Upstream tries it again when it has backed off: that ends in the same way until something happens.
-            self._wait(row, frozenset())
+        is_error = result.outcome is Outcome.ERROR
+        rejectors = frozenset() if is_error else rejectors_of(result)
+        self._motion.queue.add_rejected(row, rejectors, self._motion.now, len(self._motion.log.steps))
+        if is_error:  # upstream tries it again when it has backed off: in vain until something happens
             return
-        self._wait(row, rejectors_of(result))
         self._motion.on_misfit()
         post_filter = result.post_filter
         if post_filter is None:
@@ -154,9 +154,6 @@ class Scheduler:
                 self._preempt(row, post_filter.nominated_row, detail)
             elif detail.eligible:
                 self._clear_nomination(row)
-
-    def _wait(self, row: int, rejectors: frozenset[str]) -> None:
-        self._motion.queue.add_rejected(row, rejectors, self._motion.now, len(self._motion.log.steps))
 
     def retry_in_time(self) -> None:
         """Have pods tried again that wait for long from now on. Upstream: flushUnschedulablePodsLeftover."""
