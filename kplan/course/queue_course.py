@@ -75,6 +75,13 @@ class QueueCourse:
             self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
             yield result
 
+    def to_rest(self) -> Iterator[CycleResult]:
+        """Work the queue off, then follow what happens in time; its bounds are those of the queue alone."""
+        yield from self
+        self.simulation.max_rounds = EVER
+        self.simulation.scheduler.retry_in_time()
+        yield from self.simulation.decisions()
+
     @property
     def is_roomy(self) -> bool:
         """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""

@@ -70,7 +70,7 @@ def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> P
     def run(generator: BranchRandom) -> Ending:
         course = QueueCourse(opening.begin(generator, draws_turns=not is_single), queue, question)
         session = course.simulation.session
-        ending = ending_of(session, iter(course), drawn, question, settles=True, latest=course.latest)
+        ending = ending_of(session, course.to_rest(), drawn, question, settles=True, latest=course.latest)
         queued_pods = tuple(infos[queued.pod].key for queued in course.queue)
         change = CarriedOut(course.simulation, base, task, queue=queued_pods, subject_pods=course.subject_pods)
         happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)

@@ -15,7 +15,7 @@ from kplan.errors import NotFoundError
 from kplan.questions import Drain, Plan
 from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
-from tests.objects import Object, budget, deployment, head, node, planner_of, running, template
+from tests.objects import Object, budget, deployment, head, node, planner_of, pod, quota, running, template
 from tests.recorded import IS_WHOLE
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -40,20 +40,12 @@ def test_which_of_two_equal_pods_gets_the_last_room_is_drawn() -> None:
     full = running(thin("full", "6"), ["n1"])
     pair = [*running(thin("one"), ["n0"]), *running(thin("two"), ["n0"])]
     odds = planner(*full, *pair, cpu="6").changed(cordon=["n2", "n3"]).changed(without=["pod?app=full"])
-    odds = odds.changed(with_=[blocker("n1", "3")]).odds(Drain(nodes=("n0",)), runs=100)
+    odds = odds.changed(with_=[pod("blocker", "n1", cpu="3")]).odds(Drain(nodes=("n0",)), runs=100)
     one, two = shares(odds, "default/one-h1-000"), shares(odds, "default/two-h1-000")
     assert one["n1"] + two["n1"] == 1
     assert abs(one["n1"] - 0.5) < 0.1
     assert len(odds.outcomes) == 2
     assert {outcome.pending for outcome in odds.outcomes} == {("default/one-h1-000",), ("default/two-h1-000",)}
-
-
-def blocker(on: str, cpu: str) -> Object:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return head("Pod", name="blocker", namespace="default", labels={"app": "blocker"}) | {
-        "spec": {"nodeName": on, "schedulerName": "default-scheduler", "containers": [container]},
-        "status": {"phase": "Running"},
-    }
 
 
 def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
@@ -62,7 +54,7 @@ def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
         spec = obj["spec"] if obj["kind"] == "Pod" else obj["spec"]["template"]["spec"]
         spec |= {"priorityClassName": "high", "priority": 10} if obj["kind"] == "Pod" else {"priorityClassName": "high"}
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
-    low = [*running(thin("a", "6"), ["n1"]), *running(thin("b", "6"), ["n2"]), blocker("n3", "6")]
+    low = [*running(thin("a", "6"), ["n1"]), *running(thin("b", "6"), ["n2"]), pod("blocker", "n3", cpu="6")]
 
     odds = planner(high, *important, *low, cpu="6").changed(cordon=["n3"]).odds(Drain(nodes=("n0",)), runs=300)
 
@@ -78,7 +70,7 @@ def test_a_pod_of_more_importance_evicts_one_and_both_are_told() -> None:
 
 def test_blocked_and_lost_pods_are_told() -> None:
     web = running(deployment("web", 3), ["n0", "n1", "n2"])
-    cluster = planner(*web, budget("web", minAvailable=3), blocker("n0", "1"))
+    cluster = planner(*web, budget("web", minAvailable=3), pod("blocker", "n0"))
 
     odds = cluster.odds(Drain(nodes=("n0",)), runs=20)
     forced = cluster.odds(Drain(nodes=("n0",), options=DrainOptions(force=True, disable_eviction=True)), runs=20)
@@ -159,12 +151,19 @@ def test_a_rollout_tells_workloads_and_says_of_an_unchanged_one_that_nothing_mov
     assert nothing.is_certain
 
 
-def quota(**hard: str) -> Object:
-    return head("ResourceQuota", name="quota", namespace="default") | {"spec": {"hard": hard}}
+def test_every_draw_follows_the_queue_until_pods_are_tried_again_that_no_event_has_woken() -> None:
+    """The room that is kept for a nominated pod is free again, without an event, when it gets another node."""
+    nominated = pod("b", cpu="2", nominated="n1", nodeSelector={"only": "b"})
+    asked = planner_of(node("n1", "4"), node("n2", "2", only="b"), pod("a", cpu="4"), nominated)
+    assert [(change.pod, change.to_node) for change in asked.plan_queue().report().changes] == [
+        ("default/a", "n1"),
+        ("default/b", "n2"),
+    ]
+    assert asked.odds(Plan(), runs=3).counts == {"default/a": {"n1": 3}, "default/b": {"n2": 3}}
 
 
 def test_a_claim_that_a_quota_refuses_is_missing_in_every_run() -> None:
-    limited = planner(quota(persistentvolumeclaims="0"))
+    limited = planner(quota("quota", None, persistentvolumeclaims="0"))
     claim = head("PersistentVolumeClaim", name="data") | {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     }
