@@ -77,20 +77,26 @@ def in_turn(
 ) -> tuple[list[Sequence[WrittenWorkload]], list[InputWarning]]:
     """Return what is applied together, in the order of Helm, and notes about hooks that are left out.
 
-    Each hook comes alone, and all other workloads together.
+    Each hook comes alone, and all other workloads together. Of hooks alone none is left out: those that neither an
+    install nor an upgrade creates are last.
 
     `has_any`: as the function of this name, for the cluster as it is now.
     """
     hooks = [(hook, workload) for workload in workloads if (hook := hook_of(workload.content)) is not None]
     others = [workload for workload in workloads if hook_of(workload.content) is None]
-    if not hooks or not others:
+    if not hooks:
         return [workloads], []
-    is_upgrade = has_any([one.key for one in others])
     hooks.sort(key=lambda one: (one[0].weight, one[1].content["metadata"].get("name", "")))
+    # Hooks alone do not tell of which command they are: they are for an install, if any of them is.
+    is_upgrade = (
+        has_any([one.key for one in others]) if others else not any(one.comes(is_upgrade=False) for one, _ in hooks)
+    )
     turns = [(hook, workload, hook.comes(is_upgrade=is_upgrade)) for hook, workload in hooks]
     before, after = ([[workload] for _, workload, comes in turns if when in comes] for when in (True, False))
-    notes = [not_run(workload.key, hook, is_upgrade=is_upgrade) for hook, workload, comes in turns if not comes]
-    return [*before, others, *after], notes
+    rest = [(hook, workload) for hook, workload, comes in turns if not comes]
+    if not others:
+        return [*before, *after, *([workload] for _, workload in rest)], []
+    return [*before, others, *after], [not_run(one.key, hook, is_upgrade=is_upgrade) for hook, one in rest]
 
 
 def awaited(group: Sequence[WrittenWorkload]) -> WrittenWorkload | None:

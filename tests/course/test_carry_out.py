@@ -14,9 +14,11 @@ from tests.objects import Object, cron_job, deployment, job, node, owned_pod, pl
 MADE_ANEW, STAYS = "before-hook-creation", "hook-succeeded"
 
 
-def hook(event: str = "pre-install", policy: str = MADE_ANEW, kind: str = "Job", **spec: Any) -> Object:
+def hook(
+    event: str = "pre-install", policy: str = MADE_ANEW, kind: str = "Job", name: str = "first", **spec: Any
+) -> Object:
     """Write a job or a pod that is a hook."""
-    written = job("first", **spec) if kind == "Job" else pod("first", **spec)
+    written = job(name, **spec) if kind == "Job" else pod(name, **spec)
     annotations = {"helm.sh/hook": event, "helm.sh/hook-delete-policy": policy}
     return written | {"metadata": {**written["metadata"], "annotations": annotations}}
 
@@ -108,3 +110,15 @@ def test_a_hook_for_before_and_after_runs_twice_where_its_policy_deletes_it(
     assert len(runs) == n_runs
     refused = [one.refused for one in change.workloads if one.refused]
     assert refused == ([] if n_runs == 2 else [f'{resource} "first" already exists'])
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_hooks_alone_come_in_turn_too_and_none_is_left_out(is_timed: bool) -> None:
+    chart = [hook(event, name=name) for event, name in (("test", "a"), ("post-install", "b"), ("pre-install", "c"))]
+    assert names(applied(planner_of(node("n1")), chart, is_timed=is_timed)) == ["c", "b", "a"]
+    chart[2]["spec"]["suspend"] = True
+    held = applied(planner_of(node("n1")), chart, is_timed=is_timed)
+    assert (names(held), [one.object for one in held.warnings if one.code == HELD_UP]) == (
+        ["c"],
+        ["Job/default/b", "Job/default/a"],
+    )
