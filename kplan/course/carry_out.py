@@ -224,7 +224,7 @@ class _Course:
             self._in_time(clock)
         for drain in self.drains:
             drain.conclude()
-        is_over = clock is None or simulation.timers.are_idle
+        is_over = clock is None or bool(simulation.circle) or simulation.timers.are_idle
         failures = (step.change for step in self._task.steps if isinstance(step.change, c.Fail))
         lost = dict.fromkeys(name for failure in failures for name in failure.nodes)
         silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
@@ -276,6 +276,7 @@ class _Course:
     def _in_time(self, clock: Clock) -> None:
         """Make each change at its time, and look ahead as the clock says."""
         simulation, task = self.simulation, self._task
+        simulation.follows_circles = bool(clock.until or clock.runs_for)
         for step in task.steps:
             if step.at > 0:
                 simulation.timers.post(simulation.now + step.at, partial(self._begin, step))

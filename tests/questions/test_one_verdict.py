@@ -18,15 +18,21 @@ from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from kplan.questions.drain import How
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
-from tests.objects import Object, deployment, node, planner_of, pod, quota
+from tests.objects import Object, deployment, node, planner_of, pod, quota, running
 from tests.recorded import examples
+
+
+def left_by_pods(name: str) -> Object:
+    """Write a node whose pods are to go, though it answers."""
+    gone = node(name)
+    taint = {"key": "node.kubernetes.io/unreachable", "timeAdded": "2026-01-01T00:00:00Z"}
+    gone["spec"]["taints"] = [taint | {"effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    return gone
 
 
 def silent(name: str) -> Object:
     """Write a node whose pods are to go, as it has not answered for a minute."""
-    gone = node(name)
-    taint = {"key": "node.kubernetes.io/unreachable", "timeAdded": "2026-01-01T00:00:00Z"}
-    gone["spec"]["taints"] = [taint | {"effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    gone = left_by_pods(name)
     gone["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     return gone
 
@@ -97,6 +103,17 @@ def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cl
     assert str(question.answer(planner, Showing(max_listed=1))) == str(plain)
     for asked in (question, timed):
         assert counted(ManyRuns(question=asked, runs=1).answer(planner)) == counted(plain)
+
+
+@pytest.mark.parametrize("clock", [replace(AT_ONCE, until=None), Clock()])
+def test_a_pod_that_comes_back_for_ever_ends_a_clock_too(clock: Clock) -> None:
+    web = deployment("web", 1)
+    tolerated = {"tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}
+    web["spec"]["template"]["spec"] |= tolerated | {"nodeSelector": {"kubernetes.io/hostname": "d"}}
+    planner = planner_of(*NODES, left_by_pods("d"), running(web, ["d"]))
+    plain = Plan().answer(planner)
+    assert [warning.code for warning in plain.warnings] == ["EvictionCycle"]
+    assert told(Plan(timeline=clock).answer(planner)) == told(plain)
 
 
 @examples(25)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -34,7 +33,7 @@ class Circles:
     """A hash of where all pods are, and how often each state has occurred."""
 
     def __init__(self) -> None:
-        self._visits: Counter[int] = Counter()
+        self._visits: dict[int, list[tuple[float, int]]] = {}  # of each state: when, and timers posted before
         self._sum = 0  # of the hashes of all pods: equal for equal states, in whichever order they came to be
 
     def fork(self) -> Circles:
@@ -47,11 +46,15 @@ class Circles:
         """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
         self._sum += sign * hash((pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node))
 
-    def is_closed(self, promised: Iterable[tuple[bytes, int]]) -> bool:
-        """Count the present state; tell whether it recurs too often. `promised`: shape and row of each nomination."""
-        state = hash((self._sum, *sorted(promised)))
-        self._visits[state] += 1
-        return self._visits[state] > MAX_RETURNS
+    def is_closed(self, now: float, timers: Timers, promised: Iterable[tuple[bytes, int]] = ()) -> bool:
+        """Count the present state; tell whether it recurs too often, and nothing else is to come in time.
+
+        `promised`: shape and row of each nomination.
+        """
+        visits = self._visits.setdefault(hash((self._sum, *sorted(promised))), [])
+        visits.append((now, timers.n_posted))
+        since, n_posted = visits[0]
+        return len(visits) > MAX_RETURNS and (now == since or not timers.awaits_older(n_posted))
 
     def forget(self) -> None:
         """Forget all states: something has happened that cannot be undone."""
@@ -103,6 +106,7 @@ class Motion:
         self.timers = Timers()  #: what is to happen later
         self.log = Log(self)  #: what has happened so far
         self.circles = Circles()
+        self.follows_circles = False  #: pods that come back for ever do so until the time is over that is asked for
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
         self.queue = RetryQueue(session)
         self.on_misfit: Callable[[], None] = lambda: None  #: called when a pod is found to fit nowhere

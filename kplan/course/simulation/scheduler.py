@@ -213,7 +213,7 @@ class Scheduler:
         for pod in present:
             self._life.remove(pod, StepEvent.EVICTED, f"preempted by {name}", by=name)
         promised = ((infos[pod].shape, row) for row in nominator.rows() for pod in nominator.pods_for(row))
-        if present and motion.circles.is_closed(promised):
+        if present and motion.circles.is_closed(motion.now, motion.timers, promised):
             keys = ", ".join(pod.key for pod in present)
             motion.circle = f"{name} and {keys} preempt each other again and again"
 
@@ -232,15 +232,14 @@ class Scheduler:
                 plugin.set_allowed_disruptions(allowed)
 
     def note_return(self, pod: ObservedPod, because: str) -> None:
-        """End a simulation when its pods are evicted for this again and again; with a clock, time ends it.
+        """End a simulation when its pods are evicted for this again and again.
 
         A pod that stays Terminating, as no kubelet ends it, does not come back.
         """
-        stays = pod.row in self._motion.pods and pod.node in self._motion.lost_nodes
-        if not self._motion.durations.is_timed and not stays and self._motion.circles.is_closed(()):
-            self._motion.circle = (
-                f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
-            )
+        motion = self._motion
+        stays = pod.row in motion.pods and pod.node in motion.lost_nodes
+        if not (stays or motion.follows_circles) and motion.circles.is_closed(motion.now, motion.timers):
+            motion.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
 
     def know_nodes(self) -> None:
         """Prepare preemption anew, as further nodes are there."""

@@ -28,7 +28,8 @@ class Timers:
         self._heap: list[tuple[float, int, _Timer]] = []  # each with its time and number, by which it comes
         self._named: dict[str, _Timer] = {}
         self._awaited: dict[int, _Timer] = {}
-        self._n_left = self._n_idle = self._n_posted = 0
+        self._n_left = self._n_idle = 0
+        self.n_posted = 0  #: so far
 
     def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False, is_idle: bool = False) -> None:
         """Have something happen at a time.
@@ -37,8 +38,8 @@ class Timers:
         `is_awaited`: it happens even if the simulation is to end before. `is_idle`: it only tries again what something
         else has to make possible.
         """
-        self._n_posted += 1
-        timer = _Timer(at, self._n_posted, act, key, is_awaited, is_idle)
+        self.n_posted += 1
+        timer = _Timer(at, self.n_posted, act, key, is_awaited, is_idle)
         if key:
             self.cancel(key)
             self._named[key] = timer
@@ -52,6 +53,10 @@ class Timers:
     def are_idle(self) -> bool:
         """Whether whatever is to happen only tries again what something else has to make possible."""
         return self._n_idle == self._n_left
+
+    def awaits_older(self, number: int) -> bool:
+        """Tell whether anything is to happen that was posted when only so many were, beside what only tries again."""
+        return any(at <= number and not (timer.is_over or timer.is_idle) for _, at, timer in self._heap)
 
     def has(self, key: str) -> bool:
         return key in self._named

@@ -2,29 +2,34 @@
 
 import weakref
 
+import pytest
 from msgspec.structs import replace
 
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.motion import Circles
 from kplan.course.simulation.objects import stamp
+from kplan.course.simulation.timers import Timers
 from tests.objects import node, planner_of, pod
 
 POD = ObservedPod(1, "default", "p", "uid", "n1", "Running", 0.0, 0.0)
 
 
-def test_a_state_that_comes_back_too_often_closes_a_circle() -> None:
-    circles = Circles()
+@pytest.mark.parametrize(("waits", "seconds", "closed"), [(False, 1, True), (True, 1, False), (True, 0, True)])
+def test_a_state_that_comes_back_too_often_closes_a_circle(waits: bool, seconds: int, closed: bool) -> None:
+    """Unless something else that was to come from the beginning still is, and time passes until then."""
+    circles, timers = Circles(), Timers()
+    timers.post(9.0, lambda: None, is_idle=not waits)
     circles.note(POD, None, 1)
 
     seen = []
-    for _ in range(3):
+    for turn in range(3):
         circles.note(POD, None, -1)
         circles.note(replace(POD, node="n2"), None, 1)
-        seen.append(circles.is_closed([]))
+        seen.append(circles.is_closed(turn * seconds, timers))
         circles.note(replace(POD, node="n2"), None, -1)
         circles.note(POD, None, 1)
 
-    assert seen == [False, False, True]
+    assert seen == [False, False, closed]
 
 
 def test_a_sum_of_fractions_of_a_second_that_is_almost_whole_is_stamped_as_whole() -> None:
