@@ -154,7 +154,12 @@ def _stateful_strategy(strategy: Object) -> None:
             strategy["rollingUpdate"].setdefault("partition", 0)
 
 
+def _amounts(resources: Object) -> None:
+    _round_up(resources, "limits", "requests")
+
+
 _DEPENDENT: dict[str, Callable[[Object], None]] = {
+    "CoreV1ResourceRequirements": _amounts,
     "V1Container": _pulled("image", "imagePullPolicy"),
     "V1DaemonSetUpdateStrategy": _rolling({"maxUnavailable": 1, "maxSurge": 0}),
     "V1DeploymentStrategy": _rolling({"maxUnavailable": "25%", "maxSurge": "25%"}),
@@ -164,10 +169,10 @@ _DEPENDENT: dict[str, Callable[[Object], None]] = {
     "V1PodFailurePolicyOnPodConditionsPattern": lambda one: one.update(status=one.get("status") or "True"),
     "V1PodSpec": _pod_spec,
     "V1ResourceQuotaSpec": lambda spec: _round_up(spec, "hard"),
-    "V1ResourceRequirements": lambda resources: _round_up(resources, "limits", "requests"),
+    "V1ResourceRequirements": _amounts,
     "V1StatefulSetUpdateStrategy": _stateful_strategy,
     "V1Volume": lambda volume: None if volume.keys() - {"name"} else volume.update(emptyDir={}),
-    "V1VolumeResourceRequirements": lambda resources: _round_up(resources, "limits", "requests"),
+    "V1VolumeResourceRequirements": _amounts,
 }
 
 
@@ -299,17 +304,18 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
         metadata.pop("namespace", None)
     elif not metadata.get("namespace"):
         metadata["namespace"] = namespace
-    if any(not fault.is_strict for fault in faults) or name not in _CHECKS:
+    where = _CHECKS.get(name) or _METADATA.get(name)
+    if any(not fault.is_strict for fault in faults) or where is None:
         return Judged(obj, faults)
     if name == "PersistentVolumeClaim":
         settle_data_source(complete(obj, "V1PersistentVolumeClaim")["spec"])
     elif name in _UNDEFAULTED:
         complete(obj, kind.struct)
-    else:
+    elif name in _CHECKS:
         obj = default_workload(obj, name)
         # Which group a pod belongs to is dropped once it is known whether the gate is on.
         drop_disabled(template_of(obj, name).get("spec", {}), minor, keeps="GenericWorkload")
-    module, _, errors_of = _CHECKS[name].partition(":")
+    module, _, errors_of = where.partition(":")
     check: Check = getattr(import_module(f"kplan.admission.validation.{module}"), errors_of)
     return Judged(obj, faults, tuple(check(obj, "")))
 
@@ -363,6 +369,13 @@ _CHECKS = {
 
 Of the other kinds only the fields are known, not what they may hold.
 """
+
+_METADATA = {
+    **dict.fromkeys(("DeviceClass", "PersistentVolume"), "metadata:cluster_metadata"),
+    **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), "metadata:namespaced_metadata"),
+    "Namespace": "metadata:namespace_metadata",
+}
+"""Kinds of which the metadata is validated besides, and nothing else."""
 
 IMMUTABLE = "field is immutable"
 _NEVER = "Never"

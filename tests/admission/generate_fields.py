@@ -70,6 +70,9 @@ def build() -> dict[str, Any]:
             code, below = _code(f"{_PREFIX.sub('', name)}.{field}", kind)
             types[name][field] = code
             waiting += [] if below is None or below in types else [below]
+    # In the resources of a pod claims are refused, even none.
+    types["V1PodSpec"]["resources"], resources = "CoreV1ResourceRequirements", types["V1ResourceRequirements"]
+    types["CoreV1ResourceRequirements"] = resources | {"claims": f"{resources['claims']}*"}
     embedded = {
         f"{go}.{field}": inner
         for name in types

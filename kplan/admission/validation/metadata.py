@@ -102,6 +102,9 @@ _COMMON = (
     check.field("finalizers", check.in_list(_finalizer)),
 )
 
+cluster_metadata, namespaced_metadata = metadata_check(is_namespaced=False), metadata_check()
+namespace_metadata = metadata_check(check.dns_label, is_namespaced=False)
+
 
 def _only_labels(obj: Object, path: str) -> Errors:
     stated = [key for key in obj if key not in ("annotations", "labels")]
