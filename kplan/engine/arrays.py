@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+T = TypeVar("T", bound=np.generic)
+NDArray: TypeAlias = np.ndarray[tuple[Any, ...], np.dtype[T]]  # as numpy.typing has it, which takes long to load
 Int64Array: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kplan.api.affinity import (
     NAME_FIELD,
@@ -39,7 +38,7 @@ from kplan.api.affinity import (
 )
 from kplan.api.core import Pod
 from kplan.api.labels import Requirement, Selector, selector_from_map
-from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, CodeArray, Int64Array, NDArray, RowArray
 from kplan.engine.mappings import Recent
 from kplan.engine.node_table import NodeTable
 from kplan.rules.pod_info import PodInfo

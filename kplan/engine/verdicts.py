@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from kplan.engine.arrays import BitArray, BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BitArray, BoolArray, Int64Array, NDArray, RowArray
 from kplan.engine.details import Code as RejectionCode
 from kplan.engine.details import Detail
 

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, NDArray, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.matching import PodColumn, PodMatch
 from kplan.engine.node_table import LabelColumn

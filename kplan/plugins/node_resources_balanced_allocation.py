@@ -9,11 +9,10 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesBalancedAllocationArgs
-from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array
+from kplan.engine.arrays import MAX_NODE_SCORE, FloatArray, Int64Array, NDArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.mappings import Recent
 from kplan.engine.resource_scoring import MAX_SETS, AllocatedFloats, Capacities, ResourceScoring, ScoredRequest

@@ -12,7 +12,6 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from kplan.api.quantity import MAX_INT64
 from kplan.config.args import NodeResourcesFitArgs, ScoringStrategy
@@ -23,6 +22,7 @@ from kplan.engine.arrays import (
     BoolArray,
     FloatArray,
     Int64Array,
+    NDArray,
     RowArray,
     round_half_away,
 )

@@ -15,11 +15,10 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from kplan.api.meta import controller_of
 from kplan.api.time import from_micros
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray
+from kplan.engine.arrays import BoolArray, Int64Array, NDArray, RowArray
 from kplan.engine.cluster import Cluster
 from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import START, PodTable

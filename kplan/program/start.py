@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import typing
 import warnings
+from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from kplan.cli import process
 
@@ -17,8 +20,33 @@ _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 _DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
 
+_SELDOM = "base64 bz2 ctypes gzip lzma pickle shellingham subprocess textwrap tokenize traceback"
+_LATER: dict[str, dict[str, Any]] = {name: {} for name in _SELDOM.split()} | {
+    "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
+    "numpy._typing": {"NDArray": list},
+}
+"""Modules that libraries import at their start, and of which few runs need more than these names."""
+
 _ROOM_FOR_FRAMES = 1 << 16
 """Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
+
+
+class Later(ModuleType):
+    """A module that is loaded when somebody first asks for what it has, besides the names that it begins with."""
+
+    def __init__(self, name: str, names: dict[str, Any]) -> None:
+        super().__init__(name)
+        vars(self).update(names)
+        self._has_names = bool(names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__path__" and self._has_names:  # asked for by every import of names
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        module = import_module(self.__name__)
+        vars(self).update(vars(module))
+        return getattr(module, name)
 
 
 def run_as_plugin() -> None:
@@ -45,6 +73,7 @@ def run(name: str = "kplan") -> None:
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
+    sys.modules.update({name: Later(name, names) for name, names in _LATER.items() if name not in sys.modules})
     from kplan.program import streams
 
     streams.prepare()

@@ -118,7 +118,8 @@ class JsonLines(Lines):
 def _address(text: msgspec.Raw | memoryview) -> int:
     import numpy as np
 
-    return int(np.frombuffer(text, dtype=np.uint8).ctypes.data)
+    address: int = np.frombuffer(text, dtype=np.uint8).__array_interface__["data"][0]
+    return address
 
 
 def json_duplicates(content: msgspec.Raw, lines: Lines) -> Iterator[Duplicate]:

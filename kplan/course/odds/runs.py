@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.asking import AskAll, Count
 from kplan.course.odds.tally import DrawnPod, Ending, Tally
+from kplan.engine.arrays import NDArray
 from kplan.errors import UsageError
 from kplan.reading.arguments import MOST_RUNS
 

@@ -12,14 +12,13 @@ from typing import ClassVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
 from kplan.api.core import Pod
 from kplan.api.time import to_micros
 from kplan.config.args import DynamicResourcesArgs
-from kplan.engine.arrays import BoolArray, Int64Array, RowArray, default_normalize_score
+from kplan.engine.arrays import BoolArray, Int64Array, NDArray, RowArray, default_normalize_score
 from kplan.engine.details import Detail, MissingDevices, MissingResource, UnavailableClaim
 from kplan.engine.matching import match_node_selector
 from kplan.engine.verdicts import Code, Reason, Verdicts

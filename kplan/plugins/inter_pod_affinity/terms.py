@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kplan.engine.arrays import BoolArray, Int64Array
+from kplan.engine.arrays import BoolArray, Int64Array, NDArray
 from kplan.engine.cluster import MAX_FOLLOWED_BY_DOMAIN, Cluster
 from kplan.engine.mappings import Built
 from kplan.engine.matching import Clause, PodMatch
