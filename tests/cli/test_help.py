@@ -112,7 +112,7 @@ def test_every_command_has_two_to_four_examples_of_its_own(name: str) -> None:
     assert all(example.startswith(f"kplan {name}") for example, _ in examples)
 
 
-@pytest.mark.parametrize("example", sample([each for each in EXAMPLES if not each.startswith(NEEDS_A_CLUSTER)], 5))
+@pytest.mark.parametrize("example", sample([each for each in EXAMPLES if not each.startswith(NEEDS_A_CLUSTER)], 10))
 def test_an_example_does_what_it_says(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KPLAN_SNAPSHOT", "demo")

@@ -15,6 +15,7 @@ import kplan
 from kplan.errors import KplanError
 from kplan.snapshot.own_file import save_snapshot
 from tests.objects import Object, head
+from tests.recorded import sample
 
 Path_ = tuple[str | int, ...]
 
@@ -129,7 +130,7 @@ def planners(tmp_path_factory: pytest.TempPathFactory) -> tuple[kplan.Planner, k
     return kplan.Planner(read), kplan.Planner(kplan.load_snapshot(folder / "saved.json"))
 
 
-@pytest.mark.parametrize("obj", MANIFESTS, ids=lambda obj: str(obj["kind"]))
+@pytest.mark.parametrize("obj", sample(MANIFESTS, 2), ids=lambda obj: str(obj["kind"]))
 def test_an_update_is_judged_alike_from_objects_and_from_a_snapshot(
     obj: Object, planners: tuple[kplan.Planner, kplan.Planner]
 ) -> None:

@@ -26,6 +26,7 @@ from kplan.live.connections import OutOfTimeError, in_time
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import Transport
 from tests.cli.processes import PROGRAM
+from tests.recorded import sample
 
 from .conftest import CONFIGURATION, Start
 from .server import Answer, Cluster, Request, kubeconfig
@@ -258,7 +259,9 @@ def test_a_plugin_that_must_ask_somebody_says_so_where_nobody_is(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("mode", "free", "said"),
-    [("IfAvailable", True, "hello"), ("", True, "hello"), ("Never", True, "no"), ("IfAvailable", False, "no")],
+    sample(
+        [("IfAvailable", True, "hello"), ("", True, "hello"), ("Never", True, "no"), ("IfAvailable", False, "no")], 2, 1
+    ),
 )
 def test_a_plugin_may_ask_somebody_at_a_terminal(mode: str, free: bool, said: str, tmp_path: Path) -> None:
     options = with_plugin(tmp_path, ASKING, interactiveMode=mode)

@@ -107,7 +107,7 @@ def _program(home: Path, text: str, name: str = "kplan") -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("shell", START)
+@pytest.mark.parametrize("shell", sample([*START], 3, 2))
 def test_what_the_program_offers_is_text_to_the_shell_whatever_stands_in_it(shell: str, home: Path) -> None:
     _needs(shell)
     (home / "names").write_text("".join(f"{trap}\n" for trap in TRAPS) + "node-of-trust\n")
@@ -126,7 +126,7 @@ def test_what_the_program_offers_is_text_to_the_shell_whatever_stands_in_it(shel
     assert not (home / "ran").exists()
 
 
-@pytest.mark.parametrize("shell", START)
+@pytest.mark.parametrize("shell", sample([*START], 3))
 def test_names_of_a_snapshot_and_a_kubeconfig_run_nothing(shell: str, home: Path) -> None:
     _needs(shell)
     run = f'{sys.executable} -c "from kplan.program.start import run; run()" "$@"'
@@ -148,7 +148,7 @@ KUBECTL = {
 }
 
 
-@pytest.mark.parametrize("shell", START)
+@pytest.mark.parametrize("shell", sample([*START], 3, 1))
 def test_names_run_nothing_where_kubectl_completes_its_plugin(shell: str, home: Path) -> None:
     _needs(shell)
     _needs("kubectl")

@@ -13,7 +13,7 @@ from kplan.questions.preempt.document import preemption_report
 from kplan.report.details import detail_text
 from kplan.report.options import ReportOptions
 from kplan.report.registry import FORMATS, render
-from tests.recorded import IS_WHOLE
+from tests.recorded import IS_WHOLE, sample
 from tests.scenarios import AREAS, planner, scenarios
 from tests.schemas import assert_keeps_to_its_schema
 from tests.whole import kept
@@ -37,7 +37,7 @@ def _of_scenarios(area: str) -> Iterator[tuple[Report, ReportOptions]]:
         yield report, ReportOptions(2, explain=True)
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", sample(AREAS, 2))
 def test_every_format_tells_every_cluster(area: str) -> None:
     for document, options in _documents(area):
         plain = document.to_dict()
@@ -47,7 +47,7 @@ def test_every_format_tells_every_cluster(area: str) -> None:
             assert render(document, output, options)
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", sample(AREAS, 2))
 def test_every_detail_has_a_sentence(area: str) -> None:
     for document, _ in _documents(area):
         assert isinstance(document, PlacementReport | PreemptionReport)

@@ -11,6 +11,7 @@ from kplan.report.blocks import Heading, Preformatted, Table
 from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
 from tests.cli.commands import invoke, listed
 from tests.objects import node, pod
+from tests.recorded import sample
 from tests.report.github import calls, tags
 
 CALLING = [
@@ -94,19 +95,22 @@ def check(page: str) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    [
-        ["plan"],
-        ["plan", "--explain"],
-        ["plan", "--queue"],
-        ["place", "gh-7/gh-7", "deadbeef/deadbeef", "--explain", "--all-nodes"],
-        ["preempt"],
-        ["explain", "-A", "--explain"],
-        ["capacity", "--headroom"],
-        ["capacity", "deploy/default/gh-7", "--replicas", "9"],
-        ["drain", "@team", "#123"],
-        ["drain", "*", "--rolling"],
-        ["diff", "--cordon", "@team"],
-    ],
+    sample(
+        [
+            ["plan"],
+            ["plan", "--explain"],
+            ["plan", "--queue"],
+            ["place", "gh-7/gh-7", "deadbeef/deadbeef", "--explain", "--all-nodes"],
+            ["preempt"],
+            ["explain", "-A", "--explain"],
+            ["capacity", "--headroom"],
+            ["capacity", "deploy/default/gh-7", "--replicas", "9"],
+            ["drain", "@team", "#123"],
+            ["drain", "*", "--rolling"],
+            ["diff", "--cordon", "@team"],
+        ],
+        2,
+    ),
     ids=" ".join,
 )
 def test_no_report_calls(question: list[str], cluster: Path) -> None:

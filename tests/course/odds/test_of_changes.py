@@ -16,7 +16,7 @@ from kplan.questions import Drain, Plan
 from kplan.questions.drain import how_of
 from kplan.sweeps import ask_all as ask_all_side_by_side
 from tests.objects import Object, budget, deployment, head, node, planner_of, pod, quota, running, template
-from tests.recorded import IS_WHOLE
+from tests.recorded import IS_WHOLE, sample
 
 NODES = ["n0", "n1", "n2", "n3"]
 
@@ -90,12 +90,16 @@ def test_blocked_and_lost_pods_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "options"),
-    [
-        (["spot-a-1"], {}),
-        (["general-a-1", "gpu-a-1"], {"lost": True}),
-        (["spot-a-1"], {"one_by_one": True}),
-        (["general-a-1", "gpu-a-1"], {"rolling": True}),
-    ],
+    sample(
+        [
+            (["spot-a-1"], {}),
+            (["general-a-1", "gpu-a-1"], {"lost": True}),
+            (["spot-a-1"], {"one_by_one": True}),
+            (["general-a-1", "gpu-a-1"], {"rolling": True}),
+        ],
+        2,
+        1,
+    ),
 )
 def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: dict[str, bool]) -> None:
     snapshot = kplan.load_snapshot("demo")

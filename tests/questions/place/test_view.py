@@ -16,6 +16,7 @@ from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.registry import render
 from tests.cli.commands import invoke
 from tests.objects import deployment, planner_of
+from tests.recorded import sample
 from tests.report.documents import coming_from, node, placed, pod
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -191,7 +192,7 @@ def timeless(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "generatedAt": ""}
 
 
-@pytest.mark.parametrize("more", [(), ("--replicas", "40"), ("--explain",), ("--timeline",), MORE_NODES])
+@pytest.mark.parametrize("more", sample([(), ("--replicas", "40"), ("--explain",), ("--timeline",), MORE_NODES], 2, 1))
 def test_the_answer_of_each_cluster_is_that_to_the_question_about_it_alone(
     web: Path, clusters: list[Path], more: tuple[str, ...]
 ) -> None:

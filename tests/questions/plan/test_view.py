@@ -19,6 +19,7 @@ from kplan.report.registry import FORMATS, render
 from kplan.rules.pod_info import PodInfo
 from tests.cli.commands import invoke
 from tests.objects import deployment, planner_of
+from tests.recorded import sample
 from tests.report.documents import node, pod
 from tests.scenarios import key, pending, scenarios
 from tests.scenarios import planner as planner_for
@@ -148,14 +149,14 @@ def check_formats(document: Report) -> None:
             assert render(document, output, options).endswith("\n")
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", sample(AREAS, 2))
 @pytest.mark.parametrize("number", range(2))
 def test_queues(area: str, number: int) -> None:
     scenario = scenarios(area)[number]
     check_formats(planner_for(scenario).plan_queue().report())
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", sample(AREAS, 2, 1))
 def test_capacities(area: str) -> None:
     scenario = scenarios(area)[1]
     for preempt in (False, True):
