@@ -24,7 +24,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, counted_warnings
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, verdict_on
 from kplan.course.in_order import Growth, growth_of, node_changes
 from kplan.documents import capacity
 from kplan.documents.base import Condition, Context, Counted, Verdict
@@ -114,11 +114,10 @@ class Capacity(Answer):
             because.append(f"{self.fit.total} of {self.wanted} {noun} fit")
         if self.fit.evicted and "preemption" in chosen:
             because.append(f"{count(len(self.fit.evicted), 'pod')} would be evicted")
-        new = () if self.growth is None or "new-nodes" not in chosen else self.growth.adds
-        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED and "gated" in chosen
-        gated = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
-        gated += [Counted(node.node.metadata.name, "NewNode") for node in new]
-        return Verdict.of(chosen, [*gated, *counted_warnings(self.context.warnings, chosen)], because)
+        is_gated = self.stop is not None and self.stop.outcome is Outcome.GATED
+        events = [Counted(self.stop.pod.key, "Gated")] if self.stop is not None and is_gated else []
+        events += [Counted(node.node.metadata.name, "NewNode") for node in (self.growth.adds if self.growth else ())]
+        return verdict_on([one for one in events if one.counts(chosen)], self.context.warnings, chosen, because)
 
     def _map(self, before: Cluster) -> ClusterMap:
         """Return every node without and with the replicas, which get their numbers here: the count has none."""

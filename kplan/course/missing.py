@@ -227,7 +227,7 @@ def happened_before(workloads: Sequence[w.WorkloadHealth], end: Simulation | Non
     """
     wrong = [Counted(health.workload, w.MISSING_REPLICAS) for health in workloads if _stays_short(health, end)]
     wrong += [Counted(health.workload, "Stuck") for health in workloads if health.is_stuck]
-    yield from (Happened("stuck", counted) for counted in wrong)
+    yield from map(Happened, wrong)
 
 
 def with_missing(report: R, missing: Sequence[InputWarning]) -> R:

@@ -112,9 +112,9 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     entries = queue_entries(session, in_turn(session, question.rows))
     chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
     n_at = Counter(entry.place for entry in entries)
-    gated = [Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED and "gated" in chosen]
+    gated = (Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED)
     return d.QueueReport(
-        **opening(context, chosen, gated),
+        **opening(context, chosen, [one for one in gated if one.counts(chosen)]),
         summary=d.QueueSummary(pods=len(entries), **{place.name.lower(): n_at[place] for place in QueuePlace}),
         queue=entries,
     )

@@ -242,18 +242,16 @@ class Replacements:
         nominated = {step.pod: step.node for step in self._change.steps if step.event is d.StepEvent.NOMINATED}
         for name, node in nominated.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
-            yield Happened("preemption", Counted(name, "Preemption", node=node), is_old)
+            yield Happened(Counted(name, "Preemption", node=node), is_old)
         for name, victim in self._simulation.scheduler.violations:
             is_old = self.is_old(name) and victim not in self._own_victims
-            yield Happened("pdb-violation", Counted(name, "PdbViolation", victim=victim), is_old)
+            yield Happened(Counted(name, "PdbViolation", victim=victim), is_old)
         for obstacle in self._change.obstacles:
-            condition: Condition = "unschedulable" if obstacle.never_ends else "pdb-violation"
-            yield Happened(condition, Counted(obstacle.pod, obstacle.rule, node=obstacle.node))
+            yield Happened(Counted(obstacle.pod, obstacle.rule, node=obstacle.node))
         for name in self._change.timed_out:
-            given_up = Counted(f"Node/{name}", TIMED_OUT)
-            yield from (Happened(either, given_up) for either in ("unschedulable", "stuck"))
+            yield Happened(Counted(f"Node/{name}", TIMED_OUT))
         for name in self._change.unavailable:
-            yield Happened("unavailable", Counted(name, "Unavailable"))
+            yield Happened(Counted(name, "Unavailable"))
 
     def short(self) -> Iterator[Happened]:
         """Yield the workloads that end with less than they want because of the change."""
@@ -265,20 +263,17 @@ class Replacements:
             is_stuck = workload.state is d.WorkloadState.STUCK
             waiting = [pod for pod in own.get(workload.key, ()) if not self._is_gated_on_purpose(pod)]
             if workload.refused or (is_stuck and not workload.pod and workload.because):
-                counted = [Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused")]
+                yield Happened(Counted(workload.key, "JobFailed" if workload.is_failed_job else "Refused"))
             elif workload.key in own:
-                yield from (Happened("stuck", Counted(pod.key, self.outcome_of(pod))) for pod in waiting if is_stuck)
-                continue
+                held_up = (Counted(pod.key, self.outcome_of(pod)) for pod in waiting if is_stuck)
+                yield from (Happened(counted, holds_up=True) for counted in held_up)
             elif workload.key in lacking:
-                counted = [Counted(workload.key, "NotReplaced")]
+                yield Happened(Counted(workload.key, "NotReplaced"))
             elif is_stuck and workload.change is not d.Change.NONE and not self._change.task.carries_on:
-                yield Happened("stuck", Counted(workload.key, "Stuck"))
-                continue
-            else:
-                continue
-            yield from (Happened(condition, one) for one in counted for condition in ("unschedulable", "stuck"))
-        held_up = [warning.object for warning in self._change.left_out if warning.code == HELD_UP]
-        yield from (Happened("stuck", Counted(name, HELD_UP)) for name in held_up)
+                yield Happened(Counted(workload.key, "Stuck"))
+        for warning in self._change.left_out:
+            if warning.code == HELD_UP:
+                yield Happened(Counted(warning.object, HELD_UP))
 
     def _is_gated_on_purpose(self, pod: ObservedPod) -> bool:
         """Tell whether scheduling gates keep a pod out of the queue, and not that something it needs is missing."""
@@ -289,13 +284,11 @@ class Replacements:
         for replacement in self.all:
             if replacement.action is Action.PENDING and replacement.added is not None:
                 counted = Counted(replacement.added.key, self.outcome_of(replacement.added))
-                condition: Condition = "gated" if counted.rule == "Gated" else "unschedulable"
-                yield Happened("pending", counted)
-                yield Happened(condition, counted, self.is_old(replacement.added.key))
+                yield Happened(counted, self.is_old(replacement.added.key))
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.unplaced if row in there]:
             if not pod.node and not pod.is_new and pod.key not in self._still_pending:
-                yield Happened("pending", Counted(pod.key, "Pending"))
+                yield Happened(Counted(pod.key, "Pending"))
 
     def is_old(self, pod: str) -> bool:
         """Return whether what becomes of a pod is not what is asked about: it was pending before, or makes way."""

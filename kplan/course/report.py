@@ -47,7 +47,7 @@ from kplan.course.task import Task
 from kplan.course.watching import at_rest as at_rest_of
 from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Condition, Counted, Verdict
+from kplan.documents.base import Condition, Counted
 from kplan.documents.change import BudgetAtRest, Change, Forced, Obstacle, WorkloadState
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -146,8 +146,8 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
     before = verdict.counted_of(happened_before(present or (), change.end), chosen)
     wrong = {event.object for event in before}
     counted = [event for event in pods.replacements.counted(chosen) if event.object not in wrong] + before
-    counted += [Counted(new.node.metadata.name, "NewNode") for new in adds if "new-nodes" in chosen]
-    judged = Verdict.of(chosen, [*counted, *verdict.counted_warnings(warnings, chosen)])
+    new_nodes = (Counted(new.node.metadata.name, "NewNode") for new in adds)
+    judged = verdict.verdict_on([*counted, *(new for new in new_nodes if new.counts(chosen))], warnings, chosen)
     untried = change.untried
     n_untried = sum(untried.values())
     further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
@@ -35,11 +35,12 @@ Condition = Literal[
 _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "Unschedulable": ("unschedulable", "pending"),
     "Error": ("unschedulable", "pending"),
-    "Gated": ("gated", "stuck", "pending"),
+    "Gated": ("gated", "pending"),
     "Pending": ("pending",),
-    "Stuck": ("stuck", "unschedulable"),
+    "Stuck": ("stuck",),
+    "MissingReplicas": ("stuck",),
+    "HeldUpByHook": ("stuck",),
     "NotReplaced": ("stuck", "unschedulable"),
-    "HeldUpByHook": ("stuck", "unschedulable"),
     "Refused": ("stuck", "unschedulable"),
     "JobFailed": ("stuck", "unschedulable"),
     "NeverGone": ("unschedulable",),
@@ -53,10 +54,6 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "CheckFailed": ("check",),
 }
 """Rule of an event -> the conditions that count it, the first of which that --fail-on lists names it."""
-
-
-def conditions_of(rule: str) -> tuple[Condition, ...]:
-    return _CONDITIONS.get(rule, ())
 
 
 class SnapshotRef(Document, frozen=True, kw_only=True):
@@ -89,13 +86,22 @@ class Counted(Document, frozen=True):
     """An event that makes the verdict fail, as --fail-on lists it."""
 
     object: str  #: NAMESPACE/NAME of a pod, a new node, or what a warning is about; KIND/NAMESPACE/NAME of a workload
-    #: Unschedulable, Error, Gated, Refused, JobFailed, NotReplaced, Stuck, Preemption, PdbViolation, Unavailable,
-    #: NewNode, or the code of a warning
+    #: of a pod: Unschedulable, Error, Gated, Pending, NeverGone, Blocked, Preemption, PdbViolation, Evicted; of a
+    #: workload: Stuck, MissingReplicas, NotReplaced, Refused, JobFailed, HeldUpByHook, Unavailable; of a node:
+    #: DrainTimedOut, Stuck, NewNode; of a check: CheckFailed; of a comparison: what is worse; or the code of a warning
     rule: str
     node: str | None = None  #: where it happens, for a preemption or a blocked eviction
     victim: str | None = None  #: NAMESPACE/NAME of the pod whose budget is violated
     runs: Positive | UnsetType = UNSET  #: in how many runs it happens, where a question is asked many times
     of_runs: Positive | UnsetType = UNSET  #: the number of all runs there
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What --fail-on lists of which each counts such an event."""
+        return _CONDITIONS.get(self.rule, ())
+
+    def counts(self, fail_on: Collection[Condition]) -> bool:
+        return any(condition in fail_on for condition in self.conditions)
 
     @property
     def text(self) -> str:
@@ -136,7 +142,8 @@ class Verdict(Document, frozen=True, kw_only=True):
 
     def condition_of(self, event: Counted) -> Condition:
         """Return the condition of --fail-on that an event counts for."""
-        candidates: tuple[Condition, ...] = (*conditions_of(event.rule), "regression", "warning", *self.fail_on)
+        # Pods for which a workload is stuck count with it, whatever their rule.
+        candidates: tuple[Condition, ...] = (*event.conditions, "regression", "warning", "stuck", *self.fail_on)
         return next((word for word in candidates if word in self.fail_on), "none")
 
     def counted_of(self, name: str) -> list[Counted]:

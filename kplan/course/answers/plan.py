@@ -14,8 +14,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, conditions_without_node, judge, judged
-from kplan.documents.base import Condition, Context, Report, Verdict, with_sentence
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
+from kplan.documents.base import Condition, Context, Counted, Report, Verdict, with_sentence
 from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
 from kplan.engine.cluster import Cluster
@@ -101,9 +101,8 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
 
 def _about_all(report: L, shorter: L, most: int | None) -> L:
     """Return the shorter form of a report: sentence and verdict are of the whole, of what was not tried, too."""
-    fail_on = set(report.verdict.fail_on)
     ended = ((one.pods, one.outcome) for one in report.unlisted if one.outcome is not None)
-    further = sum(n for n, outcome in ended if not fail_on.isdisjoint(conditions_without_node(outcome)))
+    further = sum(n for n, outcome in ended if Counted("", outcome.value).counts(report.verdict.fail_on))
     sentence = report.sentence if shorter is report else with_sentence(report).sentence
     verdict = abridged(report.verdict, most, further)
     return replace(shorter, sentence=sentence, verdict=verdict, max_listed=UNSET if most is None else most)

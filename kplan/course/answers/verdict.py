@@ -49,15 +49,17 @@ def parse_fail_on(text: str) -> tuple[Condition, ...]:
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """Something that counts if --fail-on lists its condition."""
+    """Something that counts if --fail-on lists a condition of its rule."""
 
-    condition: Condition
     counted: Counted
     is_old: bool = False  #: caused by pods that were pending before the change
+    holds_up: bool = False  #: a pod for which a workload is stuck, and that counts as that, whatever its rule
 
     def counts(self, fail_on: Sequence[Condition]) -> bool:
         """Return whether it counts; old events count only if `fail_on` holds ``pending``."""
-        return self.condition in fail_on and (not self.is_old or "pending" in fail_on)
+        if self.holds_up:
+            return "stuck" in fail_on
+        return self.counted.counts(fail_on) and (not self.is_old or "pending" in fail_on)
 
 
 def judge(
@@ -86,20 +88,16 @@ def judge(
         if placement.nominated_node is None:
             continue
         if tells_preemption:
-            happened.append(Happened("preemption", Counted(key, "Preemption", node=placement.nominated_node)))
+            happened.append(Happened(Counted(key, "Preemption", node=placement.nominated_node)))
         protected = (victim.key for victim in placement.victims if victim.pdb_violation)
-        happened += [Happened("pdb-violation", Counted(key, "PdbViolation", victim=pod)) for pod in protected]
-    of_groups = (event for group in groups for event in _of_group(group))
-    happened += [event for event in of_groups if tells_preemption or event.condition != "preemption"]
-    happened += [Happened("new-nodes", Counted(name, "NewNode")) for name in new_nodes]
-    return Verdict.of(fail_on, [*counted_of(happened, fail_on), *counted_warnings(warnings, fail_on)])
-
-
-def _of_group(group: GroupPlan) -> Iterator[Happened]:
-    name = object_name("PodGroup", group.namespace, group.name)
-    if group.state == "Preempts":
-        yield Happened("preemption", Counted(name, "Preemption"))
-    yield from (Happened("pdb-violation", Counted(name, "PdbViolation", victim=pod)) for pod in group.violating)
+        happened += [Happened(Counted(key, "PdbViolation", victim=pod)) for pod in protected]
+    for group in groups:
+        name = object_name("PodGroup", group.namespace, group.name)
+        if group.state == "Preempts" and tells_preemption:
+            happened.append(Happened(Counted(name, "Preemption")))
+        happened += [Happened(Counted(name, "PdbViolation", victim=pod)) for pod in group.violating]
+    happened += [Happened(Counted(name, "NewNode")) for name in new_nodes]
+    return verdict_on(counted_of(happened, fail_on), warnings, fail_on)
 
 
 class Opening(TypedDict):
@@ -113,7 +111,7 @@ class Opening(TypedDict):
 
 def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Counted] = ()) -> Opening:
     """Return the first fields of a report, with the verdict on some events and on the warnings."""
-    return judged(context, Verdict.of(fail_on, [*counted, *counted_warnings(context.warnings, fail_on)]))
+    return judged(context, verdict_on(counted, context.warnings, fail_on))
 
 
 def judged(context: Context, verdict: Verdict) -> Opening:
@@ -128,31 +126,33 @@ def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> I
         gets_in = accepts_preemption and placement.nominated_node is not None
         if placement.outcome is Outcome.SCHEDULED or gets_in:
             continue
-        counted = Counted(key, placement.outcome.value)
-        yield from (Happened(condition, counted) for condition in conditions_without_node(placement.outcome))
-
-
-def conditions_without_node(outcome: Outcome) -> tuple[Condition, ...]:
-    """Return the conditions of ``--fail-on`` that count a pod with this outcome; none for one that has a node."""
-    if outcome is Outcome.SCHEDULED:
-        return ()
-    return "gated" if outcome is Outcome.GATED else "unschedulable", "pending"
+        yield Happened(Counted(key, placement.outcome.value))
 
 
 def once_a_group(happened: Iterable[Happened], groups: Mapping[str, str]) -> list[Happened]:
     """Return what happens, once for the pending pods of a group; `groups`: NAMESPACE/NAME of these -> group."""
     if not groups:
         return list(happened)
-    first: dict[tuple[str, Condition, bool], Happened] = {}
+    first: dict[tuple[str, tuple[Condition, ...], bool], Happened] = {}
     for event in happened:
         name = groups.get(event.counted.object, event.counted.object)
         counted = msgspec.structs.replace(event.counted, object=name)
-        first.setdefault((name, event.condition, event.is_old), msgspec.structs.replace(event, counted=counted))
+        first.setdefault((name, counted.conditions, event.is_old), msgspec.structs.replace(event, counted=counted))
     return list(first.values())
 
 
 def counted_of(happened: Iterable[Happened], fail_on: Sequence[Condition]) -> list[Counted]:
     return list(dict.fromkeys(event.counted for event in happened if event.counts(fail_on)))
+
+
+def verdict_on(
+    counted: Iterable[Counted],
+    warnings: Sequence[InputWarning],
+    fail_on: Sequence[Condition],
+    also: Sequence[str] = (),
+) -> Verdict:
+    """Return the verdict on what counts, and on the warnings; `also`: lines about no single object."""
+    return Verdict.of(fail_on, [*counted, *counted_warnings(warnings, fail_on)], also)
 
 
 def counted_warnings(warnings: Sequence[InputWarning], fail_on: Sequence[Condition]) -> list[Counted]:

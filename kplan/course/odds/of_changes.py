@@ -131,7 +131,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
 def _outlined(replacements: Replacements) -> Iterator[Happened]:
     """Yield what happened without what differs from run to run: nodes and victims."""
     for event in replacements.happened():
-        yield Happened(event.condition, Counted(event.counted.object, event.counted.rule), event.is_old)
+        yield structs.replace(event, counted=Counted(event.counted.object, event.counted.rule))
 
 
 def _workload(key: str) -> str:

@@ -259,29 +259,29 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
 def _verdict(odds: Odds, fail_on: Sequence[Condition]) -> Verdict:
     """Return whether anything in `fail_on` happens in any run, and in how many."""
     runs = odds.runs
-    times: Counter[tuple[Condition, Counted]] = Counter()
+    times: Counter[tuple[bool, Counted]] = Counter()
     for happened, n in odds.tally.happened.items():
         if happened.counts(fail_on):
-            times[happened.condition, happened.counted] += n
-    # What counts under two conditions happens only once.
+            times[happened.holds_up, happened.counted] += n
+    # What counts in two ways happens only once.
     most = {event: n for (_, event), n in sorted(times.items(), key=lambda item: item[1])}
     ranked = sorted(most.items(), key=lambda item: (-item[1], item[0].object, item[0].rule))
     counted = [Counted(event.object, event.rule, runs=n, of_runs=runs) for event, n in ranked]
     if odds.is_change:
-        return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)])
+        return verdict.verdict_on(counted, odds.context.warnings, fail_on)
     rules = ((pod, _pending_rule(pod, fail_on)) for pod in odds.pods)
     waiting = grouped(((pod.group or pod.key, rule), pod.key) for pod, rule in rules if rule)
     for (name, rule), pods in waiting.items():
         n = sum(outcome.runs for outcome in odds.outcomes if not set(pods).isdisjoint(outcome.pending))
         counted += [Counted(name, rule, runs=n, of_runs=runs)] if n else []
-    if "preemption" in fail_on:
-        counted += [Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items()]
+    evicted = (Counted(key, "Evicted", runs=n, of_runs=runs) for key, n in odds.victims.items())
+    counted += [one for one in evicted if one.counts(fail_on)]
     violates = "pdb-violation" in fail_on and odds.violations > 0
     also = [f"a disruption budget is violated in {odds.violations} of {runs} runs"] if violates else []
-    return Verdict.of(fail_on, [*counted, *verdict.counted_warnings(odds.context.warnings, fail_on)], also)
+    return verdict.verdict_on(counted, odds.context.warnings, fail_on, also)
 
 
 def _pending_rule(pod: DrawnPod, fail_on: Sequence[Condition]) -> str:
     """Return the rule by which a pod counts while it is pending; empty where it does not."""
-    condition, rule = ("gated", "Gated") if pod.is_gated else ("unschedulable", "Unschedulable")
-    return rule if "pending" in fail_on or (condition in fail_on and not pod.was_pending) else ""
+    pending = verdict.Happened(Counted(pod.key, "Gated" if pod.is_gated else "Unschedulable"), is_old=pod.was_pending)
+    return pending.counted.rule if pending.counts(fail_on) else ""

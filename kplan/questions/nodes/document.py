@@ -94,12 +94,10 @@ def _report(
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     fail_on = ("none",) if showing.fail_on is None else showing.fail_on
-    happened = {
-        "new-nodes": (Counted(node.node.metadata.name, "NewNode") for node in _new(advice)),
-        "unschedulable": (Counted(pod, "Unschedulable") for pod in advice.unhelped),
-        "unavailable": (Counted(name, "Unavailable") for name in unavailable),
-    }
-    counted = [event for condition, events in happened.items() if condition in fail_on for event in events]
+    happened = [Counted(node.node.metadata.name, "NewNode") for node in _new(advice)]
+    happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
+    happened += [Counted(name, "Unavailable") for name in unavailable]
+    counted = [event for event in happened if event.counts(fail_on)]
     return NodesReport(
         **opening(replace(context, warnings=warnings), fail_on, counted),
         autoscaler=ref_to(autoscaler),

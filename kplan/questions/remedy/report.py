@@ -32,7 +32,7 @@ from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
-from kplan.documents.base import Condition, Counted, conditions_of
+from kplan.documents.base import Condition, Counted
 from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
@@ -133,8 +133,8 @@ def _counted(
 
     `left`: such pods, each with its rule.
     """
-    judged = set(fail_on) - {"stuck"}  # which is about what a change brings about
-    yield from (Counted(pod, rule) for pod, rule in left.items() if not judged.isdisjoint(conditions_of(rule)))
+    pending = (Counted(pod, rule) for pod, rule in left.items())
+    yield from (one for one in pending if one.counts(fail_on))
     if not {"unschedulable", "pending"}.isdisjoint(fail_on):
         yield from (Counted(workload, MISSING_REPLICAS) for workload in short)
     if "new-nodes" in fail_on and described.nodes:

@@ -37,7 +37,7 @@ from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
-from kplan.documents.base import Counted, conditions_of
+from kplan.documents.base import Counted
 from kplan.documents.change import Obstacle
 from kplan.documents.drains import Preempted, RunbookReport, RunbookStep, StuckNode, TooFew
 from kplan.questions.runbook import Runbook
@@ -55,10 +55,10 @@ def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookRe
     book = _Runbook(base, question)
     book.write(showing.progress or (lambda _done, _all: None))
     chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
-    counted = [Counted(one.name, one.rule) for one in book.stuck if not set(conditions_of(one.rule)).isdisjoint(chosen)]
+    left = (Counted(one.name, one.rule) for one in book.stuck)
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
-        **opening(base.context(), chosen, counted),
+        **opening(base.context(), chosen, [one for one in left if one.counts(chosen)]),
         nodes=tuple(dict.fromkeys(question.nodes)),
         rolling=question.rolling,
         steps=tuple(book.steps),

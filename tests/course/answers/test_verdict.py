@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, judge, parse_fail_on
+from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, Happened, judge, parse_fail_on
 from kplan.documents.base import Counted, Verdict
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
@@ -76,6 +76,24 @@ def test_a_verdict_fails_when_something_counts_and_exits_with_1_unless_that_is_o
     assert (failed.without_exit_code().failed, failed.without_exit_code().exit_code) == (True, 0)
     assert failed.counted_of("a/b") == [Counted("a/b", "Gated")]
     assert failed.counted_of("a/c") == []
+
+
+@pytest.mark.parametrize(
+    ("event", "fail_on", "counts", "condition"),
+    [
+        (Happened(Counted("a", "Stuck")), ["unschedulable", "pending"], False, "unschedulable"),
+        (Happened(Counted("a", "MissingReplicas")), ["unschedulable", "stuck"], True, "stuck"),
+        (Happened(Counted("a", "Refused")), ["unschedulable"], True, "unschedulable"),
+        (Happened(Counted("a", "Gated")), ["unschedulable", "stuck"], False, "stuck"),
+        (Happened(Counted("a", "Gated"), holds_up=True), ["unschedulable", "stuck"], True, "stuck"),
+        (Happened(Counted("a", "Gated"), holds_up=True), ["gated"], False, "gated"),
+        (Happened(Counted("a", "Unschedulable"), is_old=True), ["unschedulable"], False, "unschedulable"),
+        (Happened(Counted("a", "Unschedulable"), is_old=True), ["stuck", "pending"], True, "pending"),
+    ],
+)
+def test_the_rule_of_an_event_says_what_counts_it_and_names_it(event, fail_on, counts, condition):
+    assert event.counts(fail_on) is counts
+    assert Verdict.of(fail_on, [event.counted]).condition_of(event.counted) == condition
 
 
 @pytest.mark.parametrize(
