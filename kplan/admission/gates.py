@@ -25,30 +25,34 @@ from kplan.snapshot.model import Snapshot
 S = TypeVar("S", bound=msgspec.Struct)
 GatedField = tuple[type[msgspec.Struct], str]
 
-_DEVICE_CONDITIONS: Final = ("binds_to_node", "binding_conditions", "binding_failure_conditions")
-_NODE_FIELDS: Final = ("node_name", "node_selector", "all_nodes")
+_DEVICE_CONDITIONS: Final = "binding_conditions binding_failure_conditions"
 
 CLAIM_STATUSES: Final[GatedField] = (pod.PodStatus, "node_allocatable_resource_claim_statuses")
 """What claims take of the node of a pod; without its gate, which few clusters turn on, the scheduler ignores it."""
+
+
+def _fields(*of: tuple[type[msgspec.Struct], str]) -> tuple[GatedField, ...]:
+    """Return fields of structs, from their names in one text for each struct."""
+    return tuple((struct, name) for struct, names in of for name in names.split())
+
 
 #: Feature gate -> fields that are dropped while it is off.
 FIELDS: Final[Mapping[str, tuple[GatedField, ...]]] = MappingProxyType(
     {
         "DRAAdminAccess": ((resource.ExactDeviceRequest, "admin_access"),),
-        "DRAConsumableCapacity": (
+        "DRAConsumableCapacity": _fields(
             (resource.ExactDeviceRequest, "capacity"),
             (resource.DeviceSubRequest, "capacity"),
             (resource.DeviceConstraint, "distinct_attribute"),
             (resource.DeviceCapacity, "request_policy"),
             (resource.Device, "allow_multiple_allocations"),
-            (resource.DeviceRequestAllocationResult, "share_id"),
-            (resource.DeviceRequestAllocationResult, "consumed_capacity"),
+            (resource.DeviceRequestAllocationResult, "share_id consumed_capacity"),
         ),
-        "DRADeviceBindingConditions": (
-            *((resource.Device, name) for name in _DEVICE_CONDITIONS),
-            *((resource.DeviceRequestAllocationResult, name) for name in _DEVICE_CONDITIONS[1:]),
+        "DRADeviceBindingConditions": _fields(
+            (resource.Device, f"binds_to_node {_DEVICE_CONDITIONS}"),
+            (resource.DeviceRequestAllocationResult, _DEVICE_CONDITIONS),
         ),
-        "DRADeviceTaints": (
+        "DRADeviceTaints": _fields(
             (resource.Device, "taints"),
             (resource.ExactDeviceRequest, "tolerations"),
             (resource.DeviceSubRequest, "tolerations"),
@@ -58,23 +62,18 @@ FIELDS: Final[Mapping[str, tuple[GatedField, ...]]] = MappingProxyType(
             (pod.PodStatus, "extended_resource_claim_status"),
         ),
         "DRANodeAllocatableResources": (CLAIM_STATUSES,),
-        "DRAPartitionableDevices": (
-            (resource.ResourceSliceSpec, "shared_counters"),
-            (resource.ResourceSliceSpec, "per_device_node_selection"),
-            (resource.Device, "consumes_counters"),
-            *((resource.Device, name) for name in _NODE_FIELDS),
+        "DRAPartitionableDevices": _fields(
+            (resource.ResourceSliceSpec, "shared_counters per_device_node_selection"),
+            (resource.Device, "consumes_counters node_name node_selector all_nodes"),
         ),
         "DRAPrioritizedList": ((resource.DeviceRequest, "first_available"),),
-        "InPlacePodLevelResourcesVerticalScaling": (
-            (pod.PodStatus, "resources"),
-            (pod.PodStatus, "allocated_resources"),
-        ),
-        "InPlacePodVerticalScaling": ((pod.ContainerStatus, "resources"), (pod.ContainerStatus, "allocated_resources")),
+        "InPlacePodLevelResourcesVerticalScaling": _fields((pod.PodStatus, "resources allocated_resources")),
+        "InPlacePodVerticalScaling": _fields((pod.ContainerStatus, "resources allocated_resources")),
         "MatchLabelKeysInPodTopologySpread": ((affinity.TopologySpreadConstraint, "match_label_keys"),),
         "PodLevelResources": ((pod.PodSpec, "resources"),),
-        "VolumeAttributesClass": (
-            (core.PersistentVolumeSpec, "volume_attributes_class_name"),
-            (storage.PersistentVolumeClaimSpec, "volume_attributes_class_name"),
+        "VolumeAttributesClass": tuple(
+            (spec, "volume_attributes_class_name")
+            for spec in (core.PersistentVolumeSpec, storage.PersistentVolumeClaimSpec)
         ),
     }
 )

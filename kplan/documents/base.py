@@ -33,24 +33,16 @@ Condition = Literal[
 """What `--fail-on` lists."""
 
 _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
-    "Unschedulable": ("unschedulable", "pending"),
-    "Error": ("unschedulable", "pending"),
+    **dict.fromkeys(("Unschedulable", "Error"), ("unschedulable", "pending")),
     "Gated": ("gated", "pending"),
     "Pending": ("pending",),
-    "Stuck": ("stuck",),
-    "MissingReplicas": ("stuck",),
-    "HeldUpByHook": ("stuck",),
-    "NotReplaced": ("stuck", "unschedulable"),
-    "Refused": ("stuck", "unschedulable"),
-    "JobFailed": ("stuck", "unschedulable"),
+    **dict.fromkeys(("Stuck", "MissingReplicas", "HeldUpByHook"), ("stuck",)),
+    **dict.fromkeys(("NotReplaced", "Refused", "JobFailed", "DrainTimedOut"), ("stuck", "unschedulable")),
     "NeverGone": ("unschedulable",),
-    "DrainTimedOut": ("stuck", "unschedulable"),
-    "Blocked": ("pdb-violation",),
-    "PdbViolation": ("pdb-violation",),
-    "Preemption": ("preemption",),
+    **dict.fromkeys(("Blocked", "PdbViolation"), ("pdb-violation",)),
+    **dict.fromkeys(("Preemption", "Evicted"), ("preemption",)),
     "Unavailable": ("unavailable",),
     "NewNode": ("new-nodes",),
-    "Evicted": ("preemption",),
     "CheckFailed": ("check",),
 }
 """Rule of an event -> the conditions that count it, the first of which that --fail-on lists names it."""

@@ -43,25 +43,15 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 #: Annotations that affect scheduling; snapshots hold no others.
 DECIDING_ANNOTATIONS = frozenset(
-    {
-        "karpenter.sh/do-not-disrupt",
-        "karpenter.sh/nodepool-hash",
-        "karpenter.sh/nodepool-hash-version",
-        "pv.kubernetes.io/bind-completed",
-        "pv.kubernetes.io/bound-by-controller",
-        "pv.kubernetes.io/migrated-to",
-        "pv.kubernetes.io/provisioned-by",
-        "resource.kubernetes.io/extended-resource-claim",
-        "resource.kubernetes.io/pod-claim-name",
-        "storage.alpha.kubernetes.io/migrated-plugins",
-        "storageclass.beta.kubernetes.io/is-default-class",
-        "storageclass.kubernetes.io/is-default-class",
-        "volume.alpha.kubernetes.io/node-affinity",
-        "volume.beta.kubernetes.io/storage-class",
-        "volume.beta.kubernetes.io/storage-provisioner",
-        "volume.kubernetes.io/selected-node",
-        "volume.kubernetes.io/storage-provisioner",
-    }
+    """
+    karpenter.sh/do-not-disrupt karpenter.sh/nodepool-hash karpenter.sh/nodepool-hash-version
+    pv.kubernetes.io/bind-completed pv.kubernetes.io/bound-by-controller pv.kubernetes.io/migrated-to
+    pv.kubernetes.io/provisioned-by resource.kubernetes.io/extended-resource-claim resource.kubernetes.io/pod-claim-name
+    storage.alpha.kubernetes.io/migrated-plugins storageclass.beta.kubernetes.io/is-default-class
+    storageclass.kubernetes.io/is-default-class volume.alpha.kubernetes.io/node-affinity
+    volume.beta.kubernetes.io/storage-class volume.beta.kubernetes.io/storage-provisioner
+    volume.kubernetes.io/selected-node volume.kubernetes.io/storage-provisioner
+    """.split()  # noqa: SIM905 - a list would take a line for each
 )
 
 #: Conditions of a pod's start, which do not affect where it can run.

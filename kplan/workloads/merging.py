@@ -18,16 +18,9 @@ from kplan.api.quantity import InvalidQuantity, parse
 from kplan.snapshot.model import Snapshot
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_NAME = ("name",)
 MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
-    "containers": _NAME,
-    "initContainers": _NAME,
-    "volumes": _NAME,
-    "env": _NAME,
-    "imagePullSecrets": _NAME,
-    "resourceClaims": _NAME,
-    "claims": _NAME,
-    "schedulingGates": _NAME,
+    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), ("name",)),
+    **dict.fromkeys(("resourceClaims", "claims", "schedulingGates"), ("name",)),
     "volumeMounts": ("mountPath",),
     "volumeDevices": ("devicePath",),
     "hostAliases": ("ip",),

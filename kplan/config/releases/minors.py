@@ -8,79 +8,68 @@ pkg/scheduler/apis/config/v1/default_plugins.go getDefaultPlugins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from kplan.config.releases.model import EVEN, HEAP, Gate, Patch, Release, Rules, Texts
 
 _ON = Gate(is_on=True, stage="Beta")
 _LOCKED = Gate(is_on=True, stage="GA", is_locked=True)
 _ALPHA = Gate(is_on=False, stage="Alpha")
 _OFF = Gate(is_on=False, stage="Beta")
+_GA = Gate(is_on=True, stage="GA")
 _DEVICES = ("DynamicResourceAllocation",)
+
+V = TypeVar("V")
+
+
+def _by_name(names: Mapping[V, str]) -> dict[str, V]:
+    """Return the values of names, from the names that have each value, in one text."""
+    return dict(sorted((name, value) for value, text in names.items() for name in text.split()))
+
 
 V1_36 = Release(
     minor="1.36",
     source="v1.36.2",
-    gates={
-        "DRAAdminAccess": _LOCKED,
-        "DRAConsumableCapacity": _ON,
-        "DRADeviceBindingConditions": _ON,
-        "DRADeviceTaintRules": _OFF,
-        "DRADeviceTaints": _ON,
-        "DRAExtendedResource": _ON,
-        "DRAListTypeAttributes": _ALPHA,
-        "DRANodeAllocatableResources": _ALPHA,
-        "DRAPartitionableDevices": _ON,
-        "DRAPrioritizedList": Gate(is_on=True, stage="GA"),
-        "DRAResourceClaimDeviceStatus": _ON,
-        "DRASchedulerFilterTimeout": _ON,
-        "DRAWorkloadResourceClaims": _ALPHA,
-        "DynamicResourceAllocation": _LOCKED,
-        "GangScheduling": _ALPHA,
-        "GenericWorkload": _ALPHA,
-        "InPlacePodLevelResourcesVerticalScaling": _ON,
-        "InPlacePodVerticalScaling": _LOCKED,
-        "MatchLabelKeysInPodTopologySpread": _ON,
-        "MaxUnavailableStatefulSet": _OFF,
-        "MutablePodResourcesForSuspendedJobs": _ON,
-        "MutableSchedulingDirectivesForSuspendedJobs": _ON,
-        "NodeDeclaredFeatures": _ON,
-        "NodeInclusionPolicyInPodTopologySpread": _LOCKED,
-        "NominatedNodeNameForExpectation": _ON,
-        "OpportunisticBatching": _ON,
-        "PodLevelResources": _ON,
-        "SchedulerAsyncAPICalls": _OFF,
-        "SchedulerAsyncPreemption": _ON,
-        "SchedulerPopFromBackoffQ": _ON,
-        "SchedulerQueueingHints": _LOCKED,
-        "SidecarContainers": _LOCKED,
-        "StorageCapacityScoring": _ALPHA,
-        "TaintTolerationComparisonOperators": _ALPHA,
-        "TopologyAwareWorkloadScheduling": _ALPHA,
-        "VolumeAttributesClass": _LOCKED,
-        "VolumeLimitScaling": _ALPHA,
-        "WorkloadAwarePreemption": _ALPHA,
-    },
-    needs={
-        "DRAAdminAccess": _DEVICES,
-        "DRAConsumableCapacity": _DEVICES,
-        "DRADeviceBindingConditions": (*_DEVICES, "DRAResourceClaimDeviceStatus"),
-        "DRADeviceTaintRules": ("DRADeviceTaints",),
-        "DRADeviceTaints": _DEVICES,
-        "DRAExtendedResource": _DEVICES,
-        "DRAListTypeAttributes": _DEVICES,
-        "DRANodeAllocatableResources": _DEVICES,
-        "DRAPartitionableDevices": _DEVICES,
-        "DRAPrioritizedList": _DEVICES,
-        "DRASchedulerFilterTimeout": _DEVICES,
-        "DRAWorkloadResourceClaims": (*_DEVICES, "GenericWorkload"),
-        "GangScheduling": ("GenericWorkload",),
-        "InPlacePodLevelResourcesVerticalScaling": (
-            "InPlacePodVerticalScaling",
-            "PodLevelResources",
-            "NodeDeclaredFeatures",
-        ),
-        "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
-        "WorkloadAwarePreemption": ("GangScheduling",),
-    },
+    gates=_by_name(
+        {
+            _LOCKED: """
+                DRAAdminAccess DynamicResourceAllocation InPlacePodVerticalScaling
+                NodeInclusionPolicyInPodTopologySpread SchedulerQueueingHints SidecarContainers VolumeAttributesClass
+            """,
+            _GA: "DRAPrioritizedList",
+            _ON: """
+                DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+                DRAPartitionableDevices DRAResourceClaimDeviceStatus DRASchedulerFilterTimeout
+                InPlacePodLevelResourcesVerticalScaling MatchLabelKeysInPodTopologySpread
+                MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+                NominatedNodeNameForExpectation OpportunisticBatching PodLevelResources SchedulerAsyncPreemption
+                SchedulerPopFromBackoffQ
+            """,
+            _OFF: "DRADeviceTaintRules MaxUnavailableStatefulSet SchedulerAsyncAPICalls",
+            _ALPHA: """
+                DRAListTypeAttributes DRANodeAllocatableResources DRAWorkloadResourceClaims GangScheduling
+                GenericWorkload StorageCapacityScoring TaintTolerationComparisonOperators
+                TopologyAwareWorkloadScheduling VolumeLimitScaling WorkloadAwarePreemption
+            """,
+        }
+    ),
+    needs=_by_name(
+        {
+            _DEVICES: """
+                DRAAdminAccess DRAConsumableCapacity DRADeviceTaints DRAExtendedResource DRAListTypeAttributes
+                DRANodeAllocatableResources DRAPartitionableDevices DRAPrioritizedList DRASchedulerFilterTimeout
+            """,
+            (*_DEVICES, "DRAResourceClaimDeviceStatus"): "DRADeviceBindingConditions",
+            ("DRADeviceTaints",): "DRADeviceTaintRules",
+            (*_DEVICES, "GenericWorkload"): "DRAWorkloadResourceClaims",
+            ("GenericWorkload",): "GangScheduling TopologyAwareWorkloadScheduling",
+            ("GangScheduling",): "WorkloadAwarePreemption",
+            ("InPlacePodVerticalScaling", "PodLevelResources", "NodeDeclaredFeatures"): (
+                "InPlacePodLevelResourcesVerticalScaling"
+            ),
+        }
+    ),
     implements={
         "DefaultBinder": frozenset({"bind"}),
         "DefaultPreemption": frozenset({"pre_enqueue", "post_filter"}),
@@ -141,12 +130,7 @@ V1_36 = Release(
         "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
         "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
     },
-    removed_plugins={
-        "AzureDiskLimits": "NodeVolumeLimits",
-        "CinderLimits": "NodeVolumeLimits",
-        "EBSLimits": "NodeVolumeLimits",
-        "GCEPDLimits": "NodeVolumeLimits",
-    },
+    removed_plugins=_by_name({"NodeVolumeLimits": "AzureDiskLimits CinderLimits EBSLimits GCEPDLimits"}),
     texts=Texts(
         untolerated_taint="node(s) had untolerated taint(s)",
         read_write_once_pod=(
@@ -172,27 +156,22 @@ V1_36 = Release(
 V1_35 = V1_36.but(
     minor="1.35",
     source="v1.35.6",
-    gates={
-        "CSIMigrationPortworx": _LOCKED,
-        "DRAAdminAccess": _ON,
-        "DRAConsumableCapacity": _ALPHA,
-        "DRADeviceBindingConditions": _ALPHA,
-        "DRADeviceTaintRules": _ALPHA,
-        "DRADeviceTaints": _ALPHA,
-        "DRAExtendedResource": _ALPHA,
-        "DRAListTypeAttributes": None,
-        "DRANodeAllocatableResources": None,
-        "DRAPartitionableDevices": _ALPHA,
-        "DRAPrioritizedList": _ON,
-        "DRAWorkloadResourceClaims": None,
-        "InPlacePodLevelResourcesVerticalScaling": _ALPHA,
-        "MutablePodResourcesForSuspendedJobs": _ALPHA,
-        "MutableSchedulingDirectivesForSuspendedJobs": _ALPHA,
-        "NodeDeclaredFeatures": _ALPHA,
-        "TopologyAwareWorkloadScheduling": None,
-        "VolumeAttributesClass": Gate(is_on=True, stage="GA"),
-        "WorkloadAwarePreemption": None,
-    },
+    gates=_by_name(
+        {
+            _LOCKED: "CSIMigrationPortworx",
+            _GA: "VolumeAttributesClass",
+            _ON: "DRAAdminAccess DRAPrioritizedList",
+            _ALPHA: """
+                DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints DRAExtendedResource
+                DRAPartitionableDevices InPlacePodLevelResourcesVerticalScaling MutablePodResourcesForSuspendedJobs
+                MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+            """,
+            None: """
+                DRAListTypeAttributes DRANodeAllocatableResources DRAWorkloadResourceClaims
+                TopologyAwareWorkloadScheduling WorkloadAwarePreemption
+            """,
+        }
+    ),
     implements={
         "GangScheduling": frozenset({"pre_enqueue", "reserve", "permit"}),
         "NodeResourcesFit": frozenset({"pre_filter", "filter", "pre_score", "score"}),
@@ -211,22 +190,18 @@ V1_35 = V1_36.but(
 V1_34 = V1_35.but(
     minor="1.34",
     source="v1.34.9",
-    gates={
-        "DRADeviceTaintRules": None,
-        "DynamicResourceAllocation": Gate(is_on=True, stage="GA"),
-        "GangScheduling": None,
-        "GenericWorkload": None,
-        "InPlacePodLevelResourcesVerticalScaling": None,
-        "InPlacePodVerticalScaling": _ON,
-        "MaxUnavailableStatefulSet": _ALPHA,
-        "MutablePodResourcesForSuspendedJobs": None,
-        "MutableSchedulingDirectivesForSuspendedJobs": None,
-        "NodeDeclaredFeatures": None,
-        "NominatedNodeNameForExpectation": _ALPHA,
-        "OpportunisticBatching": None,
-        "TaintTolerationComparisonOperators": None,
-        "VolumeLimitScaling": None,
-    },
+    gates=_by_name(
+        {
+            _GA: "DynamicResourceAllocation",
+            _ON: "InPlacePodVerticalScaling",
+            _ALPHA: "MaxUnavailableStatefulSet NominatedNodeNameForExpectation",
+            None: """
+                DRADeviceTaintRules GangScheduling GenericWorkload InPlacePodLevelResourcesVerticalScaling
+                MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+                OpportunisticBatching TaintTolerationComparisonOperators VolumeLimitScaling
+            """,
+        }
+    ),
     needs={},
     implements={
         "DynamicResources": frozenset({"pre_enqueue", "pre_filter", "filter", "post_filter", "reserve", "pre_bind"}),
@@ -243,20 +218,17 @@ V1_34 = V1_35.but(
 V1_33 = V1_34.but(
     minor="1.33",
     source="v1.33.13",
-    gates={
-        "DRAAdminAccess": _ALPHA,
-        "DRAConsumableCapacity": None,
-        "DRADeviceBindingConditions": None,
-        "DRAExtendedResource": None,
-        "DRAPrioritizedList": _ALPHA,
-        "DRASchedulerFilterTimeout": None,
-        "DynamicResourceAllocation": _OFF,
-        "NominatedNodeNameForExpectation": None,
-        "PodLevelResources": _ALPHA,
-        "SchedulerAsyncAPICalls": None,
-        "SchedulerQueueingHints": _ON,
-        "VolumeAttributesClass": _OFF,
-    },
+    gates=_by_name(
+        {
+            _ON: "SchedulerQueueingHints",
+            _OFF: "DynamicResourceAllocation VolumeAttributesClass",
+            _ALPHA: "DRAAdminAccess DRAPrioritizedList PodLevelResources",
+            None: """
+                DRAConsumableCapacity DRADeviceBindingConditions DRAExtendedResource DRASchedulerFilterTimeout
+                NominatedNodeNameForExpectation SchedulerAsyncAPICalls
+            """,
+        }
+    ),
     absent_fields=frozenset({("DynamicResourcesArgs", "*")}),
     texts={
         "untolerated_taint": "node(s) had untolerated taint {{{key}: {value}}}",
@@ -277,21 +249,16 @@ V1_37 = V1_36.but(
     minor="1.37",
     source="v1.37.0-rc.0",
     is_compared=False,
-    gates={
-        "DRADeviceTaintRules": Gate(is_on=True, stage="GA"),
-        "DRAExtendedResource": _LOCKED,
-        "DRAPrioritizedList": _LOCKED,
-        "GangScheduling": None,
-        "GenericWorkload": _OFF,
-        "InterPodAffinityHostnameFastPath": _ALPHA,
-        "MaxUnavailableStatefulSet": _ON,
-        "NodeDeclaredFeatures": _LOCKED,
-        "SchedulerPreQueueingHints": _ALPHA,
-        "StatefulSetRecreateStrategy": _ALPHA,
-        "StorageCapacityScoring": _ON,
-        "VolumeLimitScaling": _ON,
-        "WorkloadAwarePreemption": None,
-    },
+    gates=_by_name(
+        {
+            _LOCKED: "DRAExtendedResource DRAPrioritizedList NodeDeclaredFeatures",
+            _GA: "DRADeviceTaintRules",
+            _ON: "MaxUnavailableStatefulSet StorageCapacityScoring VolumeLimitScaling",
+            _OFF: "GenericWorkload",
+            _ALPHA: "InterPodAffinityHostnameFastPath SchedulerPreQueueingHints StatefulSetRecreateStrategy",
+            None: "GangScheduling WorkloadAwarePreemption",
+        }
+    ),
     merged_gates={"GangScheduling": "GenericWorkload", "WorkloadAwarePreemption": "GenericWorkload"},
     texts={
         "preemption_found": "preemption: found a potential placement for pod on node {node}, preempting {n} victims"
