@@ -13,7 +13,7 @@ from kplan.api.quantity import listing
 from kplan.api.workloads import PodDisruptionBudgetSpec
 from kplan.changes.base import MOST_NAMED, ChangeBase, as_json, json_object, pod_of
 from kplan.facts import Count, Document, LimitChange, QuotaRaise
-from kplan.health.words import quota_command
+from kplan.health.advice import quota_command
 from kplan.rules.nodes import short_group_name
 
 _MAX_SIZE = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"

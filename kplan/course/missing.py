@@ -7,17 +7,20 @@ node.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import UNSET, structs
 
 from kplan.admission import Admitter
+from kplan.admission.schedules import parse_schedule
 from kplan.api.affinity import untolerated
 from kplan.api.core import Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
+from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened, counted_warnings
@@ -32,7 +35,7 @@ from kplan.engine.matching import is_hard
 from kplan.engine.node_table import NodeTable
 from kplan.facts import InputWarning, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health import workloads as w
-from kplan.health.nodes import nodes_health
+from kplan.health.nodes import moment, nodes_health
 from kplan.health.words import shortage_text
 from kplan.plugins.node_affinity import unmet_by_node
 from kplan.snapshot.model import Snapshot
@@ -64,12 +67,14 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
     owners = snapshot.controllers
     pods = w.pods_health(snapshot, [pod for pod in snapshot.pods if controller_of(pod.metadata) is not None])
     everything = {health.workload: health for health in w.workloads_health(snapshot, {}, nodes, pods)}
-    misses = {"misses-pods", "misses-nodes"}
+    misses = {"misses-pods", "misses-nodes", "refused"}
     lacking = {key: health.missing for key, health in everything.items() if not misses.isdisjoint(health.states)}
     refused = _refused(base, lacking, owners)
     if refused:
         everything = {health.workload: health for health in w.workloads_health(snapshot, refused, nodes, pods)}
 
+    for key, held in _holding_next(snapshot, everything):
+        everything[key] = held
     for daemons in snapshot.daemon_sets:
         if only is not None and (key := f"DaemonSet/{daemons.metadata.key}") in only:
             left_out = _left_out(daemons, base.session.cluster.nodes)
@@ -82,6 +87,32 @@ def workloads_at_present(base: Base, only: Collection[str] | None = None) -> tup
         return is_wrong and above not in everything
 
     return tuple(health for key, health in everything.items() if (is_listed(health) if only is None else key in only))
+
+
+def _holding_next(
+    snapshot: Snapshot, everything: Mapping[str, w.WorkloadHealth]
+) -> Iterator[tuple[str, w.WorkloadHealth]]:
+    """Yield cron jobs of which a run is active beyond the time of the next one, which it holds up, with the run."""
+    now, owners = moment(snapshot), snapshot.controllers
+    if now is None:
+        return
+    for cron_job in snapshot.cron_jobs:
+        key = object_name("CronJob", cron_job.metadata.namespace, cron_job.metadata.name)
+        if not everything[key].holds_next or "unknown-time-zone" in everything[key].states:
+            continue
+        runs = [job for job in snapshot.jobs if owners.get(f"Job/{job.metadata.key}") == key]
+        active = (job for job in runs if everything[f"Job/{job.metadata.key}"].pods)
+        first = min(active, key=lambda job: (job.metadata.creation_timestamp or "", job.metadata.name), default=None)
+        begun = None if first is None else seconds(first.metadata.creation_timestamp)
+        schedule = parse_schedule(cron_job.spec.schedule)
+        if first is None or begun is None or schedule is None:
+            continue
+        due = schedule.next_after(datetime.fromtimestamp(begun, UTC), cron_job.spec.time_zone or "")
+        if due is not None and due.timestamp() < now:
+            states = (*everything[key].states, "holds-next")
+            since = first.metadata.creation_timestamp
+            run = w.ActiveRun(job=first.metadata.key, since=since, seconds=round(now - begun))
+            yield key, structs.replace(everything[key], states=states, active_run=run)
 
 
 def _left_out(daemons: DaemonSet, nodes: NodeTable) -> tuple[NodesLeftOut, ...]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
 from kplan.api.field_errors import quoted
-from kplan.api.labels import OUT_OF_SERVICE
 from kplan.api.quantity import count, enumerated, listing, readable
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
-from kplan.health.workloads import SHORT_STATES, WorkloadHealth, WorkloadState
+from kplan.health.workloads import SHORT_STATES, ActiveRun, HeldUpdate, WorkloadHealth, WorkloadState
 
 NOT_SCHEDULING = "This is not a scheduling problem: the pod has its node."
 
@@ -120,7 +116,7 @@ def trouble_text(health: PodHealth) -> str:
         return held_volume(health.held_volume) or _container(container)
     if health.missing_gates:
         return f"readiness gate {listing(health.missing_gates)} is not met"
-    return f"its node {health.node} is not ready" if _is_of_node(health) else health.reason
+    return f"its node {health.node} is not ready" if is_of_node(health) else health.reason
 
 
 def held_volume(held: HeldVolume | UnsetType) -> str:
@@ -139,7 +135,7 @@ def released_text(held: HeldVolume, *, is_lost: bool = False) -> str:
     return f"{gone}: run one replica and replace it by strategy Recreate, or share the volume."
 
 
-def _is_of_node(health: PodHealth) -> bool:
+def is_of_node(health: PodHealth) -> bool:
     """Tell whether nothing but its node keeps a pod from being ready."""
     is_node_ready = "not-ready" not in (health.node_states or ())
     return not (is_node_ready or health.missing_gates or health.reason) and health.state != "failed"
@@ -203,7 +199,7 @@ def _deletion(health: PodHealth) -> str:
         return (
             f"and waits for {finalizers}; {gone}" if health.finalizers else f"{gone}: the garbage collector removes it"
         )
-    is_overdue = _outlasts_grace(health)
+    is_overdue = outlasts_grace(health)
     if health.finalizers and (is_overdue or not health.node):
         them = "it" if len(health.finalizers) == 1 else "them"
         return f"and waits for {finalizers}: it goes once whoever set {them} takes {them} away"
@@ -212,75 +208,9 @@ def _deletion(health: PodHealth) -> str:
     return f"and ends within {health.grace_seconds} s" + (f", then waits for {finalizers}" if health.finalizers else "")
 
 
-def _outlasts_grace(health: PodHealth) -> bool:
+def outlasts_grace(health: PodHealth) -> bool:
     """Tell whether the time is over in which a pod that is being deleted should have ended."""
     return health.seconds is not UNSET and health.seconds > health.grace_seconds
-
-
-def pod_advice(health: PodHealth) -> Iterator[str]:
-    """Yield what helps a pod that scheduling does not help, as sentences."""
-    node, (namespace, _, name) = health.node, health.pod.partition("/")
-    if health.never_ends:
-        yield (
-            f"Once the machine is surely off, delete the Node (kubectl delete node {node}), or taint it "
-            f"(kubectl taint node {node} {OUT_OF_SERVICE}=nodeshutdown:NoExecute); "
-            "a StatefulSet makes its pod again only then."
-        )
-    elif health.state == "being-deleted" and health.finalizers:
-        yield f"Look at who set {listing(health.finalizers)}: no scheduler and no kubelet takes it away."
-    elif health.state == "being-deleted" and not health.is_collected and _outlasts_grace(health):
-        yield (
-            f"Look at the kubelet and the container runtime of {node}: kubectl describe node {node}. "
-            f"Once its containers surely do not run: kubectl delete pod {name} -n {namespace} --force"
-        )
-    elif health.is_mirror:
-        yield f"It is a static pod: the kubelet of {node} makes and ends it, and no scheduler or controller does."
-    elif health.state in ("ready", "not-ready") and "unreachable" in (health.node_states or ()):
-        yield f"Look at {node}: its kubelet does not answer."
-    elif health.state == "not-ready" or health.is_late:
-        yield from _of_container(health)
-    elif health.state == "failed" and health.container is not UNSET:
-        yield f"To see why it failed: kubectl logs {name} -n {namespace} -c {health.container.name}"
-    if health.resize is not UNSET:
-        first = f"Make room on {node}, ask" if health.resize.reason == "Deferred" else "Ask"
-        others = "so that new pods of that size go where there is room: nothing moves this one"
-        yield f"{first} for less, or change the template of its workload, {others}."
-
-
-def ways_on(workloads: Iterable[WorkloadHealth], pods: Iterable[PodHealth] = ()) -> list[str]:
-    """Return what helps the pods that never end, and those for which further ones wait."""
-    held = [pod for health in workloads for pod in health.troubled if pod.never_ends or pod.pod == health.waits_for]
-    held += [pod for pod in pods if pod.never_ends]
-    return list(dict.fromkeys(text for pod in held for text in pod_advice(pod)))
-
-
-_OF_REASONS: Mapping[str, str] = {
-    "CreateContainerConfigError": "A ConfigMap, Secret or key that it names is missing",
-    "CreateContainerError": "The container runtime cannot make the container",
-    "ContainerCreating": "Its volumes, its network or its image are not there yet",
-}
-
-
-def _of_container(health: PodHealth) -> Iterator[str]:
-    """Yield what to look at, with the command that shows it."""
-    namespace, _, name = health.pod.partition("/")
-    describe = f"kubectl describe pod {name} -n {namespace}"
-    container = health.container
-    if health.held_volume is not UNSET:
-        yield released_text(health.held_volume)
-    elif container is UNSET and _is_of_node(health):
-        yield f"Look at the node: kubectl describe node {health.node}"
-    elif container is UNSET:
-        yield f"To see why: {describe}"
-    elif "Image" in container.reason:
-        yield f"Look at the name of the image and at the pull secret: {describe}"
-    elif container.last_end is not UNSET and container.last_end.reason == "OOMKilled":
-        yield f"Container {container.name} uses more memory than its limit: raise the limit, or look for a leak."
-    elif container.last_end is not UNSET:
-        yield f"To see why it ends: kubectl logs {name} -n {namespace} -c {container.name} --previous"
-    else:
-        lead = _OF_REASONS.get(container.reason, "To see why")
-        yield f"{lead}: {describe}"
 
 
 def workload_name(key: str) -> str:
@@ -300,8 +230,8 @@ def workload_text(health: WorkloadHealth, why_pending: str = "") -> str:
     ]
     if health.failed_indexes:
         texts.append(f"failed for good: index {health.failed_indexes}")
-    if health.holds_next and health.pending:
-        texts.append("no other run starts while this one is active (concurrencyPolicy: Forbid)")
+    if health.holds_next and health.pending and "holds-next" not in health.states:
+        texts.append(f"no other run starts while {_active(UNSET)} (concurrencyPolicy: Forbid)")
     if texts:
         return f"{name}: {'; '.join(texts)}"
     if kind == "DaemonSet" and not health.wanted:
@@ -348,14 +278,21 @@ def _lately(health: WorkloadHealth) -> str:
     """Return what pods of a workload went through that is well now, to stand behind that."""
     parts = []
     if health.restarted is not UNSET:
-        parts.append(f"{_own_name(health.restarted.pod)} keeps restarting{_restarts(health.restarted)}")
-    if ended := [pod for pod in health.troubled if pod.state == "failed"]:  # which only jobs keep
-        why = trouble_text(ended[-1])
-        parts.append(f"{count(len(ended), 'pod')} failed before, {_own_name(ended[-1].pod)}{f': {why}' if why else ''}")
+        parts.append(f"{own_name(health.restarted.pod)} keeps restarting{_restarts(health.restarted)}")
+    parts += [failed] if (failed := _failed_before(health)) else []
     if health.evicted:
         last = health.evicted[-1]
-        parts.append(f"{state_text(last)}: {listing([_own_name(pod.pod) for pod in health.evicted], most=2)}")
+        parts.append(f"{state_text(last)}: {listing([own_name(pod.pod) for pod in health.evicted], most=2)}")
     return "".join(f"; {part}" for part in parts)
+
+
+def _failed_before(health: WorkloadHealth) -> str:
+    """Return which pods have failed, as of workloads only jobs keep them; empty for none."""
+    ended = [pod for pod in health.troubled if pod.state == "failed"]
+    if not ended:
+        return ""
+    why = trouble_text(ended[-1])
+    return f"{count(len(ended), 'pod')} failed before, {own_name(ended[-1].pod)}{f': {why}' if why else ''}"
 
 
 def shortage_text(health: WorkloadHealth) -> str:
@@ -379,12 +316,12 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "unknown-time-zone":
             return unknown_zone(health.time_zone)
         case "last-run-failed":
-            return f"its last run, {_own_name(health.failed_run)}, has failed{_why_failed(health)}"
+            return f"its last run, {own_name(health.failed_run)}, has failed{_why_failed(health)}"
         case "failed":
             reason = _why_failed(health)
             last = health.troubled[-1] if health.troubled else None
             why = trouble_text(last) if last is not None else ""
-            return f"Job has failed{reason}" + (f"; {_own_name(last.pod)}: {why}" if last is not None and why else "")
+            return f"Job has failed{reason}" + (f"; {own_name(last.pod)}: {why}" if last is not None and why else "")
         case "complete":
             return "Job is complete"
         case "scaled-to-zero":
@@ -392,7 +329,7 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "refused":
             return f"{missing}: {refusal_text(health.refused)}"
         case "waits-for-pod":
-            wait = f"{missing} and {_are(health.missing, 'waits', 'wait')} for {_own_name(health.waits_for)}"
+            wait = f"{missing} and {_are(health.missing, 'waits', 'wait')} for {own_name(health.waits_for)}"
             if (first := _waited_for(health)) is None:
                 return f"{wait}, which has no node (OrderedReady)"
             what = "not ready" if first.state == "not-ready" else "starting"
@@ -400,9 +337,13 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
         case "waits-for-deletion":
             first = _waited_for(health)
             what = trouble_text(first) if first is not None else "being deleted"
-            return f"{missing}: {_own_name(health.waits_for)} is {what}"
+            return f"{missing}: {own_name(health.waits_for)} is {what}"
         case "misses-pods" | "misses-nodes":
             return "" if "refused" in health.states else f"{missing}: {_not_refused(health)}"
+        case "rollout-refused":
+            return f"its rollout waits for new pods: {refusal_text(health.refused)}"
+        case "update-held":
+            return _held_update(health.held_update, health.pods) if health.held_update else ""
         case "progress-deadline":
             since = f" since {clock_text(health.since)}" if health.since else ""
             return f"its rollout is stuck (ProgressDeadlineExceeded{since})"
@@ -418,7 +359,9 @@ def _of_state(state: WorkloadState, health: WorkloadHealth, kind: str) -> str:  
             number, keep = len(health.resizing), _are(len(health.resizing), "keeps its", "keep their")
             first = health.resizing[0]
             of_all = f"{number} of {count(health.pods, 'pod')} {keep} former size"
-            return f"{of_all}, {_own_name(first.pod)}: {_resize(first)}"
+            return f"{of_all}, {own_name(first.pod)}: {_resize(first)}"
+        case "holds-next":
+            return f"no other run starts while {_active(health.active_run)} (concurrencyPolicy: Forbid)"
         case "at-maximum":
             return f"{_scaler(health)} is at its maximum of {health.most_replicas} replicas"
         case "no-metrics":
@@ -434,8 +377,30 @@ _OF_JOBS: Mapping[str, str] = {
 }
 
 
+def _active(run: ActiveRun | UnsetType) -> str:
+    if run is UNSET:
+        return "this one is active"
+    since = f", since {clock_text(run.since)}, for {duration_text(run.seconds)}" if run.since else ""
+    return f"{own_name(run.job)} is active{since}"
+
+
+def _held_update(held: HeldUpdate, n_pods: int) -> str:
+    """Return which pods of a stateful set keep a former revision, and why."""
+    former = f"{held.pods} of {count(n_pods, 'pod')} {_are(held.pods)} of a former revision"
+    match held.because:
+        case "OnDelete":
+            return f"{former}, each until somebody deletes it (updateStrategy: OnDelete)"
+        case "partition":
+            return f"{former}, as only pods numbered {held.partition} or higher are updated (partition)"
+        case "not-ready":
+            next_one = own_name(held.next)
+            return f"{former}: {next_one} is replaced only once it is ready, or somebody deletes it (OrderedReady)"
+
+
 def _not_refused(health: WorkloadHealth) -> str:
     """Return that nothing that is known refuses pods which are missing, and what of the cluster is not known."""
+    if failed := _failed_before(health):
+        return f"{failed}; its controller waits for longer each time before it makes the next one"
     them = _are(len(health.missed_nodes) or health.missing, "it", "them")
     if not health.unevaluated:
         return f"nothing refuses {them}, so its controller makes more"
@@ -498,17 +463,6 @@ def raises_text(raises: Sequence[QuotaRaise]) -> str:
     return f"raise {listing([f'{_limits(one)} in ResourceQuota {one.quota}' for one in raises])}"
 
 
-def quota_command(raised: QuotaRaise) -> str:
-    namespace, _, name = raised.quota.partition("/")
-    hard = {limit.resource: limit.to for limit in raised.limits}
-    return f"kubectl patch resourcequota {quote(name)} -n {quote(namespace)} --type merge -p {_patch({'hard': hard})}"
-
-
-def _patch(spec: Mapping[str, Any]) -> str:
-    """Return a patch of the spec of an object, as an argument."""
-    return quote(json.dumps({"spec": spec}, separators=(",", ":")))
-
-
 _NO_TROUBLE = ("starting", "failed", "evicted")
 
 
@@ -517,7 +471,7 @@ def _not_ready(health: WorkloadHealth) -> str:
     reasons: dict[str, list[str]] = {}
     for pod in health.troubled:
         if (pod.is_late or pod.state not in _NO_TROUBLE) and pod.pod != health.waits_for:
-            reasons.setdefault(trouble_text(pod) or pod.state, []).append(_own_name(pod.pod))
+            reasons.setdefault(trouble_text(pod) or pod.state, []).append(own_name(pod.pod))
     if not (number := sum(map(len, reasons.values()))):
         return ""
     if all(pod.state == "being-deleted" for pod in health.troubled):
@@ -532,58 +486,12 @@ def _scaler(health: WorkloadHealth) -> str:
     return health.autoscaler.replace("/", " ", 1)
 
 
-def _own_name(key: str) -> str:
+def own_name(key: str) -> str:
     return key.rpartition("/")[2]
 
 
 def _are(number: int, one: str = "is", several: str = "are") -> str:
     return one if number == 1 else several
-
-
-def way_on(health: WorkloadHealth) -> tuple[str, str]:
-    """Return what has a workload go on, in a few words, and its command, to paste; both empty where there is none."""
-    return next(_ways_on(health), ("", ""))
-
-
-def _ways_on(health: WorkloadHealth) -> Iterator[tuple[str, str]]:
-    """Yield what has a workload go on, in a few words, and its command, the first thing to do first."""
-    kind, namespace, own = health.workload.split("/", 2)
-    states, refused, what = health.states, health.refused, kind.lower()
-    named = f"{what} {quote(own)} -n {quote(namespace)}"
-    if "suspended" in states and health.queue:
-        yield "To see what Kueue waits for", f"kubectl get workloads.kueue.x-k8s.io -n {quote(namespace)}"
-    elif "suspended" in states:
-        yield "To resume it", f"kubectl patch {named} -p {_patch({'suspend': False})}"
-    if "scaled-to-zero" in states:
-        yield "To start it", f"kubectl scale {named} --replicas=1"
-    if "paused" in states:
-        yield "To resume it", f"kubectl rollout resume {what}/{quote(own)} -n {quote(namespace)}"
-    if "progress-deadline" in states:
-        yield "Back to the revision before", f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
-    if "last-run-failed" in states:
-        yield "To see why it failed", f"kubectl logs job/{quote(_own_name(health.failed_run))} -n {quote(namespace)}"
-    yield from _ways_of_refused(refused, named, namespace)
-
-
-def _ways_of_refused(refused: RefusedPods, named: str, namespace: str) -> Iterator[tuple[str, str]]:
-    """Yield what lets the API server take the pods of a workload, `named` as kubectl has it."""
-    if (lacks := refused.lacks) is not UNSET and lacks.nearest:
-        template = {"spec": {lacks.field: lacks.nearest}}
-        yield "To correct the name", f"kubectl patch {named} -p {_patch({'template': template})}"
-    elif lacks is not UNSET and lacks.kind == "ServiceAccount":  # it holds nothing but its name
-        yield "To create it", f"kubectl create {lacks.kind.lower()} {quote(lacks.name)} -n {quote(namespace)}"
-    elif refused.raises:
-        yield "To raise the quota", " && ".join(map(quota_command, refused.raises))
-    elif refused.by.startswith("LimitRange "):
-        limit_range = quote(refused.by.rpartition("/")[2])
-        yield "Keep to it in the template, or change it", f"kubectl edit limitrange {limit_range} -n {quote(namespace)}"
-    elif "violates PodSecurity" in refused.message:
-        yield "To set these fields in the template", f"kubectl edit {named}"
-    elif refused.message.startswith("failed calling webhook"):
-        kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-        yield "To see which service it calls, and its failurePolicy", f"kubectl get {kinds} -o wide"
-    elif refused.by:
-        yield "To state what it asks for in the template", f"kubectl edit {named}"
 
 
 def state_text(health: PodHealth) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
+from kplan.api.labels import REVISION_HASH
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
@@ -31,7 +32,9 @@ WorkloadState = Literal[
     "waits-for-deletion",
     "misses-pods",
     "misses-nodes",
+    "rollout-refused",
     "progress-deadline",
+    "update-held",
     "paused",
     "pods-not-ready",
     "pods-pending",
@@ -39,6 +42,7 @@ WorkloadState = Literal[
     "at-maximum",
     "no-metrics",
     "last-run-failed",
+    "holds-next",
 ]
 """What a workload can be besides well, in the order in which it is told."""
 
@@ -61,6 +65,25 @@ _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
 _MANY_RESTARTS = 3
+_MOST_DIGITS = 10  #: of the number of a pod of a stateful set
+
+
+class HeldUpdate(Document, frozen=True, kw_only=True):
+    """Pods of a StatefulSet that keep a former revision."""
+
+    pods: Count  #: how many
+    next: str  #: NAMESPACE/NAME of the one that is replaced first
+    #: what keeps them: the updateStrategy, the partition, or a pod of them that is not ready
+    because: Literal["OnDelete", "partition", "not-ready"]
+    partition: Count = 0  #: the first number of a pod that is updated
+
+
+class ActiveRun(Document, frozen=True, kw_only=True):
+    """A run of a CronJob that is active beyond the time of the next one."""
+
+    job: str  #: NAMESPACE/NAME
+    since: str | None  #: RFC 3339
+    seconds: Count  #: for how long it is active
 
 
 class WorkloadHealth(Document, frozen=True, kw_only=True):
@@ -78,13 +101,14 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     #: of the condition that says so: ProgressDeadlineExceeded, BackoffLimitExceeded, FailedGetResourceMetric
     reason: str = ""
     since: str | None = None  #: RFC 3339: since when; null if unknown
-    refused: RefusedPods = RefusedPods()  #: for `refused`
+    refused: RefusedPods = RefusedPods()  #: for `refused` and `rollout-refused`
     #: kind -> how many webhooks and policies there are that may refuse pods that are missing, and are not evaluated
     unevaluated: dict[str, Count] = {}
     waits_for: str = ""  #: the pod that comes before those that are missing
     missed_nodes: tuple[str, ...] = ()  #: of a DaemonSet, by name
     #: where a DaemonSet wants no pod, the most nodes first; absent for what is no DaemonSet, or is not asked about
     left_out: tuple[NodesLeftOut, ...] | UnsetType = UNSET
+    held_update: HeldUpdate | UnsetType = UNSET  #: for `update-held`; absent for none
     troubled: tuple[PodHealth, ...] = ()  #: its pods that are not well, the first of them
     #: of those that are ready the one that has restarted most often, from three times on; absent for none
     restarted: PodHealth | UnsetType = UNSET
@@ -94,6 +118,7 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     failed_indexes: str = ""  #: of a Job with indexes, such as 1,3-5
     failed_run: str = ""  #: of a CronJob, NAMESPACE/NAME of its last run, where that has failed for `reason`
     time_zone: str = ""  #: of a CronJob, where nobody knows it, so that no run starts
+    active_run: ActiveRun | UnsetType = UNSET  #: of a CronJob, for `holds-next`; absent for none
     holds_next: bool = False  #: a run of a CronJob is active, and with concurrencyPolicy Forbid no other one starts
     autoscaler: str = ""  #: HorizontalPodAutoscaler/NAMESPACE/NAME, where it says something
     most_replicas: Count = 0  #: of that autoscaler
@@ -249,11 +274,17 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
         states.append(state)
         changes["waits_for"] = waits_for
     if isinstance(obj, Deployment):
+        if refused is not None and "refused" not in states:
+            states.append("rollout-refused")
+            changes["refused"] = refused
         condition = _condition(obj.status.conditions, "Progressing", "False")
         if condition is not None and condition.reason == "ProgressDeadlineExceeded":
             states.append("progress-deadline")
             changes |= {"reason": condition.reason, "since": condition.last_transition_time}
         states += ["paused"] if obj.spec.paused else []
+    if isinstance(obj, StatefulSet) and (held := _held_update(obj, own, health)):
+        states.append("update-held")
+        changes["held_update"] = held
     if health.pending:
         states.append("pods-pending")
     if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
@@ -317,6 +348,35 @@ def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[
         if not_ready:
             return "waits-for-pod", min(not_ready, key=lambda key: (len(key), key))
     return "misses-pods", ""
+
+
+def _held_update(obj: StatefulSet, own: Sequence[Pod], health: WorkloadHealth) -> HeldUpdate | None:
+    """Return which pods of a stateful set keep a former revision, and why; None where its controller goes on.
+
+    With OrderedReady no pod is replaced while one is not ready, even the one that is to be replaced.
+    Upstream: stateful_set_control.go updateStatefulSet.
+    """
+    strategy, update = obj.spec.update_strategy, obj.status.update_revision
+    rolling = strategy.rolling_update
+    partition = (rolling and rolling.partition) or 0
+    start = obj.spec.ordinals.start if obj.spec.ordinals else 0
+    living = [pod for pod in own if update and pod.metadata.deletion_timestamp is None]
+    old = (pod for pod in living if pod.metadata.labels.get(REVISION_HASH, update) != update)
+    numbers = ((pod.metadata.name.rpartition("-")[2], pod.metadata.key) for pod in old)
+    outdated = {int(number): key for number, key in numbers if number.isdecimal() and len(number) <= _MOST_DIGITS}
+    if not outdated:
+        return None
+    held = HeldUpdate(pods=len(outdated), next=outdated[max(outdated)], because="OnDelete")
+    if strategy.type == "OnDelete":
+        return held
+    if max(outdated) < start + partition:
+        return replace(held, because="partition", partition=start + partition)
+    unwell = {pod.pod for pod in health.troubled}
+    reached = sorted(number for number in outdated if number >= start + partition)
+    stuck = [outdated[number] for number in reached if outdated[number] in unwell]
+    if stuck and obj.spec.pod_management_policy in ("", "OrderedReady"):
+        return replace(held, because="not-ready", next=stuck[0])
+    return None
 
 
 def _when(run: tuple[str, WorkloadHealth]) -> tuple[str, str]:

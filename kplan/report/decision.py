@@ -12,8 +12,9 @@ from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
+from kplan.health.advice import pod_advice
 from kplan.health.pods import PodHealth
-from kplan.health.words import NOT_SCHEDULING, pod_advice, pod_text
+from kplan.health.words import NOT_SCHEDULING, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions

@@ -7,8 +7,9 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.health.advice import pod_advice
 from kplan.health.pods import HeldVolume
-from kplan.health.words import pod_advice, pod_text
+from kplan.health.words import pod_text
 from kplan.health.workloads import pods_health
 from kplan.snapshot.load import load_snapshot
 from kplan.snapshot.redact import redact_snapshot

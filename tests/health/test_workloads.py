@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kplan.course.missing import workloads_at_present
-from kplan.health.words import way_on, workload_text
+from kplan.health.advice import way_on
+from kplan.health.words import workload_text
 from tests.objects import head, owned_by, planner_of
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
@@ -53,8 +54,20 @@ def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return obj | {"metadata": obj["metadata"] | metadata}
 
 
+def stateful(strategy: str, partition: int | None = None, *, ready: str = "True") -> list[dict[str, Any]]:
+    update = {"type": strategy} | ({} if partition is None else {"rollingUpdate": {"partition": partition}})
+    old = {**pod("x-1", "StatefulSet", ready=ready)["metadata"]["labels"], "controller-revision-hash": "x-a"}
+    return [
+        workload(
+            "StatefulSet", {"replicas": 1, "ordinals": {"start": 1}, "updateStrategy": update}, updateRevision="x-b"
+        ),
+        with_metadata(pod("x-1", "StatefulSet", ready=ready), labels=old),
+    ]
+
+
 REFUSED = condition("ReplicaFailure", "True", "FailedCreate")
 OF_DEPLOYMENT = owned_by("Deployment/x", "Deployment-x")
+OF_CRON_JOB = owned_by("CronJob/x")
 ONE = (workload("ReplicaSet"), pod("x-1", "ReplicaSet"))
 QUOTA = head("ResourceQuota", name="team", namespace="web") | {
     "spec": {"hard": {"pods": "1"}},
@@ -111,7 +124,32 @@ def test_a_quota_refuses_the_pods_of_each_workload_alike() -> None:
         ([*ONE, scaler({"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"})],
          "web/x: HorizontalPodAutoscaler web/x is at its maximum of 1 replicas", ""),
         ([*ONE, scaler({"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"})],
-         "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)", ""),
+         "web/x: HorizontalPodAutoscaler web/x cannot read its metrics (FailedGetResourceMetric)",
+         "kubectl describe hpa x -n web"),
+        (stateful("OnDelete"), "web/x: 1 of 1 pod is of a former revision, each until somebody deletes it",
+         "kubectl delete pod x-1 -n web"),
+        (stateful("RollingUpdate", 1), "web/x: 1 of 1 pod is of a former revision, as only pods numbered 2 or higher",
+         """kubectl patch statefulset x -n web -p '{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}'"""),
+        (stateful("RollingUpdate", ready="False"),
+         "web/x: 1 of 1 pod is of a former revision: x-1 is replaced only once it is ready, or somebody deletes it",
+         "kubectl delete pod x-1 -n web"),
+        (stateful("RollingUpdate"), "web/x: 1 of 1 pod is ready", ""),
+        ([workload("Job"), pod("x-1", "Job") | {"status": {"phase": "Failed"}}],
+         "web/x: 1 of 1 pod is missing: 1 pod failed before, x-1; its controller waits for longer each time before it",
+         "kubectl logs x-1 -n web"),
+        ([workload("CronJob", {"concurrencyPolicy": "Forbid"}),
+          with_metadata(workload("Job"), creationTimestamp="2026-01-01T10:00:00Z", ownerReferences=OF_CRON_JOB),
+          with_metadata(pod("x-1", "Job"), creationTimestamp="2026-01-01T12:00:30Z")],
+         "web/x: no other run starts while x is active, since 2026-01-01 10:00 UTC, for 2 h (concurrencyPolicy: ",
+         "kubectl delete job x -n web"),
+        ([workload("Deployment"), with_metadata(ONE[0], ownerReferences=OF_DEPLOYMENT), ONE[1], QUOTA,
+          with_metadata(workload("ReplicaSet", {"replicas": 1}), name="y", uid="y", ownerReferences=OF_DEPLOYMENT)],
+         "web/x: its rollout waits for new pods: ResourceQuota web/team pods 1 of 1 used; raise it to 2",
+         """kubectl patch resourcequota team -n web --type merge -p '{"spec":{"hard":{"pods":"2"}}}'"""),
+        ([workload("ReplicaSet", conditions=REFUSED),
+          head("Namespace", name="web") | {"status": {"phase": "Terminating"}}],
+         "web/x: 1 of 1 replica is missing: the API server refuses its pods: unable to create new content in namespace",
+         ""),
         ([*ONE, scaler()], "web/x: 1 of 1 pod is ready", ""),
         ([*ONE, scaler(least=0)], "web/x: 1 of 1 pod is ready", ""),
         ([*ONE, scaler(least=0, most=2)], "web/x: HorizontalPodAutoscaler web/x is at its maximum of 2 replicas", ""),
@@ -127,7 +165,7 @@ def test_a_workload_is_told_with_what_it_lacks(objects: list[dict[str, Any]], sa
 
 def test_the_pods_of_a_cron_job_are_counted_and_their_troubles_are_those_of_its_jobs() -> None:
     job = workload("Job")
-    job["metadata"]["ownerReferences"] = owned_by("CronJob/x")
+    job["metadata"]["ownerReferences"] = OF_CRON_JOB
     crashing = pod("x-1", "Job", ready="False")
     (health,) = workloads_at_present(planner_of(head("Node", name="n1"), workload("CronJob"), job, crashing))
     assert (health.workload, health.pods, health.troubled) == ("CronJob/web/x", 1, ())

@@ -12,8 +12,9 @@ from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
+from kplan.health.advice import pod_advice, way_on
 from kplan.health.pods import PodHealth
-from kplan.health.words import left_out_texts, pod_advice, state_text, way_on, workload_text
+from kplan.health.words import left_out_texts, state_text, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report import overview
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line

@@ -17,7 +17,8 @@ from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadC
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.facts import LOST_NODE_STAYS
-from kplan.health.words import quota_command, raises_text, released_text
+from kplan.health.advice import quota_command
+from kplan.health.words import raises_text, released_text
 from kplan.health.workloads import MISSING_REPLICAS
 from kplan.report.blocks import Block, Cell, Heading, Preformatted, Span, Style, Table, line
 from kplan.report.decision import remedy_text, why_nowhere

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import count, grouped, readable
 from kplan.documents import plan as p
 from kplan.documents.change import Change
+from kplan.health import advice
 from kplan.health import words as health_words
 from kplan.health.workloads import SHORT_STATES, WorkloadHealth
 from kplan.questions.plan import effects_view as effects
@@ -146,8 +147,8 @@ def _present_blocks(document: p.PlanReport, options: ReportOptions) -> Iterator[
         yield from (line(text, is_item=True) for text in shown)
         if more := left_out(len(texts) - len(shown), flag="-o wide"):
             yield Line(more, is_item=True)
-    yield from map(line, health_words.ways_on(present.workloads, present.pods))
-    ways = ((health_words.workload_name(one.workload), *health_words.way_on(one)) for one in present.workloads)
+    yield from map(line, advice.ways_on(present.workloads, present.pods))
+    ways = ((health_words.workload_name(one.workload), *advice.way_on(one)) for one in present.workloads)
     for name, words, command in islice((way for way in ways if way[-1]), _MOST_PRESENT):
         yield line(f"{words} ({name}): {command}")
 

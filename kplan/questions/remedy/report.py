@@ -37,7 +37,7 @@ from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.facts import InputWarning
 from kplan.framework.cycle import schedule_pod
 from kplan.framework.session import Session
-from kplan.health.words import way_on
+from kplan.health.advice import way_on
 from kplan.health.workloads import MISSING_REPLICAS, WorkloadHealth, pods_health
 from kplan.questions.remedy.candidates import Candidates
 from kplan.questions.remedy.carry_out import Goal, Played, Playing, waiting_of

@@ -13,7 +13,9 @@ from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode
 from kplan.documents.remedies import RemedyReport, RemedySet
-from kplan.health.words import pod_advice, pod_text, way_on, ways_on, workload_name, workload_text
+from kplan.health.advice import pod_advice, way_on, ways_on
+from kplan.health.words import pod_text, workload_name, workload_text
+from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
 from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
@@ -55,10 +57,10 @@ def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
 def _held_up(document: RemedyReport) -> Iterator[Block]:
     """Yield the workloads that are not held up by nodes, with the command that has one go on; actions raise quotas."""
     raised = any(isinstance(action, RaiseQuota) for action in document.remedy.actions)
-    workloads = document.workloads or ()
+    workloads, leading = document.workloads or (), _leading_workload(document)
     for health in workloads[:_MOST_HELD_UP]:
         words, command = ("", "") if raised and health.refused.raises else way_on(health)
-        if health.is_short and health is not workloads[0]:
+        if (health.is_short or command) and health is not leading:
             yield line(workload_text(health), is_item=True)
         if command:
             of = "" if len(workloads) == 1 else f" ({workload_name(health.workload)})"
@@ -98,13 +100,22 @@ def _leaving(document: RemedyReport) -> Iterator[Block]:
         yield from map(line, pod_advice(health))
 
 
+def _leading_workload(document: RemedyReport) -> WorkloadHealth | None:
+    """Return the workload that the first sentence tells of; None where it is about pods alone."""
+    workloads = document.workloads or ()
+    short = next((health for health in workloads if health.is_short), None)
+    return short if short is not None or document.pods or not workloads else workloads[0]
+
+
 def _sentence(document: RemedyReport) -> str:
-    if short := [health for health in document.workloads or () if health.is_short]:
-        more = f"; and {count(len(short) - 1, 'more workload')}" if len(short) > 1 else ""
+    leading = _leading_workload(document)
+    if leading is not None and not leading.is_short:
+        return f"No pod is pending; {workload_text(leading)}"
+    if leading is not None:
+        short = sum(health.is_short for health in document.workloads or ())
+        more = f"; and {count(short - 1, 'more workload')}" if short > 1 else ""
         pending = f". {_pods_sentence(document)}" if document.pods else ""
-        return f"{workload_text(short[0])}{more}{pending}"
-    if not document.pods and document.workloads:
-        return f"No pod is pending; {workload_text(document.workloads[0])}"
+        return f"{workload_text(leading)}{more}{pending}"
     return _pods_sentence(document)
 
 
