@@ -68,7 +68,7 @@ class Occupancy:
         if len(steps) == self._n_read:
             return
         for step in steps[self._n_read :]:
-            if not step.pod or isinstance(step.at, UnsetType):
+            if isinstance(step.at, UnsetType):
                 continue
             if step.event is StepEvent.CREATED:
                 self._since[step.pod] = step.at, step.workload

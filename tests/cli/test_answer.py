@@ -185,21 +185,17 @@ def test_a_template_picks_what_it_names() -> None:
 
 @pytest.mark.parametrize(
     ("args", "template"),
-    sample(
-        [
-            (("plan",), "{.summary.placed}"),
-            (("preempt",), "{.summary.pods}"),
-            (("explain", "ml/llm-eval"), "{.placements[0].outcome}"),
-            (("drain", "general-a-1"), "{.summary.moved}"),
-            (("snapshot", "show", "demo"), "{.nodes.total}"),
-            (("snapshot", "check", "demo"), "{.valid}"),
-            (("snapshot", "rbac"), "{.kind}"),
-            (("config", "show"), "{.kubernetesVersion}"),
-        ],
-        2,
-        1,
-    ),
-)
+    sample([
+        (("plan",), "{.summary.placed}"),
+        (("preempt",), "{.summary.pods}"),
+        (("explain", "ml/llm-eval"), "{.placements[0].outcome}"),
+        (("drain", "general-a-1"), "{.summary.moved}"),
+        (("snapshot", "show", "demo"), "{.nodes.total}"),
+        (("snapshot", "check", "demo"), "{.valid}"),
+        (("snapshot", "rbac"), "{.kind}"),
+        (("config", "show"), "{.kubernetesVersion}"),
+    ], 2, 1),
+)  # fmt: skip
 def test_it_says_what_stands_in_the_json_document(args: tuple[str, ...], template: str) -> None:
     value = told(*args)
     for key in template.strip("{}.").replace("[0]", ".0").split("."):

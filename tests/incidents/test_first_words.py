@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.documents.base import with_sentence
@@ -116,6 +117,10 @@ def test_a_pod_without_a_node_is_not_to_be_mended() -> None:
     (obstacle,) = planner_of(objects).ask(Drain(nodes=("large",))).obstacles
     assert obstacle.budgets[0].pending == obstacle.budgets[0].unready == ("default/web-x",)
     assert "mend" not in obstacle_text(obstacle)
+    unready = replace(obstacle.budgets[0], unready=("default/web-y", "default/web-z"))
+    ways = obstacle_text(replace(obstacle, budgets=(unready,)))
+    assert ways.startswith("mend default/web-y, which is not ready")
+    assert "web-z" not in ways
 
 
 @pytest.mark.parametrize("taints", [DISRUPTED, STARTING], ids=["being removed", "not set up"])

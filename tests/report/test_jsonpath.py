@@ -41,6 +41,7 @@ TEMPLATES = {
     "a slice in steps": ("{.numbers[::2]}", "0 2 4"),
     "up to": ("{.numbers[:2]}", "0 1"),
     "an empty slice": ("{.numbers[2:2]}", ""),
+    "a slice of null": ("<{.items[1].node[0]}>", "<>"),
     "a union": ("{.numbers[0,3]}", "0 3"),
     "a union of keys": ("{.items[0]['name', 'node']}", "a n1"),
     "everything at any depth": ("{..password}", "secret guess"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kplan.report.blocks import Heading, Preformatted, Table
+from kplan.report.blocks import Heading, Line, Preformatted, Span, Table, line
 from kplan.report.markdown import MOST_BYTES, escape_markdown, render_markdown
 from tests.cli.commands import invoke, listed
 from tests.objects import node, pod
@@ -95,28 +95,31 @@ def check(page: str) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    sample(
-        [
-            ["plan"],
-            ["plan", "--explain"],
-            ["plan", "--queue"],
-            ["place", "gh-7/gh-7", "deadbeef/deadbeef", "--explain", "--all-nodes"],
-            ["preempt"],
-            ["explain", "-A", "--explain"],
-            ["capacity", "--headroom"],
-            ["capacity", "deploy/default/gh-7", "--replicas", "9"],
-            ["drain", "@team", "#123"],
-            ["drain", "*", "--rolling"],
-            ["diff", "--cordon", "@team"],
-        ],
-        2,
-    ),
+    sample([
+        ["plan"],
+        ["plan", "--explain"],
+        ["plan", "--queue"],
+        ["place", "gh-7/gh-7", "deadbeef/deadbeef", "--explain", "--all-nodes"],
+        ["preempt"],
+        ["explain", "-A", "--explain"],
+        ["capacity", "--headroom"],
+        ["capacity", "deploy/default/gh-7", "--replicas", "9"],
+        ["drain", "@team", "#123"],
+        ["drain", "*", "--rolling"],
+        ["diff", "--cordon", "@team"],
+    ], 2),
     ids=" ".join,
-)
+)  # fmt: skip
 def test_no_report_calls(question: list[str], cluster: Path) -> None:
     answer = invoke(*question, "-s", cluster, "-o", "markdown")
     assert answer.exit_code in (0, 1), answer.stderr
     check(answer.stdout)
+
+
+def test_what_a_task_says_to_type_stands_below_it() -> None:
+    task = [Line((Span("Step 1"),), is_task=True), Preformatted("", "kubectl drain a")]
+    text = render_markdown([line("Runbook"), line("First"), *task, Preformatted("", "all"), line("Last")], "Answer")
+    assert "First\n\n- [ ] Step 1\n\n  ```sh\n  kubectl drain a\n  ```\n\n  ```sh\n  all\n  ```\n\nLast\n" in text
 
 
 @pytest.mark.parametrize("text", CALLING[::4])

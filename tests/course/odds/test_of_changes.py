@@ -90,17 +90,13 @@ def test_blocked_and_lost_pods_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("nodes", "options"),
-    sample(
-        [
-            (["spot-a-1"], {}),
-            (["general-a-1", "gpu-a-1"], {"lost": True}),
-            (["spot-a-1"], {"one_by_one": True}),
-            (["general-a-1", "gpu-a-1"], {"rolling": True}),
-        ],
-        2,
-        1,
-    ),
-)
+    sample([
+        (["spot-a-1"], {}),
+        (["general-a-1", "gpu-a-1"], {"lost": True}),
+        (["spot-a-1"], {"one_by_one": True}),
+        (["general-a-1", "gpu-a-1"], {"rolling": True}),
+    ], 2, 1),
+)  # fmt: skip
 def test_one_run_is_the_plain_drain_with_that_seed(nodes: list[str], options: dict[str, bool]) -> None:
     snapshot = kplan.load_snapshot("demo")
     for seed in (1, 2) if IS_WHOLE else (1,):

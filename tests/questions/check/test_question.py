@@ -1,13 +1,16 @@
 """Checks: each promise of the standard set is broken by one cluster and kept by another."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 import kplan
 from kplan.changes.remedy import AddNodes
+from kplan.cluster.base import Base
 from kplan.course.clock import Clock
 from kplan.documents.checks import CheckOutcome
 from kplan.questions import Check, Checks, Drain, Expect, InTurn, Plan
@@ -76,6 +79,17 @@ def test_a_promise_is_kept_in_one_cluster_and_broken_in_another(
 ) -> None:
     assert outcome(standard(part), *TWO, *kept) == ("passed", [])
     assert outcome(standard(part), *TWO, *broken) == ("failed", names)
+
+
+def test_the_nodes_of_a_check_are_drained_side_by_side_where_asked_for() -> None:
+    asked: list[int] = []
+
+    def ask_all(base: Base, questions: Sequence[Callable[[Base], Any]], **_: object) -> list[Any]:
+        asked.append(len(questions))
+        return [question(base) for question in questions]
+
+    (found,) = outcomes_of([standard("node drains")], planner_of([*TWO, *WEB]), ask_all)
+    assert (found.state, asked) == ("passed", [2])
 
 
 def test_a_cluster_without_zones_is_not_asked_about_them() -> None:

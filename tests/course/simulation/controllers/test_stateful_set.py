@@ -80,14 +80,20 @@ def test_a_pod_that_has_ended_is_made_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "misfits", "expected"),
-    [(PARALLEL, (5,), "+4 +6"), (PARALLEL, (4, 7), ""), (ORDERED, (5,), "+4"), (ORDERED, (4, 6), "")],
+    ("wanted", "there", "misfits", "expected"),
+    [
+        (PARALLEL, "5", (5,), "+4 +6"),
+        (PARALLEL, "4 7", (4, 7), ""),
+        (ORDERED, "5", (5,), "+4"),
+        (ORDERED, "4 6", (4, 6), ""),
+        (ORDERED, "4 5", (5,), ""),
+    ],
 )
 def test_the_controller_comes_no_further_than_to_a_pod_that_it_cannot_update(
-    wanted: WantedStatefulSet, misfits: tuple[int, ...], expected: str
+    wanted: WantedStatefulSet, there: str, misfits: tuple[int, ...], expected: str
 ) -> None:
-    there = [replace(number(index), is_misfit=True) for index in misfits]
-    assert said(actions(replace(wanted, start=4, replicas=4), there)) == expected.split()
+    standing = [replace(one, is_misfit=one.index in misfits) for one in pods(there)]
+    assert said(actions(replace(wanted, start=4, replicas=4), standing)) == expected.split()
 
 
 @pytest.mark.parametrize(
