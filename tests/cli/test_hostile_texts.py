@@ -118,35 +118,19 @@ def test_a_saved_snapshot_is_harmless_text_that_says_the_same(name: str, cluster
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["place", ODD],
-        ["place", "-s", ODD, "default/x"],
-        [ODD],
-        [f"--{ODD}"],
-        ["place", f"--{ODD}"],
-        ["place", "default/x", "-o", ODD],
-        ["place", "default/x", "--top", ODD],
-        ["place", "default/x", "--report", ODD],
-        ["place", "default/x", "--fail-on", ODD],
-        ["show", ODD],
-        ["schema", ODD],
-        ["config", "show", ODD],
-        ["explain", f"default/{ODD}"],
-        ["plan", "--kubeconfig", ODD, "-s", ""],
-        ["snapshot", "save", ODD],
-        ["place", "x" * 400],
-        ["place", "x/" * 4000],
-        ["place", "a\0b"],
-        ["explain", "x" * 400],
-        ["show", "x" * 400],
-        ["capacity", "x" * 400],
-        ["snapshot", "show", "x" * 400],
-        ["config", "show", "x" * 400],
+        ["place", ODD], ["place", "-s", ODD, "default/x"], [ODD], [f"--{ODD}"], ["place", f"--{ODD}"],
+        ["place", "default/x", "-o", ODD], ["place", "default/x", "--top", ODD],
+        ["place", "default/x", "--report", ODD], ["place", "default/x", "--fail-on", ODD], ["show", ODD],
+        ["schema", ODD], ["config", "show", ODD], ["explain", f"default/{ODD}"],
+        ["plan", "--kubeconfig", ODD, "-s", ""], ["snapshot", "save", ODD], ["place", "x" * 400],
+        ["place", "x/" * 4000], ["place", "a\0b"], ["explain", "x" * 400], ["show", "x" * 400],
+        ["capacity", "x" * 400], ["snapshot", "show", "x" * 400], ["config", "show", "x" * 400],
         ["place", "default/x", "--report", "json=" + "x" * 400],
         ["snapshot", "save", "x" * 400 + ".json"],
         ["plan", "--kubeconfig", "x" * 400, "-s", ""],
     ],
     ids=lambda arguments: ascii(" ".join(arguments))[:30],
-)
+)  # fmt: skip
 def test_what_the_command_line_held_is_told_harmlessly(arguments: list[str]) -> None:
     found = invoke(*arguments)
     assert found.exit_code == 2

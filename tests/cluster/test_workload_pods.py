@@ -29,18 +29,11 @@ def _pod(name: str, owner: tuple[str, str], node_name: str = "", phase: str = "R
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("deploy", "Deployment"),
-        ("deployments.apps", "Deployment"),
-        ("deployments.v1.apps", "Deployment"),
-        ("deployments.example.org", ""),
-        ("Deployment", "Deployment"),
-        ("sts", "StatefulSet"),
-        ("cronjobs", "CronJob"),
-        ("po", "Pod"),
-        ("shop", ""),
-        ("node", ""),
+        ("deploy", "Deployment"), ("deployments.apps", "Deployment"), ("deployments.v1.apps", "Deployment"),
+        ("deployments.example.org", ""), ("Deployment", "Deployment"), ("sts", "StatefulSet"),
+        ("cronjobs", "CronJob"), ("po", "Pod"), ("shop", ""), ("node", ""),
     ],
-)
+)  # fmt: skip
 def test_kinds_are_named_as_kubectl_takes_them(text: str, kind: str) -> None:
     assert kind_named(text) == kind
 

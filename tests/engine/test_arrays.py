@@ -14,17 +14,10 @@ from kplan.engine.arrays import MAX_EXACT_DIVIDEND, default_normalize_score, rou
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (0.5, 1),
-        (-0.5, -1),
-        (1.5, 2),
-        (2.5, 3),
-        (-2.5, -3),
-        (2.4999999999999996, 2),
-        (0.49999999999999994, 0),
-        (4503599627370497.5, 4503599627370498),
-        (-0.2, 0),
+        (0.5, 1), (-0.5, -1), (1.5, 2), (2.5, 3), (-2.5, -3), (2.4999999999999996, 2), (0.49999999999999994, 0),
+        (4503599627370497.5, 4503599627370498), (-0.2, 0),
     ],
-)
+)  # fmt: skip
 def test_halves_go_away_from_zero(value, expected):
     assert round_half_away(np.asarray([value])).tolist() == [expected]
 

@@ -33,17 +33,12 @@ def ask(names: Any, other: Any = "other", *, runs: Any = 5, spaces: Any = None, 
 @pytest.mark.parametrize(
     ("value", "builtins"),
     [
-        (np.int64(3), 3),
-        (np.float32(0.5), 0.5),
-        (np.bool_(True), True),
-        (np.array(["a", "b"]), ["a", "b"]),
-        (Path("a/b"), "a/b"),
-        ((1, [Path("c")]), [1, ["c"]]),
-        ({"n": np.int64(3)}, {"n": 3}),
+        (np.int64(3), 3), (np.float32(0.5), 0.5), (np.bool_(True), True), (np.array(["a", "b"]), ["a", "b"]),
+        (Path("a/b"), "a/b"), ((1, [Path("c")]), [1, ["c"]]), ({"n": np.int64(3)}, {"n": 3}),
         (Spaces(max_nodes=2), {"maxNodes": 2, "weights": {}}),
         (None, None),
     ],
-)
+)  # fmt: skip
 def test_values_of_other_libraries_are_those_of_python(value: Any, builtins: Any) -> None:
     assert plain(value) == builtins
     assert type(plain(value)) is type(builtins)

@@ -178,16 +178,10 @@ def test_kinds_of_resources(name, native, extended, scalar, counted):
 @pytest.mark.parametrize(
     ("name", "nano", "expected"),
     [
-        (CPU, 1, 1),
-        (CPU, 1_000_000, 1),
-        (CPU, 1_000_001, 2),
-        (MEMORY, 1_000_000, 1),
-        (MEMORY, 2_000_000_000, 2),
-        (MEMORY, -1, -1),
-        (MEMORY, -1_000_000_000, -1),
-        (MEMORY, 2**63 * 10**9, -(2**63)),
+        (CPU, 1, 1), (CPU, 1_000_000, 1), (CPU, 1_000_001, 2), (MEMORY, 1_000_000, 1), (MEMORY, 2_000_000_000, 2),
+        (MEMORY, -1, -1), (MEMORY, -1_000_000_000, -1), (MEMORY, 2**63 * 10**9, -(2**63)),
     ],
-)
+)  # fmt: skip
 def test_amounts_are_rounded_away_from_zero_and_wrap_at_64_bits(name, nano, expected):
     assert rounded(name, nano) == expected
 
@@ -195,14 +189,10 @@ def test_amounts_are_rounded_away_from_zero_and_wrap_at_64_bits(name, nano, expe
 @pytest.mark.parametrize(
     ("name", "amount", "expected"),
     [
-        (CPU, 500, "500m"),
-        (CPU, 2000, "2"),
-        (MEMORY, 2 * 2**30, "2Gi"),
-        ("hugepages-2Mi", 4 * 2**20, "4Mi"),
-        ("example.com/gpu", 3000, "3k"),
-        (MEMORY, 0, "0"),
+        (CPU, 500, "500m"), (CPU, 2000, "2"), (MEMORY, 2 * 2**30, "2Gi"), ("hugepages-2Mi", 4 * 2**20, "4Mi"),
+        ("example.com/gpu", 3000, "3k"), (MEMORY, 0, "0"),
     ],
-)
+)  # fmt: skip
 def test_amounts_are_written_as_quantities(name, amount, expected):
     assert quantity_text(name, amount) == expected
 
