@@ -23,13 +23,13 @@ _FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr,
 
 #: What CI systems obey: ``::error::`` at the beginning of a line (GitHub), ``##[error]``, ``##vso[`` (Azure) and
 #: ``##teamcity[`` anywhere in one. Long lines are wrapped, so that any word may come to stand first.
-_COMMAND = re.compile(r"(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
-_COMMAND_IN_JSON = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+_COMMAND = r"(?i)(?:(?<=\s)|\A)::|##(?=(?:vso|teamcity)?\[)"
+_COMMAND_IN_JSON = r"(?i)##(?=(?:vso|teamcity)?\[)"
 
 _UNUSUAL = "[^\n -~]+"  #: characters beyond plain ASCII; most of them are letters, and stay
 _HALVES = "[\ud800-\udfff]"
 _ESCAPE_IN_JSON = rb"\\[^\"\\/]"
-_MARK_IN_JSON = re.compile(rb"##\[|##vso|##team", re.IGNORECASE)
+_MARK_IN_JSON = rb"(?i)##\[|##vso|##team"
 
 #: Plain ASCII. What is left of a text without it shows at once that a long one holds nothing else: a pattern would look
 #: at every character, a hundred times as slowly.
@@ -45,7 +45,7 @@ def visible(text: str) -> str:
         text = "".join(character if _is_plain(character) else _escaped(character) for character in text)
     if "::" not in text and "##" not in text:
         return text
-    return _COMMAND.sub(lambda command: f"\\x{ord(command[0][0]):02x}{command[0][1:]}", text)
+    return re.sub(_COMMAND, lambda command: f"\\x{ord(command[0][0]):02x}{command[0][1:]}", text)
 
 
 def _is_plain(character: str) -> bool:
@@ -70,7 +70,7 @@ def _needs_a_look(data: bytes) -> bool:
         return True
     if b"\\" in data and re.search(_ESCAPE_IN_JSON, data) is not None:
         return True
-    return b"##" in data and _MARK_IN_JSON.search(data) is not None
+    return b"##" in data and re.search(_MARK_IN_JSON, data) is not None
 
 
 def _encode(document: object) -> bytes:
@@ -127,7 +127,7 @@ def escape_json(text: str) -> str:
     """
     if not text.isascii() or "\x7f" in text:
         text = re.sub(_UNUSUAL, _escape_run, text)
-    return _COMMAND_IN_JSON.sub(r"\\u0023#", text) if "##" in text else text
+    return re.sub(_COMMAND_IN_JSON, r"\\u0023#", text) if "##" in text else text
 
 
 def _escape_run(run: re.Match[str]) -> str:
@@ -149,7 +149,7 @@ def as_yaml(document: Any) -> str:
     text: str = yaml.dump(document, allow_unicode=True, **options)
     if not all(map(_is_plain, set(text) - {"\n"})):
         text = yaml.dump(document, allow_unicode=False, **options)
-    return _COMMAND_IN_JSON.sub(r"\\x23#", text)
+    return re.sub(_COMMAND_IN_JSON, r"\\x23#", text)
 
 
 def _once(value: Any) -> Any:
@@ -169,7 +169,7 @@ def _dumper() -> Any:
         """Quotes texts that hold more than one line, or what a CI system would obey."""
 
         def represent_text(self, text: str) -> Any:
-            is_odd = not text.isprintable() or _COMMAND.search(text) is not None
+            is_odd = not text.isprintable() or re.search(_COMMAND, text) is not None
             return self.represent_scalar("tag:yaml.org,2002:str", text, style='"' if is_odd else None)
 
     Dumper.add_representer(str, Dumper.represent_text)

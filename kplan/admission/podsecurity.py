@@ -302,7 +302,7 @@ _LABEL = "pod-security.kubernetes.io/enforce"
 _VERSION_LABEL = "pod-security.kubernetes.io/enforce-version"
 _PRIVILEGED, _BASELINE, _RESTRICTED = "privileged", "baseline", "restricted"
 _LATEST = "latest"
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
+_VERSION = r"(?a)v1\.(0|[1-9][0-9]*)"
 
 
 class Policy(NamedTuple):
@@ -329,7 +329,7 @@ def enforced(labels: Mapping[str, str], newest: int = NEWEST) -> Policy:
     if level not in {_PRIVILEGED, _BASELINE, _RESTRICTED}:
         level = _RESTRICTED
     version = labels.get(_VERSION_LABEL, _LATEST)
-    return Policy(level, version if _VERSION.fullmatch(version) else _LATEST, min(newest, NEWEST))
+    return Policy(level, version if re.fullmatch(_VERSION, version) else _LATEST, min(newest, NEWEST))
 
 
 def violations(policy: Policy, pod: Object) -> str:

@@ -24,6 +24,7 @@ _SELDOM = "base64 bz2 ctypes gzip lzma pickle shellingham subprocess textwrap to
 _LATER: dict[str, dict[str, Any]] = {name: {} for name in _SELDOM.split()} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
+    "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
 }
 """Modules that libraries import at their start, and of which few runs need more than these names."""
 

@@ -22,7 +22,6 @@ from kplan.report import decision
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
-from kplan.report.text import detail_of, natural_width
 from kplan.report.view import Case, state_of
 from kplan.report.words import ENDINGS, left_out
 
@@ -141,6 +140,8 @@ def _end(member: PodPlacement, n_alike: int) -> str:
 
 def overview_blocks(rows: Sequence[Row], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of the workloads, those that need attention first."""
+    from kplan.report.text import natural_width
+
     ordered = sorted(rows, key=lambda row: not row.needs_attention)
     n_first = sum(row.needs_attention for row in rows)
     shown = ordered if options.shows_all else ordered[: max(n_first, _MOST_ROWS)]
@@ -209,6 +210,8 @@ def _case(
     options: ReportOptions,
     daemons: Mapping[str, Sequence[PodPlacement]],
 ) -> Case:
+    from kplan.report.text import detail_of
+
     key = placement.pod.key
     counted = document.verdict.counted_of(key)
     is_scheduled = placement.outcome is Outcome.SCHEDULED

@@ -160,8 +160,8 @@ def _lean_workload_status(status: Any) -> Any:
     return replace(status, conditions=lean_conditions)
 
 
-_CALL = re.compile(r'failed to call webhook: \w+ "[^"]*": ')
-_REFUSAL = re.compile(
+_CALL = r'failed to call webhook: \w+ "[^"]*": '
+_REFUSAL = (
     r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
 )
 _LONGEST_REFUSAL = 240
@@ -169,8 +169,8 @@ _LONGEST_REFUSAL = 240
 
 def refusal_by_others(message: str) -> str:
     """Return what the API server says about a webhook or a policy that refuses pods; empty for any other message."""
-    match = _REFUSAL.search(message)
-    return "" if match is None else _CALL.sub("", message[match.start() :])[:_LONGEST_REFUSAL]
+    match = re.search(_REFUSAL, message)
+    return "" if match is None else re.sub(_CALL, "", message[match.start() :])[:_LONGEST_REFUSAL]
 
 
 def short_resource(message: str) -> str:
