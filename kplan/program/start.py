@@ -7,6 +7,7 @@ import sys
 import typing
 import warnings
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +39,7 @@ class Later(ModuleType):
     def __init__(self, name: str, names: dict[str, Any]) -> None:
         super().__init__(name)
         vars(self).update(names)
+        self.__spec__ = ModuleSpec(name, None)  # it can be found
         self._has_names = bool(names)
 
     def __getattr__(self, name: str) -> Any:
