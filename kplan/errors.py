@@ -26,24 +26,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-__all__ = [
-    "ApiError",
-    "ConfigError",
-    "ForbiddenError",
-    "InputError",
-    "KplanError",
-    "KubeconfigError",
-    "LiveClusterError",
-    "ManifestError",
-    "NotFoundError",
-    "ParameterError",
-    "Problem",
-    "SnapshotError",
-    "UnauthorizedError",
-    "UnreachableError",
-    "UsageError",
-]
-
 
 class Problem(NamedTuple):
     """One problem of an input, with its place as far as that is known."""

@@ -371,25 +371,16 @@ _VALUES = frozenset({"value", "values"})
 STRUCT_RULES: dict[type, StructRule] = {
     **dict.fromkeys(
         (
-            meta.OwnerReference,
-            meta.TypedObjectReference,
-            provisioning.NodeClassReference,
-            provisioning.ScalableReference,
-            resource.ResourceClaimConsumerReference,
-            workloads.CrossVersionObjectReference,
+            *(meta.OwnerReference, meta.TypedObjectReference, workloads.CrossVersionObjectReference),
+            *(provisioning.NodeClassReference, provisioning.ScalableReference, resource.ResourceClaimConsumerReference),
         ),
         _IDENTITY,
     ),
     **dict.fromkeys(
         (
-            meta.LabelSelectorRequirement,
-            affinity.NodeSelectorRequirement,
-            provisioning.NodeRequirement,
-            affinity.TopologySelectorLabelRequirement,
-            affinity.Taint,
-            affinity.Toleration,
-            resource.DeviceTaint,
-            resource.DeviceToleration,
+            *(meta.LabelSelectorRequirement, affinity.NodeSelectorRequirement, provisioning.NodeRequirement),
+            *(affinity.TopologySelectorLabelRequirement, affinity.Taint, affinity.Toleration),
+            *(resource.DeviceTaint, resource.DeviceToleration),
         ),
         StructRule(_VALUES, _by_key),
     ),
