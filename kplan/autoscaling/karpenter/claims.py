@@ -22,7 +22,7 @@ from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, conflict, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, bits_of, set_of
-from kplan.autoscaling.karpenter.texts import Incompatible, NoInstanceType, Plain, Refusal, Untolerated
+from kplan.autoscaling.karpenter.texts import Asking, Incompatible, NoInstanceType, Plain, Refusal, Untolerated
 from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsatisfiable
 
 
@@ -100,16 +100,16 @@ class Host(ABC):
         """Yield for each alternative of a pod's volumes what the node becomes, its type aside, or why it does not."""
         base = self._joined(self.requirements, entrant.requirements)
         for volumes in entrant.alternatives or (self._known.nothing,):
-            node = base if isinstance(base, Incompatible) else self._joined(base, volumes, of_volumes=True)
+            node = base if isinstance(base, Incompatible) else self._joined(base, volumes, "volume requirements")
             yield node if isinstance(node, Incompatible) else self._narrowed(entrant, groups, node)
 
     def _joined(
-        self, node: Requirements, wanted: Requirements, *, of_volumes: bool = False
+        self, node: Requirements, wanted: Requirements, of: Asking = "requirements"
     ) -> Requirements | Incompatible:
         known, own = self._known, self._known.hostless(wanted)
         misfits = known.misfits(node, own, allows_well_known=not self._is_there)
         misfits = misfits or known.host_misfits(self.hostname, wanted)
-        return Incompatible(misfits, of_volumes) if misfits else known.join(node, own)
+        return Incompatible(misfits, of) if misfits else known.join(node, own)
 
     def _narrowed(self, entrant: Entrant, groups: Sequence[TopologyGroup], node: Requirements) -> Fit | Refusal:
         """Tell what the node has to be for a pod's devices and topology constraints."""
@@ -130,7 +130,7 @@ class Host(ABC):
             if isinstance(narrowed, Unsatisfiable):
                 return narrowed
             if misfits := known.misfits(node, narrowed, allows_well_known=not self._is_there):
-                return Incompatible(misfits)
+                return Incompatible(misfits, of="")
             node = known.join(node, narrowed)
         return Fit(node, allocation=allocation)
 

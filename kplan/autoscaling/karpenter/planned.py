@@ -154,7 +154,7 @@ def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> Iterator[Pla
 
 def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
     """Return the requirements of a node; one that holds reservations becomes reserved."""
-    requirements = _wanted(claim.requirements, vocabulary)
+    requirements = _wanted(claim.requirements, claim.template)
     if not claim.reservations:
         return requirements
     label = next(
@@ -173,14 +173,15 @@ def _final(claim: NewClaim, vocabulary: Vocabulary) -> Requirements:
     )
 
 
-def _wanted(requirements: Requirements, vocabulary: Vocabulary) -> Requirements:
-    """Return requirements without labels that nodes get once they are there."""
-    return vocabulary.intern({key: wanted for key, wanted in requirements.items.items() if key not in SIMULATED})
+def _wanted(requirements: Requirements, template: Template) -> Requirements:
+    """Return requirements without the labels that new nodes have while their daemons are looked for."""
+    simulated = template.requirements.items.keys() & SIMULATED
+    wanted = {key: own for key, own in requirements.items.items() if key not in simulated}
+    return template.columns.vocabulary.intern(wanted)
 
 
 def static_node(template: Template) -> Planned:
-    requirements = _wanted(template.requirements, template.columns.vocabulary)
-    return Planned(template, (), requirements, (), {}, is_static=True)
+    return Planned(template, (), _wanted(template.requirements, template), (), {}, is_static=True)
 
 
 def with_types(node: Planned, types: Sequence[int], requirements: Requirements | None = None) -> Planned:

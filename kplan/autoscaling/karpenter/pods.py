@@ -324,7 +324,7 @@ class PodFacts:
     def alternatives(self, pod: Pod) -> tuple[Requirements, ...] | None:
         """Return the requirements of a pod's volumes, of which one must be met; none where all nodes reach them.
 
-        None stands for claims, volumes or classes that do not exist: such a pod is left out.
+        None stands for claims, volumes or classes that do not exist.
         """
         joined: list[Requirements] = []
         for _, claim in self._claims_of(pod):

@@ -252,9 +252,11 @@ class Prepared:
         if not self.usable_pools:
             return None
         options, pods = self.options, list(pods)
-        alternatives = ((pod, self.facts.alternatives(pod)) for pod in pods)
-        # Those whose volumes cannot be looked up are left out.
-        entrants = [Entrant(pod, self.facts, volumes) for pod, volumes in alternatives if volumes is not None]
+        alternatives = [self.facts.alternatives(pod) for pod in pods]
+        entrants = [Entrant(pod, self.facts, own or ()) for pod, own in zip(pods, alternatives, strict=True)]
+        # Until it is refused a place, the constraints of a pod whose volumes cannot be looked up do not count: the
+        # topology is made without it (upstream NewScheduler), and it is placed all the same (Schedule).
+        known = [entrant for entrant, own in zip(entrants, alternatives, strict=True) if own is not None]
         devices = None
         if self.release.allocates_devices and not options.ignore_dra_requests:
             published = {state.name for state in states if state.node is not None and state.is_initialized}
@@ -265,7 +267,7 @@ class Prepared:
             self.surroundings,
             self._daemons,
             [self._bases[state.name] for state in states],
-            entrants,
+            known,
             is_strict=is_strict,
             devices=devices,
             spared=spared,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from enum import Enum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -27,11 +27,14 @@ class Untolerated(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...]
 
 
+Asking: TypeAlias = Literal["requirements", "volume requirements", ""]  #: a topology constraint is not named
+
+
 class Incompatible(msgspec.Struct, frozen=True):
     """Requirements that exclude each other."""
 
     misfits: tuple[Misfit, ...]
-    of_volumes: bool = False
+    of: Asking = "requirements"
 
 
 class NoInstanceType(msgspec.Struct, frozen=True):
@@ -137,8 +140,8 @@ class Texts:
             case Plain():
                 text = f"{refusal.value} (NodePool={refused.pool})" if refusal in _NAMING_POOLS else refusal.value
             case Incompatible():
-                begin = "incompatible volume requirements" if refusal.of_volumes else "incompatible requirements"
-                text = f"{begin}, {'; '.join(map(self._misfit, refusal.misfits))}"
+                text = f"incompatible {refusal.of}, " if refusal.of else ""
+                text += "; ".join(map(self._misfit, refusal.misfits))
             case Unsatisfiable():
                 text = self._unsatisfiable(refusal)
             case NoInstanceType():

@@ -238,6 +238,25 @@ def test_a_pod_without_another_place_is_named_with_its_reason() -> None:
     assert stay.message.startswith("Not all pods would schedule, default/web => no instance type met")
 
 
+def test_a_pod_whose_claim_is_gone_gets_a_place_once_its_node_goes() -> None:
+    present = pod("web", "1", "n1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
+    (added,) = report(node_pool(), *machine("n1"), present, markedForDeletion=["n1"]).adds
+    assert added.pods == ("default/web",)
+
+
+@pytest.mark.parametrize(("version", "is_wanted"), [("1.13", True), ("1.14", False)])
+def test_a_preference_for_nodes_that_are_not_initialized_holds_until_templates_say_that_they_are(
+    version: str, *, is_wanted: bool
+) -> None:
+    avoided = {"key": "karpenter.sh/initialized", "operator": "NotIn", "values": ["true"]}
+    terms = [{"weight": 1, "preference": {"matchExpressions": [avoided]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    karpenter = kplan.Karpenter(instance_types=TYPES, version=version)
+    planner = planner_of([node_pool(), pod("web", "1", affinity=affinity)], autoscaler=karpenter, now=NOW)
+    (claim,) = planner.nodes(full=True).to_dict()["detail"]["provisioning"]["nodeClaims"]
+    assert (avoided in claim["requirements"]) is is_wanted
+
+
 def test_a_replacement_that_cannot_be_launched_is_warned_of() -> None:
     types = [
         {**entry, "offerings": [one for one in entry["offerings"] if one["capacityType"] != "spot"]} for entry in TYPES
