@@ -154,10 +154,13 @@ class CreateObject(RemedyOf[MissingObject], frozen=True, kw_only=True, tag="crea
 class Awaited(Document, frozen=True, kw_only=True):
     """Something under way after which the pod runs, or is scheduled, without anybody's doing."""
 
-    #: node (it is being set up), pod (it ends), or gates (the named controller removes them)
-    what: Literal["node", "pod", "gates"]
-    name: str  #: of the node, NAMESPACE/NAME of the pod, or the name of the controller, such as Kueue
-    because: tuple[str, ...] = ()  #: keys of the node's taints that go away then, the node of the pod, or the gates
+    #: node (it is being set up), pod (it ends), gates (the named controller removes them), claim (it is being deleted,
+    #: once no pod uses it), or volume (it is kept for a claim that is gone)
+    what: Literal["node", "pod", "gates", "claim", "volume"]
+    #: of the node or volume, NAMESPACE/NAME of the pod or claim, or the name of the controller, such as Kueue
+    name: str
+    #: keys of the node's taints that go away then, the node of the pod, the gates, the pod or the claim that keeps it
+    because: tuple[str, ...] = ()
 
 
 class Await(RemedyOf[Awaited], frozen=True, kw_only=True, tag="wait"):
@@ -488,6 +491,10 @@ def _awaited(c: Awaited) -> str:
         return f"wait until node {c.name} is set up ({because} {'goes' if len(c.because) == 1 else 'go'} away then)"
     if c.what == "pod":
         return f"wait until {c.name} has ended on {because}"
+    if c.what == "claim":
+        return f"delete the pod, so that claim {c.name} goes, and have both made again"
+    if c.what == "volume":
+        return f"once nobody needs what is on volume {c.name}, release it from claim {because}"
     return f"wait until {c.name} admits it and removes {because}"
 
 

@@ -71,6 +71,15 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     class_exists: bool
     nearest: str = ""  #: the class with the most similar name; empty for none
     provisioner: str = ""
+    #: a volume that would do, had it not belonged to another claim, `former_claim`, that is gone; both empty for none
+    released: str = ""
+    former_claim: str = ""
+
+
+class LeavingClaim(msgspec.Struct, frozen=True):
+    """A claim that the pod mounts is being deleted, which waits until no pod mounts it."""
+
+    claim: str
 
 
 class MissingOfDevices(msgspec.Struct, frozen=True):
@@ -145,7 +154,7 @@ class NodesOut(msgspec.Struct, frozen=True):
     domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
     #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
     suggested: str = ""
-    instead: str = ""  #: the toleration that was probably meant for the taint
+    instead: str = ""  #: a toleration that was probably meant for the taint, or tolerates its key with another value
     lost_node: str = ""  #: the node that does not exist any more and alone can attach a volume of the pod
     reserved_for: tuple[str, ...] = ()  #: pods that are nominated to the closest node, for which room there is kept
     #: devices, held_by: what all these nodes have of what a claim asks for, or None, and the pods that use it
@@ -172,6 +181,7 @@ Whole = (
     | NoNodes
     | MissingClaim
     | UnboundClaim
+    | LeavingClaim
     | MissingOfDevices
     | ClaimNotMade
     | Promised

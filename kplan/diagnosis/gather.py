@@ -12,8 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from kplan.admission import limits
-from kplan.api.affinity import COMPARISON_GATE, required_node_affinity
-from kplan.api.core import REQUESTS, Node, Pod, add_resources, container_totals, parsed
+from kplan.api.affinity import COMPARISON_GATE, Taint, required_node_affinity
+from kplan.api.core import REQUESTS, Node, PersistentVolumeClaim, Pod, add_resources, container_totals, parsed
 from kplan.api.labels import HOSTNAME
 from kplan.api.names import nearest_texts
 from kplan.api.quantity import Quantity, grouped
@@ -34,7 +34,7 @@ from kplan.framework.session import Session
 from kplan.health.nodes import UnusableResource, unusable_resources
 from kplan.rules.pod_info import PodInfo, daemon_set_of
 from kplan.rules.resources import PODS, is_counted, quantity_text
-from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+from kplan.rules.volumes import STORAGE, WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
 from kplan.snapshot.model import Snapshot
 
 _MOST_GROUPS = 64
@@ -154,7 +154,7 @@ def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices 
                     yield c.MissingOfDevices("DeviceClass", wanted, near, claim.metadata.key)
 
 
-def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim]:
+def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim | c.LeavingClaim]:
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
@@ -165,6 +165,9 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
             known = [other for of, other in listers.persistent_volume_claims if of == namespace]
             yield c.MissingClaim(f"{namespace}/{name}", intended.nearest(name, known))
             continue
+        if claim.metadata.deletion_timestamp is not None:
+            yield c.LeavingClaim(claim.metadata.key)
+            continue
         if is_fully_bound(claim):
             continue
         class_name = claim_class(claim)
@@ -174,7 +177,21 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         is_known = storage_class is not None or not class_name
         suggested = "" if is_known else intended.nearest(class_name, listers.storage_classes)
         provisioner = "" if storage_class is None else storage_class.provisioner
-        yield c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, suggested, provisioner)
+        unbound = c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, suggested, provisioner)
+        yield replace(unbound, **_released(claim, class_name, listers))
+
+
+def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -> dict[str, str]:
+    """Return fields of UnboundClaim: a volume of the claim's class that its former claim left, if there is one."""
+    wanted = quantity_value(claim.spec.resources.requests.get(STORAGE, "0"))
+    for name, volume in sorted(listers.persistent_volumes.items()):
+        spec, former = volume.spec, volume.spec.claim_ref
+        if volume.status.phase != "Released" or former is None or spec.storage_class_name != class_name:
+            continue
+        has_modes = set(claim.spec.access_modes).issubset(spec.access_modes)
+        if has_modes and quantity_value(spec.capacity.get(STORAGE, "0")) >= wanted:
+            return {"released": name, "former_claim": f"{former.namespace}/{former.name}"}
+    return {}
 
 
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
@@ -346,7 +363,7 @@ def _devices_of(answer: _Answer, group: RowArray) -> dict[str, Any]:
     return {"held_by": held_by, "devices": sum(int(one.matching) for one in missing) if is_counted else None}
 
 
-def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
+def _suggestion(  # noqa: PLR0911 - one case a kind, in one place
     answer: _Answer, details: Sequence[d.Detail], node: Node
 ) -> dict[str, Any]:
     """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
@@ -357,9 +374,7 @@ def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
         match detail:
             case d.UntoleratedTaint() if n_taints == 1:
                 taints = intended.untolerated(pod, node, compares=answer.compares)
-                if len(taints) == 1 and (guess := intended.suggested_toleration(pod, taints[0], nodes)) is not None:
-                    to, old = map(intended.toleration_text, (guess.to, guess.old))
-                    return {"suggested": to, "instead": old}
+                return _instead(pod, taints[0], nodes) if len(taints) == 1 else {}
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
             case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
@@ -377,6 +392,16 @@ def _suggestion(  # noqa: C901, PLR0911 - one case a kind, in one place
             case _:
                 pass
     return {}
+
+
+def _instead(pod: Pod, taint: Taint, nodes: NodeTable) -> dict[str, str]:
+    """Return fields of NodesOut: the toleration that was meant for a taint, or that is for another value of its key."""
+    guess = intended.suggested_toleration(pod, taint, nodes)
+    if guess is not None:
+        return {"suggested": intended.toleration_text(guess.to), "instead": intended.toleration_text(guess.old)}
+    same_key = (one for one in pod.spec.tolerations if one.key == taint.key and one.operator in ("", "Equal"))
+    other = next((one for one in same_key if not intended.is_used(one, nodes)), None)
+    return {} if other is None else {"instead": intended.toleration_text(other)}
 
 
 def _largest(answer: _Answer, details: Iterable[d.Detail], rows: RowArray) -> dict[str, str]:

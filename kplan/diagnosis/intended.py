@@ -180,7 +180,7 @@ def suggested_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToler
     best: tuple[tuple[float, int], MeantToleration] | None = None
     for index, toleration in enumerate(pod.spec.tolerations[:_MOST_TOLERATIONS]):
         likeness = _likeness(toleration, taint)
-        if likeness is None or _is_used(toleration, nodes):
+        if likeness is None or is_used(toleration, nodes):
             continue
         by_value = toleration.operator in {"", "Equal"}
         to = replace(
@@ -199,7 +199,8 @@ def suggested_toleration(pod: Pod, taint: Taint, nodes: NodeTable) -> MeantToler
     return None if is_for_another else best[1]
 
 
-def _is_used(toleration: Toleration, nodes: NodeTable) -> bool:
+def is_used(toleration: Toleration, nodes: NodeTable) -> bool:
+    """Tell whether a toleration tolerates a taint of some node."""
     by_value = toleration.operator in {"", "Equal"}
     if not by_value and toleration.operator != "Exists":
         return False

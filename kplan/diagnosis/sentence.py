@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import clause, count, grouped, listing, readable
 from kplan.changes.remedy import NODE_STATES
 from kplan.diagnosis import causes as c
@@ -69,6 +70,8 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             return "The cluster has no node"
         case c.MissingClaim():
             return f"Its claim {cause.claim} does not exist{_suggestion(cause.nearest)}"
+        case c.LeavingClaim():
+            return f"Its claim {cause.claim} is being deleted, and goes once no pod uses it"
         case c.UnboundClaim():
             return _unbound(cause)
         case c.MissingOfDevices(kind="DeviceClass"):
@@ -122,7 +125,8 @@ def _unbound(cause: c.UnboundClaim) -> str:
         return f"Its claim {cause.claim} is not bound: {missing}"
     text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
     if cause.provisioner in ("", NO_PROVISIONER):
-        return f"{text}, and nobody makes volumes of that class"
+        left = f"; volume {cause.released} is kept for {cause.former_claim}, which is gone" if cause.released else ""
+        return f"{text}, and nobody makes volumes of that class{left}"
     namespace, _, name = cause.claim.partition("/")
     return (
         f"{text}: {cause.provisioner} has not made its volume, which it does before the pod has a node, for nodes that "
@@ -135,6 +139,8 @@ def _no_label(cause: c.NoSuchLabel) -> str:
     wanted += f", which runtime class {cause.runtime_class} requires" if cause.runtime_class else ""
     if not cause.values:
         return f"{_of_all(cause.nodes)} has {wanted}: no node has label {cause.label}{_suggestion(cause.nearest)}"
+    if cause.label == HOSTNAME and len(cause.wanted) == 1 and not cause.runtime_class:
+        return f"It requires a node with {wanted}, which does not exist{_suggestion(cause.nearest)}"
     values = "the only value is" if len(cause.values) == 1 else "the values are"
     return f"{_of_all(cause.nodes)} has {wanted}; {values} {listing(cause.values, most=5)}{_suggestion(cause.nearest)}"
 
@@ -205,7 +211,7 @@ def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     tainted = [group for group in groups if is_set_by_people(group)]
     if len(tainted) < 2:
         return list(groups)
-    meant = next((group for group in tainted if group.instead), tainted[0])
+    meant = max(tainted, key=lambda group: (bool(group.suggested), bool(group.instead)))
     together = replace(
         meant,
         nodes=sum(group.nodes for group in tainted),
@@ -323,6 +329,7 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             most += f"; {count(group.devices, 'device')} in all" if group.devices else ""
             most += "; no ResourceSlice offers such a device" if group.devices == 0 else ""
             most += f", used by {listing(group.held_by)}" if group.held_by else ""
+            most += f"; tainted {listing(detail.tainted)}" if detail.tainted else ""
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
@@ -385,7 +392,8 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
-        suggested = f"; it tolerates {group.instead}: did you mean {group.suggested}?" if group.instead else ""
+        suggested = f"; it tolerates {group.instead}" if group.instead else ""
+        suggested += f": did you mean {group.suggested}?" if group.suggested else ""
         return f"{'has' if is_single else 'have'} {some} it does not tolerate ({listing(taints)}{suggested})"
     return f"{'is' if is_single else 'are'} {meaning}"
 

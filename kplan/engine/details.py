@@ -264,6 +264,7 @@ class MissingDevices(DetailBase, frozen=True, kw_only=True, tag="devices"):
     matching: str  #: devices that its class and selectors match
     free: str  #: those of them that are not allocated
     held_by: tuple[str, ...] = ()  #: NAMESPACE/NAME of pods that have the others, or of claims that no pod uses
+    tainted: tuple[str, ...] | UnsetType = UNSET  #: KEY=VALUE:EFFECT of taints for which the others are not free
 
 
 class UnavailableClaim(DetailBase, frozen=True, kw_only=True, tag="allocated-claim"):

@@ -64,13 +64,11 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
     """Offer what ends the causes each of which alone keeps the pod from running."""
     for cause in causes.whole:
         match cause:
-            case c.MissingClaim():
-                yield from _claim(case, cause)
+            case c.MissingClaim() | c.LeavingClaim() | c.UnboundClaim():
+                yield from _of_claim(case, cause)
             case c.MissingOfDevices():
                 of = f"ResourceClaim {cause.claim}" if cause.claim else ""
                 yield from missing_object(cause.kind, cause.name, cause.nearest, of)
-            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
-                yield from _class(case, cause)
             case c.Gated():
                 yield from gates(case, cause.gates)
             case c.OtherScheduler(nearest=name) if name:
@@ -85,6 +83,25 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
                 yield from missing_object("namespace", name, cause.nearest)
             case _:
                 pass
+
+
+def _of_claim(case: Case, cause: c.MissingClaim | c.LeavingClaim | c.UnboundClaim) -> Offers:
+    """Offer a claim or class that exists, or to free the claim or a volume; that is not tried, as it loses data."""
+    match cause:
+        case c.MissingClaim():
+            yield from _claim(case, cause)
+        case c.LeavingClaim():
+            freed = r.Awaited(what="claim", name=cause.claim, because=(case.info.key,))
+            command = f"kubectl delete pod {quote(case.pod.metadata.name)} -n {quote(case.info.namespace)}"
+            yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
+        case c.UnboundClaim(released=volume) if volume:
+            freed = r.Awaited(what="volume", name=volume, because=(cause.former_claim,))
+            command = f"""kubectl patch pv {quote(volume)} --type merge -p '{{"spec":{{"claimRef":null}}}}'"""
+            yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
+        case c.UnboundClaim(storage_class=name, class_exists=False) if name:
+            yield from _class(case, cause)
+        case _:
+            pass
 
 
 def _renamed(case: Case, pod: Pod, *, what: str, old: str, to: str, of: str = "") -> Offers:
@@ -179,9 +196,10 @@ def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[Label | None]:
 
     A value that nodes have is meant as it is, and a pod that names its node stays with it.
     """
-    if is_fact(key) or key == HOSTNAME:
+    is_host = key == HOSTNAME
+    if is_fact(key) or (is_host and wanted in case.live.cluster.nodes.label(key).code_of):
         return
-    yield from meant_labels(key, wanted, case.live.cluster.nodes)[:_MOST_TRIED]
+    yield from () if is_host else meant_labels(key, wanted, case.live.cluster.nodes)[:_MOST_TRIED]
     yield None
 
 

@@ -91,7 +91,8 @@ def detail_text(detail: d.Detail) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             wanted = f"{detail.wanted} of {detail.device_class or 'any class'} ({detail.request})"
             words = "device matches" if detail.matching == "1" else "devices match"
             users = f", used by {listing(detail.held_by)}" if detail.held_by else ""
-            free = f"{detail.free} of them free{users}"
+            tainted = f", tainted {listing(detail.tainted)}" if detail.tainted else ""
+            free = f"{detail.free} of them free{users}{tainted}"
             return f"claim {detail.claim} requests {wanted}: {detail.matching} {words}, {free}"
         case d.UnavailableClaim():
             return f"the devices of claim {detail.claim} cannot be used on this node"

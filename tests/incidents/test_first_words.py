@@ -72,7 +72,7 @@ TOO = pod("vip-too", cpu="6", priority=9, priorityClassName="vip")
                      "default/web: 2 of 2 pods are ready; web-h1-000 keeps restarting (9 restarts, last exit code 137",
                      id="a pod that is ready between restarts"),
         pytest.param([SMALL, pod("x", nodeSelector={"kubernetes.io/hostname": "gone"})], Remedy(only=("moves",)),
-                     "default/x stays pending: no node has kubernetes.io/hostname=gone",
+                     "default/x stays pending: it requires a node with kubernetes.io/hostname=gone",
                      id="what nothing helps begins with the pod and its reason"),
         pytest.param([SMALL, LARGE, BUSY, pod("x", cpu="3")], Remedy(only=("nodes",)),
                      "Add 1 node like large; then default/x runs", id="a remedy begins with what to do"),

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from kplan.api import resource as dra
 from kplan.api.affinity import compile_node_selector
@@ -291,19 +292,18 @@ class ClusterDevices:
         for claim in claims:
             for request in itertools.chain.from_iterable(claim_spec(claim.spec).requests):
                 matching = self.catalogue.matching(node, request)
-                n_free = sum(
-                    (request.admin_access or device.id not in allocated)
-                    and not (device.device.taints and inventory.prevents_allocation(device, request.tolerations))
-                    for device in matching
-                )
+                unused = [one for one in matching if request.admin_access or one.id not in allocated]
+                taints = [inventory.untolerated_taints(one, request.tolerations) for one in unused]
+                tainted = tuple(dict.fromkeys(taint.text for one in taints for taint in one))
                 yield MissingDevices(
                     claim=claim.metadata.key,
                     request=request.full_name,
                     device_class=request.class_name,
                     wanted="all" if request.wants_all else str(request.count),
                     matching=str(len(matching)),
-                    free=str(n_free),
+                    free=str(sum(not one for one in taints)),
                     held_by=tuple(dict.fromkeys(name for one in matching for name in self._holders.get(one.id, ()))),
+                    tainted=tainted or UNSET,
                 )
 
     @property

@@ -332,7 +332,12 @@ def _tainted(device: dra.Device, spec: dra.ResourceSliceSpec, rules: Iterable[dr
 
 def prevents_allocation(device: DeviceInfo, tolerations: tuple[dra.DeviceToleration, ...]) -> bool:
     """Whether a device has a NoSchedule or NoExecute taint that is not tolerated."""
-    return bool(untolerated(tolerations, [taint for taint in device.device.taints if taint.effect in _EFFECTS]))
+    return bool(untolerated_taints(device, tolerations))
+
+
+def untolerated_taints(device: DeviceInfo, tolerations: tuple[dra.DeviceToleration, ...]) -> Sequence[dra.DeviceTaint]:
+    """Return the NoSchedule and NoExecute taints of a device that are not tolerated."""
+    return untolerated(tolerations, [taint for taint in device.device.taints if taint.effect in _EFFECTS])
 
 
 _Answer = bool | CelError | CostLimitError

@@ -500,7 +500,10 @@ def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
         yield line(text, is_item=True)
     if document.forced:
         yield line(forced_text(document.forced), is_item=True)
-    texts = dict.fromkeys(map(obstacle_text, obstacles))
+    helped = {budget.name for obstacle in obstacles if obstacle.remedies for budget in obstacle.budgets[:1]}
+    # Where a change of a budget helps one of its pods, the others are asked about again after it.
+    others = [one for one in obstacles if one.remedies or not helped.intersection(b.name for b in one.budgets[:1])]
+    texts = dict.fromkeys(map(obstacle_text, others))
     yield from (line(Span("What would help", "strong"), f": {text}.") for text in texts if text)
 
 
