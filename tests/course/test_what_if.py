@@ -307,10 +307,10 @@ def test_objects_that_cannot_be_read_are_told_all_at_once() -> None:
 def test_a_report_lists_the_changes_in_order() -> None:
     planner = planner_of([node("n1"), node("n2")])
     assert "changes" not in planner.plan([pod("new")]).report().to_dict()["snapshot"]
-    report = planner.changed(cordon=["n1"]).changed(uncordon=["n*"]).plan([pod("new")]).report().to_dict()
+    report = planner.changed(cordon=["n1"]).changed(uncordon=["?1"]).plan([pod("new")]).report().to_dict()
     assert report["snapshot"]["changes"] == [
         {"change": "cordon", "what": "n1", "count": 1, "objects": ["Node/n1"]},
-        {"change": "uncordon", "what": "n*", "count": 1, "objects": ["Node/n1"]},
+        {"change": "uncordon", "what": "?1", "count": 1, "objects": ["Node/n1"]},
     ]
 
 

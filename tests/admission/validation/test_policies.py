@@ -1,10 +1,10 @@
-"""What an API server refuses in PodGroups; of the other policies tests/answers tells."""
+"""What an API server refuses in PodGroups, and in defaults of a LimitRange; of the other policies tests/answers tells."""
 
 from typing import Any
 
 import pytest
 
-from kplan.admission.validation.policies import pod_group_errors
+from kplan.admission.validation.policies import limit_range_errors, pod_group_errors
 
 
 def errors(**spec: Any) -> list[str]:
@@ -33,3 +33,11 @@ def errors(**spec: Any) -> list[str]:
 def test_what_is_wrong_is_told_in_the_words_of_the_api_server(spec: dict[str, Any], start: str) -> None:
     (error,) = errors(**spec)
     assert error.startswith(start)
+
+
+def test_the_minimum_of_containers_is_a_default_request() -> None:
+    limit = {"type": "Container", "min": {"pods": "1"}}
+    found = limit_range_errors({"metadata": {"name": "a", "namespace": "b"}, "spec": {"limits": [limit]}}, "")
+    assert [str(error).partition(":")[0] for error in found] == [
+        f"spec.limits[0].{part}[pods]" for part in ("min", "defaultRequest")
+    ]
