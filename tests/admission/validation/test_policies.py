@@ -1,4 +1,4 @@
-"""What an API server refuses in PodGroups, and in defaults of a LimitRange; of the other policies tests/answers tells."""
+"""What an API server refuses in PodGroups, and defaults of a LimitRange; of other policies tests/answers tells."""
 
 from typing import Any
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from kplan.api.affinity import Toleration
 from kplan.api.core import PodSpec
 from kplan.api.decode import convert
-from kplan.autoscaling.karpenter.pod_requirements import PodRequirements, pod_requirements_of
+from kplan.autoscaling.karpenter.pod_requirements import PodRequirements, pod_requirements_of, tolerating_preferences
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -66,3 +67,10 @@ def test_the_order_in_which_wishes_are_given_up() -> None:
         (1, 0, 0, 0, 1, 0),
         (1, 0, 0, 0, 1, 1),
     ]
+
+
+def test_a_toleration_for_a_while_is_one_too() -> None:
+    tolerations = convert(
+        [{"operator": "Exists", "effect": "PreferNoSchedule", "tolerationSeconds": 5}], tuple[Toleration, ...]
+    )
+    assert tolerating_preferences(tolerations) is None
