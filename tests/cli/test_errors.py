@@ -97,7 +97,7 @@ def test_files_that_cannot_be_used(
 
 def test_as_much_memory_as_kubernetes_counts_is_no_error(tmp_path: Path) -> None:
     large = POD.replace("name: c", "name: c, resources: {requests: {memory: 9E}}")
-    assert "Insufficient memory" in invoke("place", written(tmp_path / "pod.yaml", large), "-s", "demo").stdout
+    assert "it requests 7.8Ei memory" in invoke("place", written(tmp_path / "pod.yaml", large), "-s", "demo").stdout
 
 
 def test_a_directory_without_objects(tmp_path: Path) -> None:

@@ -8,15 +8,11 @@ from tests.cli.commands import invoke
 @pytest.mark.parametrize(
     ("kind", "one"),
     [
-        ("nodes", "gpu-a-1"),
-        ("namespaces", "shop"),
-        ("pods", "shop/voucher-api"),
-        ("workloads", "deployment/shop/cart"),
-        ("workloads", "deploy/shop/cart"),
-        ("zones", "eu-west-1a"),
+        ("nodes", "gpu-a-1"), ("namespaces", "shop"), ("pods", "shop/voucher-api"),
+        ("workloads", "deployment/shop/cart"), ("workloads", "deploy/shop/cart"), ("zones", "eu-west-1a"),
         ("pools", "general"),
     ],
-)
+)  # fmt: skip
 def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
     found = invoke("names", kind).stdout.splitlines()
     assert one in found

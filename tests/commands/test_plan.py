@@ -8,15 +8,10 @@ from tests.cli.processes import kplan
 
 QUEUE = ["shop/flash-sale", "shop/voucher-api", "ml/fine-tune", "ml/llm-eval"]
 CHANGES = [
-    "+ shop/flash-sale general-c-1",
-    "+ shop/voucher-api general-a-2",
-    "+ ml/fine-tune gpu-b-1",
-    "! ml/llm-eval -",
-    "! batch/nightly-export -",
-    "~ batch/report-daily-4swkz spot-a-1",
-    "! ml/train-ranking-cmm2h -",
+    "+ shop/flash-sale general-c-1", "+ shop/voucher-api general-a-2", "+ ml/fine-tune gpu-b-1", "! ml/llm-eval -",
+    "! batch/nightly-export -", "~ batch/report-daily-4swkz spot-a-1", "! ml/train-ranking-cmm2h -",
     "~ batch/report-hourly-tklxq spot-a-1",
-]
+]  # fmt: skip
 
 
 def test_the_whole_queue_through_a_real_process() -> None:

@@ -21,25 +21,16 @@ POD = head("Pod", name="new", namespace="shop") | {
 
 #: Command to the arguments that make it work on the recorded cluster; POD stands for a manifest, QUESTION for one.
 ARGUMENTS: dict[str, list[str]] = {
-    "ask": ["QUESTION"],
-    "capacity": ["POD"],
-    "check": [],
-    "diff": ["--against", "demo"],
-    "drain": ["node-a2"],
-    "explain": ["batch/pending-missing-pvc"],
-    "mcp": [],
-    "nodes": ["--autoscaler", "karpenter"],
-    "place": ["POD"],
-    "plan": [],
-    "pods": ["POD"],
-    "preempt": [],
+    "ask": ["QUESTION"], "capacity": ["POD"], "check": [], "diff": ["--against", "demo"], "drain": ["node-a2"],
+    "explain": ["batch/pending-missing-pvc"], "mcp": [], "nodes": ["--autoscaler", "karpenter"], "place": ["POD"],
+    "plan": [], "pods": ["POD"], "preempt": [],
     "remedy": ["batch/pending-no-match", "--only", "nodes"],
     "snapshot check": [],
     "snapshot groups": [],
     "snapshot save": ["saved.json"],
     "snapshot show": [],
     "snapshot types": [],
-}
+}  # fmt: skip
 
 
 def live_commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:

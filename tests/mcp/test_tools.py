@@ -72,12 +72,8 @@ def test_what_cannot_be_answered_is_an_error_that_says_why(
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("plan", {}),
-        ("explain", {"names": [f"{EVIL}/{EVIL}"]}),
-        ("explain", {"names": ["nobody"]}),
-        ("drain", {"nodes": [EVIL]}),
-        ("drain", {"nodes": [f"{EVIL}2"]}),
-        ("check", {}),
+        ("plan", {}), ("explain", {"names": [f"{EVIL}/{EVIL}"]}), ("explain", {"names": ["nobody"]}),
+        ("drain", {"nodes": [EVIL]}), ("drain", {"nodes": [f"{EVIL}2"]}), ("check", {}),
         ("check", {"checks": [{"name": EVIL, "question": {"kind": "ExplainQuestion", "names": [EVIL]}}]}),
         ("what_if", {"question": {"kind": "PlanQuestion"}, "cordon": ["nosuch"]}),
         ("what_if", {"question": {"kind": EVIL}}),
@@ -87,7 +83,7 @@ def test_what_cannot_be_answered_is_an_error_that_says_why(
         ("pods", {"manifests": [head("Pod", name="a", annotations={EVIL: 3})]}),
         (EVIL, {}),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_hidden_in_answers_and_errors(evil: kplan.Planner, name: str, arguments: dict[str, Any]) -> None:
     answer = call(evil, name, arguments)
     told = answer.text + "".join(texts_in(answer.facts))

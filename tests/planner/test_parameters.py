@@ -20,26 +20,14 @@ OF_OBJECTS = {"checks", "manifests", "pod", "pods", "question", "templates"}
 WEB = deployment("web", 1)
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "ask": ((Drain(nodes=("a",)),), {}),
-    "capacity": (([WEB],), {"limit": 2}),
-    "changed": ((), {}),
-    "check": ((), {}),
-    "drain": ((["a"],), {}),
-    "drain_in_turn": ((["a"],), {}),
-    "explain": ((["default/waits"],), {}),
-    "headroom": (([WEB],), {"limit": 2}),
-    "nodes": ((), {}),
-    "odds": ((["default/waits"],), {"runs": 2}),
-    "place": (("default/waits",), {}),
-    "plan": ((["default/waits"],), {}),
-    "plan_queue": ((), {}),
-    "pods": (([WEB],), {}),
-    "remedy": ((), {}),
-    "roll_out": (([WEB],), {}),
-    "run_queue": ((), {}),
-    "shrink": ((), {}),
+    "ask": ((Drain(nodes=("a",)),), {}), "capacity": (([WEB],), {"limit": 2}), "changed": ((), {}),
+    "check": ((), {}), "drain": ((["a"],), {}), "drain_in_turn": ((["a"],), {}),
+    "explain": ((["default/waits"],), {}), "headroom": (([WEB],), {"limit": 2}), "nodes": ((), {}),
+    "odds": ((["default/waits"],), {"runs": 2}), "place": (("default/waits",), {}),
+    "plan": ((["default/waits"],), {}), "plan_queue": ((), {}), "pods": (([WEB],), {}), "remedy": ((), {}),
+    "roll_out": (([WEB],), {}), "run_queue": ((), {}), "shrink": ((), {}),
     "timeline": (([{"at": 0, "apply": [WEB]}],), {}),
-}
+}  # fmt: skip
 """Sound arguments for each method."""
 
 NUMBERS = [-3, 0, 10**30, 1.5, float("nan"), True, np.int64(3), np.array([1.5])]

@@ -202,20 +202,15 @@ def documents(text: str) -> list[Document]:
 @pytest.mark.parametrize(
     ("number", "path", "line"),
     [
-        (1, "$", 2),
-        (1, "$.metadata.name", 5),
-        (1, "$.metadata.labels['a.b/c']", 7),
-        (1, "$.spec.containers", 2),
-        (2, "$", 11),
-        (2, "metadata.namespace", 14),
-        (2, "$.spec.containers[0].name", 17),
+        (1, "$", 2), (1, "$.metadata.name", 5), (1, "$.metadata.labels['a.b/c']", 7), (1, "$.spec.containers", 2),
+        (2, "$", 11), (2, "metadata.namespace", 14), (2, "$.spec.containers[0].name", 17),
         (2, "$.spec.containers[0].resources.requests.cpu", 19),
         (2, "$.spec.containers[1]", 21),
         (2, "$.spec.containers[1].name", 21),
         (2, "$.spec.containers[1].resources.requests.cpu", 23),
         (2, "$.spec.containers[7].name", 16),
     ],
-)
+)  # fmt: skip
 def test_any_path_of_a_manifest_has_its_line(number: int, path: str, line: int) -> None:
     assert documents(YAML)[number - 1].lines.of(path) == line
 

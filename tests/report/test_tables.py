@@ -26,14 +26,11 @@ def plain_table(table: Table, width: int) -> list[str]:
         ("NodeResourcesBalancedAllocation", 14, ["NodeResources", "Balanced", "Allocation"]),
         ("short gke-prod-eu", 11, ["short", "gke-prod-eu"]),
         ("general-purpose-a", 10, ["general-", "purpose-a"]),
-        ("unbreakable", 4, ["unbr", "eaka", "ble"]),
-        ("in 3 min 17 s", 10, ["in 3 min", "17 s"]),
-        ("98.5 %, 20 %", 4, ["98.5", "%,", "20 %"]),
-        ("12 s", 2, ["12", "s"]),
-        ("2 shops", 4, ["2", "shop", "s"]),
+        ("unbreakable", 4, ["unbr", "eaka", "ble"]), ("in 3 min 17 s", 10, ["in 3 min", "17 s"]),
+        ("98.5 %, 20 %", 4, ["98.5", "%,", "20 %"]), ("12 s", 2, ["12", "s"]), ("2 shops", 4, ["2", "shop", "s"]),
         ("", 4, [""]),
     ],
-)
+)  # fmt: skip
 def test_where_a_text_is_folded(text: str, width: int, lines: list[str]) -> None:
     assert fold(text, width) == lines
 

@@ -18,15 +18,10 @@ from tests.objects import deployment, node, running
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "0 s"),
-        (8.46, "8.5 s"),
-        (59.94, "59.9 s"),
-        (59.96, "1 min"),
-        (200, "3 min 20 s"),
-        (3600, "1 h"),
+        (0, "0 s"), (8.46, "8.5 s"), (59.94, "59.9 s"), (59.96, "1 min"), (200, "3 min 20 s"), (3600, "1 h"),
         (3660, "1 h 1 min"),
     ],
-)
+)  # fmt: skip
 def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
     assert seconds_text(seconds) == words
 

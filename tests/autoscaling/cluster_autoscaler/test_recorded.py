@@ -13,18 +13,9 @@ from tests.recorded import read_lines
 HERE = Path(__file__).parent / "recorded"
 
 UP = (
-    "result",
-    "plan",
-    "triggered",
-    "filtered",
-    "best",
-    "tied",
-    "expander",
-    "remaining",
-    "toHelp",
-    "awaiting",
+    "result", "plan", "triggered", "filtered", "best", "tied", "expander", "remaining", "toHelp", "awaiting",
     "increase",
-)
+)  # fmt: skip
 DOWN = ("result", "unneeded", "unremovable", "utilization", "deleted", "softTainted", "softUntainted")
 
 

@@ -48,15 +48,11 @@ def test_sizes_and_nodes_of_a_file_that_are_hardly_meant_are_told(tmp_path: Path
 @pytest.mark.parametrize(
     ("flag", "value"),
     [
-        ("max-nodes-total", "many"),
-        ("expander", "cheapest"),
-        ("scale-down-unneeded-time", "ten minutes"),
-        ("cores-total", "100"),
-        ("gpu-total", "nvidia"),
-        ("scale-up-from-zero", "perhaps"),
+        ("max-nodes-total", "many"), ("expander", "cheapest"), ("scale-down-unneeded-time", "ten minutes"),
+        ("cores-total", "100"), ("gpu-total", "nvidia"), ("scale-up-from-zero", "perhaps"),
         ("scale-down-utilization-threshold", "nan"),
     ],
-)
+)  # fmt: skip
 def test_a_flag_that_cannot_be_read_is_an_error(flag: str, value: str) -> None:
     with pytest.raises(kplan.UsageError, match=f"--{flag}"):
         set_up([], options={flag: value})

@@ -140,15 +140,10 @@ def test_a_paused_deployment_is_scaled_but_not_rolled() -> None:
 @pytest.mark.parametrize(
     ("surge", "unavailable", "replicas", "expected"),
     [
-        ("0%", "0%", 0, (0, 0)),
-        ("39%", "39%", 10, (4, 3)),
-        ("0%", "0%", 10, (0, 1)),
-        (2, "0%", 10, (2, 0)),
-        ("25%", "25%", 6, (2, 1)),
-        ("100%", "100%", 3, (3, 3)),
-        (0, 7, 3, (0, 3)),
+        ("0%", "0%", 0, (0, 0)), ("39%", "39%", 10, (4, 3)), ("0%", "0%", 10, (0, 1)), (2, "0%", 10, (2, 0)),
+        ("25%", "25%", 6, (2, 1)), ("100%", "100%", 3, (3, 3)), (0, 7, 3, (0, 3)),
     ],
-)
+)  # fmt: skip
 def test_a_surge_is_rounded_up_and_what_may_be_missing_down(
     surge: int | str, unavailable: int | str, replicas: int, expected: tuple[int, int]
 ) -> None:

@@ -33,12 +33,8 @@ def pods(text: str) -> list[ObservedPod]:
     ("wanted", "there", "expected"),
     [
         # In order one pod is made at a time, in parallel all at once; numbers may start elsewhere, and gaps are filled.
-        (ORDERED, "", "+0"),
-        (ORDERED, "0!", ""),
-        (ORDERED, "0", "+1"),
-        (PARALLEL, "", "+0 +1 +2"),
-        (PARALLEL, "1!", "+0 +2"),
-        (replace(PARALLEL, start=4), "4", "+5 +6"),
+        (ORDERED, "", "+0"), (ORDERED, "0!", ""), (ORDERED, "0", "+1"), (PARALLEL, "", "+0 +1 +2"),
+        (PARALLEL, "1!", "+0 +2"), (replace(PARALLEL, start=4), "4", "+5 +6"),
         (replace(ORDERED, start=4), "3 4 5 6", "-web-3"),
         (replace(ORDERED, replicas=2), "0 2", "+1"),
         # The highest goes first, in order only when all before it are ready.
@@ -48,12 +44,8 @@ def pods(text: str) -> list[ObservedPod]:
         (replace(ORDERED, replicas=1), "0 1! 2!", ""),
         (replace(PARALLEL, replicas=1), "0 1 2", "-web-2 -web-1"),
         # An update goes from the highest down, one at a time, and waits for the pods above.
-        (ROLLED, "0 1 2", "-web-2"),
-        (ROLLED, "0 1 2!+", ""),
-        (ROLLED, "0 1 2+", "-web-1"),
-        (ROLLED, "0+ 1+ 2+", ""),
-        (BOTH, "0 1 2!+", ""),
-        (BOTH, "0! 1 2+", "-web-1"),
+        (ROLLED, "0 1 2", "-web-2"), (ROLLED, "0 1 2!+", ""), (ROLLED, "0 1 2+", "-web-1"), (ROLLED, "0+ 1+ 2+", ""),
+        (BOTH, "0 1 2!+", ""), (BOTH, "0! 1 2+", "-web-1"),
         # Pods below the partition stay as they are, and OnDelete waits for somebody to delete.
         (replace(ROLLED, partition=2), "0 1 2", "-web-2"),
         (replace(ROLLED, partition=2), "0 1 2+", ""),
@@ -69,7 +61,7 @@ def pods(text: str) -> list[ObservedPod]:
         (replace(GATED, max_unavailable="1%"), "0 1 2 3 4", "-web-4"),
         (replace(GATED, partition=4), "0 1 2 3 4", "-web-4"),
     ],
-)
+)  # fmt: skip
 def test_what_is_made_and_what_goes(wanted: WantedStatefulSet, there: str, expected: str) -> None:
     assert said(actions(wanted, pods(there))) == expected.split()
 
