@@ -138,3 +138,9 @@ def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
     one, other = (Pool("p", admits=Admitted("zone", "In", (value,), 1)) for value in "ab")
     assert one.part == other.part == ("p", 1)
     assert one.joined(other) == Pool("p", admits=Admitted("zone", "In", ("a", "b"), 1))
+
+
+def test_the_priority_of_a_group_names_it() -> None:
+    change = r.PriorityChange(old=0, to=9, priority_class="high", evicts=("a/b",), group="a/train")
+    said = r.remedy_words(r.RaisePriority(change=change, then=None))
+    assert said == "use priority class high (9) in PodGroup a/train and its pods, which would evict a/b"

@@ -83,8 +83,8 @@ allowed
 {kind: devices, claim: a/b, request: r, deviceClass: '', wanted: all, matching: x, free: '0'}
 => claim a/b requests all of any class (r): x devices match, 0 of them free
 ## anything else
-{kind: other, reason: r, facts: {someThing: [a, b], isTrue: true}}
-=> some thing a, b, is true yes
+{kind: other, reason: r, facts: {someThing: [a, b], isTrue: true, of: {here: 1, odd: [], none: null, text: ''}}}
+=> some thing a, b, is true yes, of here 1
 """
 CASES = SENTENCES.strip().removeprefix("## ").split("\n## ")
 
