@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod, PodCondition
@@ -52,6 +53,7 @@ class Growth(msgspec.Struct):
     warnings: dict[InputWarning, None] = {}
     price_before: float | None = None  #: of the nodes that were there at first; None if none is known
     n_looks: int = 0
+    node_claims: frozenset[str] = frozenset()  #: those whose nodes have not registered, when it looked last
     removes: list[NodeRemoval] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
 
     @property
@@ -70,6 +72,8 @@ class Growth(msgspec.Struct):
         `now`: microseconds since 1970, at the start of the question.
         """
         self.n_looks += 1
+        claims = (one for one in snapshot.node_claims if one.status.node_name not in snapshot.node_by_name)
+        self.node_claims = frozenset(one.metadata.name for one in claims)
         waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
         advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
         self.note(advice)
@@ -130,6 +134,7 @@ def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
         events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
         existing=existing,
+        node_claims=tuple(node for node in existing if node in growth.node_claims) or UNSET,
         elsewhere=elsewhere,
         price=NodePrices(before=growth.price_before, after=growth.price_after),
     )

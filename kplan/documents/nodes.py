@@ -82,6 +82,7 @@ class NodeChanges(Document, frozen=True, kw_only=True):
     #: node -> pods that fit nowhere, NAMESPACE/NAME, though the autoscaler finds room for them there; a node on its way
     #: has a made-up name
     existing: dict[str, tuple[str, ...]] = {}
+    node_claims: tuple[str, ...] | UnsetType = UNSET  #: NodeClaims among these, whose nodes have not registered
     #: NAMESPACE/NAME of a pod for which a node was added -> where kube-scheduler puts it instead; or null
     elsewhere: dict[str, str | None] = {}
     price: NodePrices  #: of the nodes whose price is known, without and with those that are added

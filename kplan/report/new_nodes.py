@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from shlex import quote
 
 from msgspec import UnsetType
 
@@ -102,7 +103,11 @@ def growth_blocks(changes: NodeChanges, options: ReportOptions) -> Iterator[Bloc
     yield followed_line(changes.autoscaler)
     for node, pods in changes.existing.items():
         names = name_ranges(pods, most)
-        yield line(f"It adds no node for {names}: it finds room on {node}, where kube-scheduler puts no pod of these.")
+        why = f"it finds room on {node}, where kube-scheduler puts no pod of these"
+        if node in (changes.node_claims or ()):
+            look = f"kubectl describe nodeclaim {quote(node)}"
+            why = f"NodeClaim {node} has room, but its node has not registered: {look}"
+        yield line(f"It adds no node for {names}: {why}.")
     if changes.elsewhere:
         destinations = [f"{pod} {f'on {node}' if node else 'nowhere'}" for pod, node in changes.elsewhere.items()]
         names = listing(destinations, most=most)
