@@ -16,7 +16,7 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from kplan.api.core import Pod
+from kplan.api.core import Pod, ResourceQuota
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD, kind_called
 from kplan.api.names import WorkloadRef, object_name
@@ -53,6 +53,7 @@ from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
 from kplan.framework.listers import Listers
+from kplan.health.workloads import namespaces_with_quotas
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
@@ -322,12 +323,27 @@ class _Course:
 
     def _begin(self, step: Timed) -> None:
         if isinstance(step.change, c.Apply):
+            self._retry_refused(step.additions)
             self._apply_all(step.workloads)
             return
         for part in step.change.parts:
             self._carry_out(part)
         if not (self._is_timed or (self._task.one_by_one and self.simulation.node_lifecycle.is_well)):
             self.simulation.run()  # what has failed already goes on, also where no pod is evicted
+
+    def _retry_refused(self, additions: Iterable[msgspec.Struct]) -> None:
+        """Have workloads try again to make their missing pods where another quota takes the place of one.
+
+        Upstream: a controller's queue.AddRateLimited after a sync that failed.
+        """
+        changed = {obj.metadata.namespace for obj in additions if isinstance(obj, ResourceQuota)}
+        loosened = changed & namespaces_with_quotas(self._base.objects)
+        if loosened:
+            keys = self.simulation.workloads.keys()
+            carry_on_known(self.simulation, self._snapshot, [key for key in keys if key.split("/")[1] in loosened])
+            self._has_moved = True
+            if not self._is_timed:
+                self.simulation.run()
 
     def _carry_out(self, change: ChangeBase) -> None:  # noqa: C901, PLR0912 - one case a kind, in one place
         life, nodes = self.simulation.life, self.simulation.node_lifecycle

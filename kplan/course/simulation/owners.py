@@ -252,13 +252,16 @@ class DaemonSetState(Owner):
         return pod.revision == self.wanted.revision
 
     def join(self, pod: ObservedPod) -> None:
-        self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
+        self._add(pod)
         super().join(pod)
 
     def settle(self, pod: ObservedPod) -> None:
         super().settle(pod)
-        there = self.by_node.get(pod.target, ())
-        self._put(pod.target, [pod if existing.row == pod.row else existing for existing in there])
+        there = self.by_node.get(pod.target or pod.node, [])
+        if all(existing.row != pod.row for existing in there):
+            self._add(pod)
+        else:
+            self._put(pod, [pod if existing.row == pod.row else existing for existing in there])
 
     def leave(self, pod: ObservedPod) -> None:
         super().leave(pod)
@@ -267,16 +270,24 @@ class DaemonSetState(Owner):
     def keep(self, pod: ObservedPod) -> None:
         """See `Owner`; the pod stays on its node."""
         super().keep(pod)
-        self._put(pod.target, [*self.by_node.get(pod.target, ()), pod])
+        self._add(pod)
 
     def bury(self, pod: ObservedPod) -> None:
         super().bury(pod)
         self._drop(pod)
 
-    def _drop(self, pod: ObservedPod) -> None:
-        self._put(pod.target, [existing for existing in self.by_node[pod.target] if existing.row != pod.row])
+    def _add(self, pod: ObservedPod) -> None:
+        self._put(pod, [*self.by_node.get(pod.target or pod.node, ()), pod])
 
-    def _put(self, node: str, pods: list[ObservedPod]) -> None:
+    def _drop(self, pod: ObservedPod) -> None:
+        there = self.by_node.get(pod.target or pod.node, ())
+        self._put(pod, [existing for existing in there if existing.row != pod.row])
+
+    def _put(self, pod: ObservedPod, pods: list[ObservedPod]) -> None:
+        """Note the pods of the node of one; an adopted pod without one is left alone. Upstream: GetTargetNodeName."""
+        node = pod.target or pod.node
+        if not node:
+            return
         if pods:
             self.by_node[node] = pods
         else:

@@ -169,18 +169,23 @@ class RetryQueue:
                 for pod, stamp in pods.items():
                     self._requeue(pod, stamp, now)
 
-    def retry(self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int | None = None) -> None:
-        """Requeue the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after some minutes.
+    def retry(
+        self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int | None = None
+    ) -> list[int]:
+        """Requeue and return the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after minutes.
 
         `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
         earlier count as rejected then. `n_steps`: how many there are; what has not changed since rejects a pod again.
         """
+        requeued: list[int] = []
         for group in list(self._waiting):
             for pod, stamp in tuple(self._waiting[group].items()):
                 at, n_then = self._failed[pod]
                 if max(at, began) < before and n_then != n_steps:
                     self._leave(group, pod)
                     self._requeue(pod, stamp, now)
+                    requeued.append(pod)
+        return requeued
 
     def _requeue(self, pod: int, stamp: int, now: float) -> None:
         self._place[pod] = None

@@ -110,6 +110,7 @@ class Scheduler:
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
         self.failures = FailedShapes()
+        self._leftover: set[int] = set()  #: pods that are tried again only because time went by
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
 
@@ -133,7 +134,7 @@ class Scheduler:
             self.failures.forget()
             self._life.bind(row, result.row)
             return
-        self._motion.messages[row] = stored_message_of(self._motion.session, result) or result.message
+        self._note_message(row, stored_message_of(self._motion.session, result) or result.message)
         self._motion.outcomes[row] = result.outcome
         is_error = result.outcome is Outcome.ERROR
         rejectors = frozenset() if is_error else rejectors_of(result)
@@ -155,6 +156,16 @@ class Scheduler:
             elif detail.eligible:
                 self._clear_nomination(row)
 
+    def _note_message(self, row: int, message: str) -> None:
+        """Note what the scheduler says; where nothing takes time, as long as only an event has it say another thing.
+
+        The cluster has come to rest, minutes before leftover pods are tried again.
+        """
+        before = self._motion.messages.get(row)
+        if not before or row not in self._leftover or self._motion.durations.is_timed:
+            self._motion.messages[row] = message
+        self._leftover.discard(row)
+
     def retry_in_time(self) -> None:
         """Have pods tried again that wait for long from now on. Upstream: flushUnschedulablePodsLeftover."""
         began = self._motion.now
@@ -162,7 +173,7 @@ class Scheduler:
 
     def _flush(self, began: float) -> None:
         motion = self._motion
-        motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps))
+        self._leftover.update(motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps)))
         quiet = motion.now - max(motion.log.last_change, began)
         if not motion.timers.are_idle or (motion.queue.has_rejected and quiet <= MAX_WAIT + 2 * FLUSH_SECONDS):
             motion.timers.post(motion.now + FLUSH_SECONDS, partial(self._flush, began), "flush", is_idle=True)

@@ -112,6 +112,13 @@ def test_a_daemon_set_replaces_orphans_of_another_generation_and_template() -> N
     assert names(planner(*pods).roll_out([daemon_set("ag", maxUnavailable=1)]), new=True) == []
 
 
+def test_a_daemon_set_leaves_an_orphan_alone_that_is_meant_for_no_node() -> None:
+    waiting = pod("ag", cpu="9", labels={"app": "ag"})
+    change = planner(waiting).roll_out([daemon_set("ag", "app:2", maxUnavailable=1), daemon_set("ag", "app:3")])
+    assert [pod.node for pod in change.after] == [None, *NODES]
+    assert names(change, new=False) == ["ag"]
+
+
 def orphaned_deployment() -> list[Object]:
     """Write what is left of a deployment that was deleted with ``--cascade=orphan``."""
     _, left, *pods = running(deployment("web", 3), NODES)

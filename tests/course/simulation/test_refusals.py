@@ -146,14 +146,17 @@ def test_a_name_that_somebody_else_has_given_is_taken() -> None:
     assert (only(change).state, only(change).because) == (WorkloadState.STUCK, 'pods "db-1" already exists')
 
 
-def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free() -> None:
+@pytest.mark.parametrize(
+    ("applied", "n_taken"), [(deployment("web", 1), 1), (quota("few", None, pods="4"), 1), (quota("few", pods="5"), 2)]
+)
+def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free(applied: Object, n_taken: int) -> None:
     web, short = deployment("web", 2), deployment("short", 3)
     absent = ("short-h1-001", "short-h1-002")
     there = [obj for obj in running(short, ["n0"]) if obj["metadata"]["name"] not in absent]
     cluster = [*NODES, quota("few", "3", pods="3"), *running(web, ["n0", "n1"]), *there]
-    change = roll_out(cluster, deployment("web", 1))
+    change = roll_out(cluster, applied)
     workloads = [pod.workload for pod in change.after if pod.new]
-    assert workloads == ["Deployment/default/short"]
+    assert workloads == ["Deployment/default/short"] * n_taken
 
 
 @pytest.mark.parametrize(
