@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
-from kplan.api.workloads import RECREATE, Deployment
 from kplan.capacity.counting import fill_from, stop_of
 from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
@@ -26,7 +25,7 @@ from kplan.course.answers.utilisation import pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing, answers
 from kplan.course.in_order import place_in_order
-from kplan.course.simulation.controllers.observed import scaled
+from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.watching import at_rest, fit_anyhow
 from kplan.documents.base import Condition, Counted
@@ -157,17 +156,9 @@ Wanted = tuple[str, int]  #: KIND/NAMESPACE/NAME of a workload, and how many mor
 
 def surges(base: Base) -> list[Wanted]:
     """Return the Deployments with the number of pods that they create above their replicas in a rollout."""
-    wanted = ((f"Deployment/{one.metadata.key}", _surge(one)) for one in base.objects.deployments)
+    rolled = (one for one in base.objects.deployments if not one.spec.paused)
+    wanted = ((f"Deployment/{one.metadata.key}", WantedDeployment.of(one).fenceposts[0]) for one in rolled)
     return [(key, surge) for key, surge in wanted if surge > 0]
-
-
-def _surge(deployment: Deployment) -> int:
-    """Upstream: pkg/controller/deployment/util MaxSurge."""
-    spec, rolling = deployment.spec, deployment.spec.strategy.rolling_update
-    if spec.strategy.type == RECREATE or spec.paused:
-        return 0
-    amount = "25%" if rolling is None or rolling.max_surge is None else rolling.max_surge
-    return scaled(amount, 1 if spec.replicas is None else spec.replicas, round_up=True)
 
 
 def maxima(base: Base) -> list[Wanted]:
