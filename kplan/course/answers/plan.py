@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
 
 
-_OUTCOMES: Mapping[str, Outcome] = {"Gated": Outcome.GATED, "Error": Outcome.ERROR}
-
-
 class _End(NamedTuple):
     """How pods end that are counted together."""
 
@@ -88,7 +85,7 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
     unlisted: list[tuple[_End, str | None, int]] = []
     for change in (changes[index] for index in sorted(others)):
         is_pending = change.action is Action.PENDING
-        outcome = _OUTCOMES.get(change.outcome, Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED
+        outcome = Outcome(change.outcome or Outcome.UNSCHEDULABLE) if is_pending else Outcome.SCHEDULED
         unlisted.append((_End(change.owner_key, outcome, change.reason), change.to_node, 1))
     shorter = replace(
         report,
