@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
+from kplan.course.simulation.draining import LOST_PODS_STAY, NODE_NOT_REACHED, NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -399,7 +399,7 @@ def _ends(
         (n_hanging, "pod", "will not leave"),
         (counts[Action.EVICTED], "pod", "not replaced"),
         (sum(change.by is not None for change in changes), "pod", "preempted"),
-        (sum(warning.code == "NodeNotReached" for warning in document.warnings), "node", "not drained"),
+        (sum(warning.code == NODE_NOT_REACHED for warning in document.warnings), "node", "not drained"),
     )
     ends += [f"{count(number, noun)} {word}" for number, noun, word in numbers if number]
     for node, pods in document.come_back.items():
@@ -409,7 +409,7 @@ def _ends(
 
 def _staying(document: PlanReport) -> str:
     """Return on how many lost nodes pods stay that nothing replaces; empty for none."""
-    nodes = sum(warning.code == "LostPodsStay" for warning in document.warnings)
+    nodes = sum(warning.code == LOST_PODS_STAY for warning in document.warnings)
     return f"pods of {count(nodes, 'lost node')} not replaced" if nodes else ""
 
 
