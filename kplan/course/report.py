@@ -47,7 +47,7 @@ from kplan.course.task import Task
 from kplan.course.watching import at_rest as at_rest_of
 from kplan.course.what_if import changed
 from kplan.diagnosis.explanation import Shown
-from kplan.documents.base import Condition, Counted
+from kplan.documents.base import MOST_DAEMONS, Condition, Counted
 from kplan.documents.change import BudgetAtRest, Change, Forced, Obstacle, WorkloadState
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
@@ -107,8 +107,6 @@ KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
-
-_MOST_DAEMONS = 200  #: the number of pending pods of daemon sets that are scheduled once more, for their diagnosis
 
 _End = tuple[str | bytes, str, str]
 """What pods have in common that share a diagnosis: their owner (without one what they say), their node, the message."""
@@ -267,7 +265,7 @@ class ChangedPods:
             return len(self.placements) - 1
         like = self._end_of(pod)
         is_daemon = bool(like[1])
-        if like not in self._decided and self._n_decided[is_daemon] < (_MOST_DECIDED, _MOST_DAEMONS)[is_daemon]:
+        if like not in self._decided and self._n_decided[is_daemon] < (_MOST_DECIDED, MOST_DAEMONS)[is_daemon]:
             self._n_decided[is_daemon] += 1
             session = self._simulation.session
             replicas = pending_replicas(session, pod.row, self._waiting[like] if isinstance(like[0], str) else 1)

@@ -163,6 +163,7 @@ class Head(Document, frozen=True, kw_only=True):
     format_version: FormatVersion = "1.0"  #: MAJOR.MINOR; a minor adds fields only
 
 
+MOST_DAEMONS = 200  #: so many pending pods of daemon sets are scheduled once more, and their diagnoses shown
 _MOST_SHOWN = 60  #: rows that a notebook shows, as many as it shows of a data frame
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, grouped, listing
-from kplan.documents.base import Report, Verdict, with_sentence
+from kplan.documents.base import MOST_DAEMONS, Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.health.advice import pod_advice, way_on
@@ -39,7 +39,6 @@ _LEAST_NODES = 20
 """A table of a workload's nodes has at least so many rows, even where `--top` is lower: they are the answer."""
 
 _MOST_NAMES = 2
-_MOST_DAEMONS = 200
 _TELLS_MORE = "--explain shows why each pod goes where it does, and why other nodes reject it"
 
 
@@ -346,7 +345,7 @@ def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
     """Return the positions of pods of DaemonSets without a node, up to a bound: each is meant for another node."""
     pending = ((index, pod) for index, (outcome, pod) in enumerate(decisions) if outcome is not Outcome.SCHEDULED)
     unplaced = (index for index, pod in pending if pod.origin and pod.origin.kind == DAEMON_SET)
-    return set(itertools.islice(unplaced, _MOST_DAEMONS))
+    return set(itertools.islice(unplaced, MOST_DAEMONS))
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, readable
 from kplan.documents import plan as p
+from kplan.documents.base import MOST_DAEMONS
 from kplan.documents.change import Change
 from kplan.health import advice
 from kplan.health import words as health_words
@@ -98,8 +99,6 @@ def largest_fit_blocks(fits: Sequence[p.LargestFit], options: ReportOptions) -> 
 
 
 _MOST_TOLD = 5  #: for so many of the different reasons why pods stay pending, one pod is shown in full
-
-_MOST_DAEMONS = 200
 _STAYING_SHORT = SHORT_STATES - {"misses-pods", "misses-nodes"}
 _MOST_PRESENT = 10
 
@@ -260,7 +259,7 @@ def attempts_in_full(changes: Sequence[p.PodChange]) -> list[int]:
             first.setdefault(change.end, change.attempt)
             if change.is_daemon:
                 daemons.append(change.attempt)
-    return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:_MOST_DAEMONS]})
+    return sorted({*[*first.values()][:_MOST_TOLD], *daemons[:MOST_DAEMONS]})
 
 
 def _pending(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
