@@ -304,7 +304,8 @@ class Loops:
             result.events.append((_UNHEALTHY, "Cluster is unhealthy"))
         if not is_healthy or self._state.fix_sizes():
             result.scale_ups.append(scale_up.ScaleUp("ScaleUpNotTried"))
-            result.scale_down.result = "ScaleDownNotTried"
+            last = self.planner  # what it said in an earlier loop still stands
+            result.scale_down = ScaleDown("ScaleDownNotTried", last.unneeded, last.stays, last.utilization)
             return self._finished(result)
         scratch, present = self._scratch(nodes, placed, by_state.unschedulable, result)
         to_help = self._process_pods(scratch, by_state.unschedulable, result)
@@ -312,7 +313,8 @@ class Loops:
         if options.scale_down_enabled and removes:
             self._scale_down(scratch, present, result, is_waiting=is_waiting)
         else:
-            result.scale_down.result = "ScaleDownNotTried"
+            has_grown = result.scale_ups[-1].result == scale_up.SUCCESSFUL
+            result.scale_down.result = "ScaleDownInCooldown" if has_grown else "ScaleDownNotTried"
         if options.enforce_node_group_min_size:
             outcome = self._orchestrator(scratch, result).scale_to_least()
             result.events += outcome.events

@@ -197,9 +197,10 @@ class ClusterState:
         self._failed = failed
 
     def delete_failed(self) -> None:
-        for group in self._groups:
-            self._delete(group, [instance.id for instance in group.instances if instance.error_code])
-        if self.decreased:
+        """Delete machines that cannot be made; deleteCreatedNodesWithErrors, which alone looks at sizes again."""
+        failed = [(group, [one.id for one in group.instances if one.error_code]) for group in self._groups]
+        deleted = [self._delete(group, machines) for group, machines in failed]
+        if any(deleted):
             self.recalculate()
 
     def _delete(self, group: NodeGroup, machines: Sequence[str]) -> Sequence[str]:

@@ -99,6 +99,30 @@ def test_what_goes_wrong_is_a_warning() -> None:
     assert report.unhelped["default/web"] == {"g": ("a scale-up of it failed a short time ago",)}
 
 
+def test_sizes_are_looked_at_again_only_after_machines_that_failed_were_deleted() -> None:
+    """A request that nobody met lowers the target, but the group lacks its nodes until the next loop."""
+    late = group("late", targetSize=5, requested=5, requestedSecondsAgo=1200)
+    why = "too many of its nodes are missing or not ready"
+    assert ask([late], node("n1"), pod("web", "9")).unhelped == {"default/web": {"late": (why,)}}
+
+
+def test_what_an_earlier_loop_said_of_nodes_stands_where_a_later_one_only_mends_a_target() -> None:
+    settings = kplan.ClusterAutoscaler(node_groups=[group("g", "n1", targetSize=2)])
+    planner = planner_of([node("n1")], autoscaler=settings, now=NOW)
+    downs = [loop["scaleDown"] for loop in planner.nodes(full=True, loops=(0, 901)).to_dict()["detail"]["loops"]]
+    assert [(down["result"], down["unneeded"]) for down in downs] == [
+        ("ScaleDownNoNodeDeleted", ["n1"]),
+        ("ScaleDownNotTried", ["n1"]),
+    ]
+
+
+def test_an_autoscaler_that_removes_no_nodes_waits_after_a_scale_up_all_the_same() -> None:
+    settings = kplan.ClusterAutoscaler(node_groups=[group("g")], options={"scale-down-enabled": False})
+    for cpu, result in (("1", "ScaleDownInCooldown"), ("9", "ScaleDownNotTried")):
+        planner = planner_of([node("n1", "100m"), pod("web", cpu)], autoscaler=settings, now=NOW)
+        assert planner.nodes(full=True, loops=(0,)).to_dict()["detail"]["loops"][0]["scaleDown"]["result"] == result
+
+
 WHOLE = ["zero-or-max-node-scaling", "allow-non-atomic-scale-up-to-max"]
 
 
