@@ -33,7 +33,7 @@ from kplan.course.clock import Clock
 from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
-from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
+from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.applying import Applied, Applying, note_stuck, workload_change
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.cron import CronJobs
@@ -47,7 +47,7 @@ from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
-from kplan.course.watching import add_bounds, any_node, at_rest, carry_on_known, watched
+from kplan.course.watching import add_bounds, at_rest, carry_on_known, watched
 from kplan.documents.change import Change, StepEvent
 from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
@@ -576,41 +576,3 @@ def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
     whole = {**(former or {}), "spec": dict(update.spec)}
     wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
     return replace(with_objects(snapshot, [update.obj]), whole=wholes)
-
-
-_TO_PODS = {StepEvent.LOST, StepEvent.EVICTED, StepEvent.DELETED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED}
-_WHEREVER = frozenset({*_TO_PODS, StepEvent.UNREACHABLE, StepEvent.REMOVED, StepEvent.STUCK})
-"""What happens whichever nodes pods are on, unless their own controllers delete them."""
-
-
-def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
-    """Drain or lose nodes as `carry_out` does, with pods on other nodes than the scheduler's, and the same end.
-
-    None where it may matter on which nodes pods are.
-    """
-    opening, still, (step,) = Opening(base, task), at_rest(base), task.steps
-    nodes = step.change.needs
-    is_upgrade = isinstance(step.change, c.Drain) and step.change.upgrade is not None
-    if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
-        return None  # for pods that wait the nodes of others may matter
-    known = any_node(base)
-    leaving = Drain(still, task.options).leaving(nodes) if known.uncertain else ()
-    if any(still.workload_of(pod) in known.uncertain for pod in leaving):
-        return None
-    try:
-        change = opening.carry_out(any_node=AnyNodeTaker(known, nodes))
-    except Uncertain:
-        return None
-    return change if _is_as_anywhere(change, still) else None
-
-
-def _is_as_anywhere(change: CarriedOut, still: Simulation) -> bool:
-    """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
-    session = change.simulation.session
-    # Controllers that delete pods choose them by their nodes.
-    has_choice = any(removal.by_owner for removal in change.simulation.life.removals)
-    has_choice = has_choice or any(step.event not in _WHEREVER for step in change.steps)
-    # Pods of a new replica set may be spread by default, which depends on what it selects.
-    has_new_set = len(session.listers.replica_sets) != len(still.session.listers.replica_sets)
-    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.life.newcomers)
-    return not (has_choice or has_new_set or names_node)

@@ -12,17 +12,23 @@ from msgspec.structs import replace
 
 from kplan.api.labels import ZONE
 from kplan.api.quantity import grouped
+from kplan.changes import values as c
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing, answers
 from kplan.course.carried_out import CarriedOut
-from kplan.course.carry_out import carry_out, drain_to_any
+from kplan.course.carry_out import Opening, carry_out
 from kplan.course.replacements import Replacement, Replacements
+from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import NOT_REPLACED
+from kplan.course.simulation.draining import Drain as Draining
+from kplan.course.simulation.loop import Simulation
+from kplan.course.task import Task
+from kplan.course.watching import any_node, at_rest
 from kplan.documents.base import Condition, Counted
-from kplan.documents.change import Timeline
+from kplan.documents.change import StepEvent, Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport
 from kplan.documents.plan import Action
 from kplan.errors import NotFoundError
@@ -32,6 +38,10 @@ from kplan.remedies.diagnosis import diagnose
 
 _NOT_RESTORED = ("Job/", "CronJob/", "Pod/", "DaemonSet/")
 """Workloads whose pods are not to be ready for ever, stay with their node, or are of no workload."""
+
+_TO_PODS = {StepEvent.LOST, StepEvent.EVICTED, StepEvent.DELETED, StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED}
+_WHEREVER = frozenset({*_TO_PODS, StepEvent.UNREACHABLE, StepEvent.REMOVED, StepEvent.STUCK})
+"""What happens whichever nodes pods are on, unless their own controllers delete them."""
 
 Groups = Mapping[str, Sequence[str]]
 
@@ -86,6 +96,39 @@ def _drained(base: Base, *, name: str, question: Drain, fail_on: Sequence[Condit
     outcome = _outcome(change, name, question, fail_on)
     change.simulation.let_go()
     return outcome
+
+
+def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
+    """Drain or lose nodes as `carry_out` does, with pods on other nodes than the scheduler's, and the same end.
+
+    None where it may matter on which nodes pods are.
+    """
+    opening, still, (step,) = Opening(base, task), at_rest(base), task.steps
+    nodes = step.change.needs
+    is_upgrade = isinstance(step.change, c.Drain) and step.change.upgrade is not None
+    if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
+        return None  # for pods that wait the nodes of others may matter
+    known = any_node(base)
+    leaving = Draining(still, task.options).leaving(nodes) if known.uncertain else ()
+    if any(still.workload_of(pod) in known.uncertain for pod in leaving):
+        return None
+    try:
+        change = opening.carry_out(any_node=AnyNodeTaker(known, nodes))
+    except Uncertain:
+        return None
+    return change if _is_as_anywhere(change, still) else None
+
+
+def _is_as_anywhere(change: CarriedOut, still: Simulation) -> bool:
+    """Tell whether a change goes the same way whichever of the nodes with room for them the scheduler gave its pods."""
+    session = change.simulation.session
+    # Controllers that delete pods choose them by their nodes.
+    has_choice = any(removal.by_owner for removal in change.simulation.life.removals)
+    has_choice = has_choice or any(step.event not in _WHEREVER for step in change.steps)
+    # Pods of a new replica set may be spread by default, which depends on what it selects.
+    has_new_set = len(session.listers.replica_sets) != len(still.session.listers.replica_sets)
+    names_node = any(session.cluster.pods.infos[row].pod.spec.node_name for row in change.simulation.life.newcomers)
+    return not (has_choice or has_new_set or names_node)
 
 
 def _outcome(change: CarriedOut, name: str, question: Drain, fail_on: Sequence[Condition]) -> DrainOutcome:

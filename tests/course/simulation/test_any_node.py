@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import kplan
 from kplan.capacity.headroom import count_more
 from kplan.capacity.templates import own_workloads
-from kplan.course.carry_out import drain_to_any
 from kplan.documents.drains import DrainOutcome
 from kplan.questions.drain import Drain
 from kplan.questions.in_turn import InTurn, drains
+from kplan.questions.in_turn.drains import drain_to_any
 from tests.objects import (
     HOSTNAME,
     Object,
