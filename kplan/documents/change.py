@@ -181,9 +181,14 @@ class Obstacle(Document, frozen=True, kw_only=True):
         if budget.without_scale:
             culprit = WorkloadRef.parse(budget.without_scale).title
             return f"budget {budget.name} selects a pod of {culprit}, which has no scale, and so allows no eviction"
-        others = [pod for pod in budget.unready if pod != self.pod]
-        unready = f", as {listing(others)} {'is' if len(others) == 1 else 'are'} not ready" if others else ""
+        unready = f", as {self.unready}" if self.unready else ""
         return f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}{unready}"
+
+    @property
+    def unready(self) -> str:
+        """Which other pods of its budget are not ready, as a clause; empty for none."""
+        others = [pod for pod in self.budgets[0].unready if pod != self.pod]
+        return f"{listing(others)} {'is' if len(others) == 1 else 'are'} not ready" if others else ""
 
     @property
     def never_ends(self) -> bool:

@@ -307,9 +307,8 @@ def _blocks(document: PlanReport) -> str:
     if not obstacle.is_by_budget or len(obstacle.budgets) != 1 or obstacle.budgets[0].without_scale:
         return f"{who} blocks {obstacle.node}: {obstacle.why}{more}"
     (budget,) = obstacle.budgets
-    unready = [pod for pod in budget.unready if pod != obstacle.pod]
-    is_unready = f": {listing(unready)} {'is' if len(unready) == 1 else 'are'} not ready" if unready else ""
-    needs = f"requires {count(budget.desired, 'healthy pod')}, has {budget.healthy}{is_unready}"
+    unready = f": {obstacle.unready}" if obstacle.unready else ""
+    needs = f"requires {count(budget.desired, 'healthy pod')}, has {budget.healthy}{unready}"
     return f"{who} blocks {obstacle.node}: its budget {budget.name} allows no eviction ({needs}){more}"
 
 
