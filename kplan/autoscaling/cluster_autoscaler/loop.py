@@ -341,7 +341,8 @@ class Loops:
         all_nodes = list(present)
         all_placed = [(pod, name) for pod, name in placed if name not in not_started]
         for group, count in upcoming.items():
-            template = result.templates[group]
+            if (template := result.templates.get(group)) is None:
+                continue  # nor does upstream know how its nodes would look
             for number in range(count):
                 node, pods = template.node_named(f"template-node-for-{group}-{template.made_at}-upcoming-{number}")
                 all_nodes.append(node)
