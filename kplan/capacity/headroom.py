@@ -123,8 +123,9 @@ def _report(
     """Return the report about workloads; `wanted`: how many more replicas of each, unless it says so itself."""
     short = [one.workload for one in workloads if one.fits < (one.wanted or wanted or 0)]
     lacking = (Counted(name, "Unschedulable") for name in short)
-    context = opening(base.context(), fail_on, [one for one in lacking if one.counts(fail_on)])
-    return HeadroomReport(**context, wanted=wanted, limit=limit, workloads=tuple(workloads))
+    return HeadroomReport(
+        **opening(base.context(), fail_on, lacking), wanted=wanted, limit=limit, workloads=tuple(workloads)
+    )
 
 
 def base_of_manifests(

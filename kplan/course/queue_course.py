@@ -114,7 +114,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     n_at = Counter(entry.place for entry in entries)
     gated = (Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED)
     return d.QueueReport(
-        **opening(context, chosen, [one for one in gated if one.counts(chosen)]),
+        **opening(context, chosen, gated),
         summary=d.QueueSummary(pods=len(entries), **{place.name.lower(): n_at[place] for place in QueuePlace}),
         queue=entries,
     )

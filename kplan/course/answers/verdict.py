@@ -109,8 +109,9 @@ class Opening(TypedDict):
     warnings: tuple[InputWarning, ...]
 
 
-def opening(context: Context, fail_on: Sequence[Condition], counted: Iterable[Counted] = ()) -> Opening:
-    """Return the first fields of a report, with the verdict on some events and on the warnings."""
+def opening(context: Context, fail_on: Sequence[Condition], happened: Iterable[Counted] = ()) -> Opening:
+    """Return the first fields of a report, with the verdict on those events that count and on the warnings."""
+    counted = [event for event in happened if event.counts(fail_on)]
     return judged(context, verdict_on(counted, context.warnings, fail_on))
 
 

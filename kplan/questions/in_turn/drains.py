@@ -15,7 +15,7 @@ from kplan.api.quantity import grouped
 from kplan.changes import values as c
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import cluster_map, pool_label
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
 from kplan.course.asking import Showing, answers
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening, carry_out
@@ -81,8 +81,9 @@ def drains_report(base: Base, groups: Groups, question: Drain, showing: Showing,
     cluster = base.session.cluster
     events = dict.fromkeys((outcome.name, event.rule) for outcome in outcomes for event in outcome.counted)
     counted = [Counted(name, rule) for name, rule in events]
+    context = base.context()
     return DrainsReport(
-        **opening(base.context(), chosen, counted),
+        **judged(context, verdict_on(counted, context.warnings, chosen)),
         label=label,
         drains=tuple(outcomes),
         lost=True if question.how == "lost" else UNSET,

@@ -97,9 +97,8 @@ def _report(
     happened = [Counted(node.node.metadata.name, "NewNode") for node in _new(advice)]
     happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]
-    counted = [event for event in happened if event.counts(fail_on)]
     return NodesReport(
-        **opening(replace(context, warnings=warnings), fail_on, counted),
+        **opening(replace(context, warnings=warnings), fail_on, happened),
         autoscaler=ref_to(autoscaler),
         adds=tuple(map(added_node, advice.adds)),
         existing=dict(advice.existing),

@@ -26,7 +26,7 @@ from kplan.changes.sets import (
 from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
 from kplan.course.asking import Showing
 from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
@@ -110,8 +110,9 @@ def remedy_report(
     missing = short_workloads(workloads_at_present(base, list(goal.wanted) if pods else None))
     warnings = (*context.warnings, *missing, *_of_autoscaler(base), *(() if growth is None else growth.all_warnings))
     Candidates(playing, (), goal, by_hand=by_hand).offered()  # notes in `beside` what helps and is no action
+    context = replace(context, warnings=tuple(dict.fromkeys(warnings)))
     return RemedyReport(
-        **opening(replace(context, warnings=tuple(dict.fromkeys(warnings))), chosen, counted),
+        **judged(context, verdict_on(counted, context.warnings, chosen)),
         pods=tuple(sorted(pod for pod in named if pod in base.objects.pod_by_key or pod in left)),
         workloads=UNSET if pods else workloads,
         leaving=tuple(pods_health(base.objects, [base.objects.pod_by_key[pod] for pod in leaving]).values()) or UNSET,

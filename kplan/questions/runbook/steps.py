@@ -58,7 +58,7 @@ def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookRe
     left = (Counted(one.name, one.rule) for one in book.stuck)
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
-        **opening(base.context(), chosen, [one for one in left if one.counts(chosen)]),
+        **opening(base.context(), chosen, left),
         nodes=tuple(dict.fromkeys(question.nodes)),
         rolling=question.rolling,
         steps=tuple(book.steps),
