@@ -257,7 +257,7 @@ class DaemonSetState(Owner):
 
     def settle(self, pod: ObservedPod) -> None:
         super().settle(pod)
-        there = self.by_node.get(pod.target or pod.node, [])
+        there = self._beside(pod)
         if all(existing.row != pod.row for existing in there):
             self._add(pod)
         else:
@@ -277,11 +277,13 @@ class DaemonSetState(Owner):
         self._drop(pod)
 
     def _add(self, pod: ObservedPod) -> None:
-        self._put(pod, [*self.by_node.get(pod.target or pod.node, ()), pod])
+        self._put(pod, [*self._beside(pod), pod])
 
     def _drop(self, pod: ObservedPod) -> None:
-        there = self.by_node.get(pod.target or pod.node, ())
-        self._put(pod, [existing for existing in there if existing.row != pod.row])
+        self._put(pod, [existing for existing in self._beside(pod) if existing.row != pod.row])
+
+    def _beside(self, pod: ObservedPod) -> list[ObservedPod]:
+        return self.by_node.get(pod.target or pod.node, [])
 
     def _put(self, pod: ObservedPod, pods: list[ObservedPod]) -> None:
         """Note the pods of the node of one; an adopted pod without one is left alone. Upstream: GetTargetNodeName."""
