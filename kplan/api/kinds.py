@@ -162,13 +162,29 @@ def by_kind_and_name(objects: Iterable[msgspec.Struct]) -> dict[str, dict[tuple[
     return kinds
 
 
-_SHORT = """
-no=Node po=Pod ns=Namespace cm=ConfigMap sa=ServiceAccount svc=Service rc=ReplicationController rs=ReplicaSet
-sts=StatefulSet deploy=Deployment ds=DaemonSet cj=CronJob hpa=HorizontalPodAutoscaler vpa=VerticalPodAutoscaler
-pdb=PodDisruptionBudget pc=PriorityClass pv=PersistentVolume pvc=PersistentVolumeClaim sc=StorageClass
-quota=ResourceQuota limits=LimitRange
-"""
-SHORT_NAMES: Mapping[str, str] = dict(pair.split("=") for pair in _SHORT.split())
+SHORT_NAMES: Mapping[str, str] = {
+    "no": "Node",
+    "po": "Pod",
+    "ns": "Namespace",
+    "cm": "ConfigMap",
+    "sa": "ServiceAccount",
+    "svc": "Service",
+    "rc": "ReplicationController",
+    "rs": "ReplicaSet",
+    "sts": "StatefulSet",
+    "deploy": "Deployment",
+    "ds": "DaemonSet",
+    "cj": "CronJob",
+    "hpa": "HorizontalPodAutoscaler",
+    "vpa": "VerticalPodAutoscaler",
+    "pdb": "PodDisruptionBudget",
+    "pc": "PriorityClass",
+    "pv": "PersistentVolume",
+    "pvc": "PersistentVolumeClaim",
+    "sc": "StorageClass",
+    "quota": "ResourceQuota",
+    "limits": "LimitRange",
+}
 """kubectl's short names."""
 
 

@@ -55,9 +55,10 @@ _KIND_OF_REMEDY: Mapping[type[r.RemedyBase], Kind] = {
     r.LowerRequest: "requests",
     r.CorrectSelector: "selectors",
     r.TolerateTaint: "tolerations",
-    **dict[type[r.RemedyBase], Kind].fromkeys(
-        (r.RelaxRule, r.DropHostPorts, r.HonorPolicy, r.SearchNamespace), "rules"
-    ),
+    r.RelaxRule: "rules",
+    r.DropHostPorts: "rules",
+    r.HonorPolicy: "rules",
+    r.SearchNamespace: "rules",
     r.CorrectName: "names",
     r.RaisePriority: "priority",
 }
@@ -109,12 +110,18 @@ def disturbance(changes: Iterable[c.Change]) -> int:
 
 LEAST: Mapping[Kind, int] = {
     "wait": 0,
-    **dict[Kind, int].fromkeys(("names", "selectors", "uncordon", "rules"), 1),
+    "names": 1,
+    "selectors": 1,
+    "uncordon": 1,
     "moves": 2,
-    **dict[Kind, int].fromkeys(("quotas", "pools"), 4),
+    "quotas": 4,
+    "pools": 4,
     "nodes": 5,
-    **dict[Kind, int].fromkeys(("budgets", "tolerations"), 6),
-    **dict[Kind, int].fromkeys(("scale", "priority"), 8),
+    "budgets": 6,
+    "tolerations": 6,
+    "rules": 1,
+    "scale": 8,
+    "priority": 8,
     "requests": 9,
 }
 """How much a change of a kind disturbs at least."""

@@ -219,8 +219,17 @@ REGRESSION: Condition = "regression"
 _ABOUT_PODS = ("PlacementReport", "PreemptionReport", "PlanReport")
 COMPARED = (
     *_ABOUT_PODS,
-    *("QueueReport", "CapacityReport", "HeadroomReport", "ShrinkReport", "RemedyReport", "RunbookReport"),
-    *("DrainsReport", "OddsReport", "NodesReport", "ChecksReport", "BudgetsReport"),
+    "QueueReport",
+    "CapacityReport",
+    "HeadroomReport",
+    "ShrinkReport",
+    "RemedyReport",
+    "RunbookReport",
+    "DrainsReport",
+    "OddsReport",
+    "NodesReport",
+    "ChecksReport",
+    "BudgetsReport",
 )
 """Kinds of reports that can be compared: those about pods with each other, others with the same kind."""
 
