@@ -71,10 +71,10 @@ class Showing(msgspec.Struct, frozen=True):
         """The nodes that a decision explains; all of them by default."""
         return None if self.nodes is UNSET else self.nodes
 
-    def same_for_all(self, n: int) -> NodesShown:
-        """Return the nodes that every one of `n` decisions explains; None for all of them, or if these differ."""
+    def explains_all_alike(self, n: int) -> bool:
+        """Return whether every one of `n` decisions is explained, for the same few nodes."""
         has_all = not (self.is_outlined or self.only_outcomes) and (self.max_listed is None or n <= self.max_listed)
-        return self.others if has_all and self.nodes == self.others else None
+        return has_all and self.nodes == self.others is not None
 
     def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
         """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""

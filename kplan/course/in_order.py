@@ -23,9 +23,9 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import QuestionPods, Replay, Run, nominates, run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.course.answers.placement import Explain, NodesShown, Placement, placement_of
+from kplan.course.answers.placement import Explain, NodesShown, Placement, ToldInFull, placement_of
 from kplan.course.answers.plan import Plan, added_node
-from kplan.diagnosis.explanation import Explanation, Shown, explain
+from kplan.diagnosis.explanation import Explanation, explain
 from kplan.documents.base import Context
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.engine.cluster import NOWHERE
@@ -196,35 +196,41 @@ up to a decision when somebody reads its explanation."""
 
 
 def place_in_order(
-    base: Base, pods: Iterable[PodLike] | QuestionPods, *, settle_preemption: bool = False, shown: NodesShown = None
+    base: Base,
+    pods: Iterable[PodLike] | QuestionPods,
+    *,
+    settle_preemption: bool = False,
+    shown: NodesShown = None,
+    explains_all: bool = False,
 ) -> Plan:
     """Place pods in their order in a fork; with an autoscaler, those that fit nowhere once more when it has made nodes.
 
     A pod that gets in by preemption needs no new node: kube-scheduler evicts before an autoscaler looks. Other pods of
     the cluster that are pending do not take part, as they do not without an autoscaler.
 
-    `shown`: the nodes for which all decisions will be explained, so that this is done at once; None if that is not
-    known.
+    `shown`: the nodes for which decisions will be explained; None for all, or if that is not known. `explains_all`:
+    all decisions will be explained for these, so that this is done at once.
     """
     question = pods if isinstance(pods, QuestionPods) else base.resolve(pods)
     course = OrderedCourse(base, question, settle_preemption=settle_preemption)
     growth, session = course.growth, base.fork(question)
     replay = Replay(lambda: course.run(base.fork(question)), course.run(session))
-    is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS or bool(base.extenders)
-    # An extender may answer differently when it is called again, so remedies are not tried.
+    is_small = len(session.cluster) * len(question.rows) <= _EAGER_CELLS
+    # A final decision is not computed again, so remedies are not tried.
     diagnosing = Diagnosing(replay, question, is_final=bool(base.extenders))
     decisions: list[Placement] = []
     fewest: list[int] = []
     for index, result in enumerate(replay):
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
         names = session.cluster.nodes.names
-        explanation = explain(result, names) if is_small else None
-        explain_nodes = _explainer(base, index, explanation, replay, names)
-        if shown is not None:
-            explain_nodes = _noted(shown, explain_nodes)
+        explain_nodes: Explain = partial(_explained_again, replay, index, names)
+        if base.extenders:  # one may answer differently when it is called again
+            explain_nodes = ToldInFull(explain(result, names))
+        elif explains_all or is_small:
+            explain_nodes = _noted(shown, explain(result, names, shown), explain_nodes)
         diagnose = diagnosing.diagnosis_of(session, index, result)
         decisions.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
-        if shown is not None:
+        if explains_all:
             decisions[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
         if base.on_progress is not None:
             base.on_progress(len(decisions), len(question.rows))
@@ -247,21 +253,12 @@ def place_in_order(
     )
 
 
-def _noted(shown: NodesShown, explain_nodes: Explain) -> Explain:
-    explanation = explain_nodes(shown)
-    return lambda nodes: explanation if nodes == shown else explain_nodes(nodes)
+def _explained_again(replay: Replay, index: int, names: list[str], nodes: NodesShown) -> Explanation:
+    return explain(replay.at(index), names, nodes)
 
 
-def _explainer(base: Base, index: int, explanation: Explanation | None, replay: Replay, names: list[str]) -> Explain:
-    def explain_nodes(nodes: NodesShown) -> Explanation:
-        if explanation is not None and nodes is None:
-            return explanation
-        # An extender may answer differently when it is called again, so the decision is not computed again.
-        if explanation is not None and isinstance(nodes, Shown) and (base.extenders or not nodes.with_score_details):
-            return explanation.narrowed(nodes)
-        return explain(replay.at(index), names, nodes)
-
-    return explain_nodes
+def _noted(shown: NodesShown, explanation: Explanation, explain_others: Explain) -> Explain:
+    return lambda nodes: explanation if nodes == shown else explain_others(nodes)
 
 
 def _with_warnings(make_context: Callable[[], Context], warnings: Sequence[InputWarning]) -> Context:

@@ -95,7 +95,8 @@ def test_what_is_explained_at_once_is_what_is_explained_later(
     monkeypatch.setattr("kplan.course.in_order._EAGER_CELLS", 0)
     planner, shown = kplan.Planner("demo"), Shown(2)
     later, at_once = (
-        place_in_order(planner, PENDING, settle_preemption=settle_preemption, shown=nodes) for nodes in (None, shown)
+        place_in_order(planner, PENDING, settle_preemption=settle_preemption, shown=shown, explains_all=explains_all)
+        for explains_all in (False, True)
     )
 
     with monkeypatch.context() as patched:

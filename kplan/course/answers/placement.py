@@ -41,7 +41,7 @@ Explain = Callable[[NodesShown], Explanation]
 Diagnose = Callable[[], Diagnosis]
 
 
-class _ToldInFull(msgspec.Struct, frozen=True):
+class ToldInFull(msgspec.Struct, frozen=True):
     """An explanation of all nodes, from which those of some are taken; it tells no score details."""
 
     explanation: Explanation
@@ -96,7 +96,7 @@ class Placement:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
         return {
             **{field.name: getattr(self, field.name) for field in fields(self)},
-            "explain": _ToldInFull(self.explanation),
+            "explain": ToldInFull(self.explanation),
             "diagnose": partial(copy, self._diagnosis),
             "findings": None if self.findings is None else _ToldPreemption(self.victims, self.preemption),
         }

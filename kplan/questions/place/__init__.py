@@ -54,8 +54,13 @@ class Place(AboutPods, frozen=True):
         self._check(subject)
         if self.timeline is not None or subject.has_updates:
             return change_of(*subject.task(self._task()), showing, subject.origins)
-        shown = showing.same_for_all(len(subject.pods))
-        plan = place_in_order(subject.base, subject.pods, settle_preemption=self.settle_preemption, shown=shown)
+        plan = place_in_order(
+            subject.base,
+            subject.pods,
+            settle_preemption=self.settle_preemption,
+            shown=showing.explained,
+            explains_all=showing.explains_all_alike(len(subject.pods)),
+        )
         if not plan.is_roomy:
             from kplan.course.odds.luck import with_luck_in_order
 
