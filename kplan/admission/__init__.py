@@ -102,27 +102,30 @@ class Admitter:
             self.quotas.charge(pod)
             warnings += _fractions(pod)
         except Rejection as rejection:
-            text = str(rejection) if isinstance(rejection, Refusal) else f'pods "{name}" is forbidden: {rejection}'
             because = replace(rejection.because, message=str(rejection))
-            return Admission(pod, tuple(warnings), text, tuple(stages), because)
+            return Admission(pod, tuple(warnings), rejection.answer("", "pods", name), tuple(stages), because)
         return Admission(pod, tuple(warnings), stages=tuple(stages))
 
-    def admit_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Check a new claim against the limit ranges and quotas of its namespace, and count it; raises Rejection."""
-        limits.check(claim, self._snapshot.limit_ranges)
-        self.quotas.charge(claim)
+    def refusal_of_claim(self, claim: PersistentVolumeClaim) -> str:
+        """Return why the limit ranges or quotas of its namespace refuse a new claim; "" where it counts in them now."""
+        try:
+            limits.check(claim, self._snapshot.limit_ranges)
+            self.quotas.charge(claim)
+        except Rejection as rejection:
+            return rejection.answer("", "persistentvolumeclaims", claim.metadata.name)
+        return ""
 
-    def refusal_of_object(self, what: Named, warnings: list[Warning]) -> str:
-        """Return why an object other than pods and claims is refused; "" where it is admitted and counted."""
+    def refusal_of_object(
+        self, what: Named, warnings: list[Warning], claim: PersistentVolumeClaim | None = None
+    ) -> str:
+        """Return why an object other than a pod, or that `claim`, is refused; "" where it is admitted and counted."""
         try:
             self.check_namespace(what.namespace, warnings)
-            self.quotas.charge_object(what.namespace, what.group, what.resource)
-        except Refusal as refusal:
-            return str(refusal)
+            if claim is None:
+                self.quotas.charge_object(what.namespace, what.group, what.resource)
         except Rejection as rejection:
-            full = f"{what.resource}.{what.group}" if what.group else what.resource
-            return f'{full} "{what.name}" is forbidden: {rejection}'
-        return ""
+            return rejection.answer(what.group, what.resource, what.name)
+        return "" if claim is None else self.refusal_of_claim(claim)
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""

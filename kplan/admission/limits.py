@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kplan.api import core
 from kplan.api.affinity import PodAffinityTerm
-from kplan.api.field_errors import aggregate
+from kplan.api.field_errors import aggregate, qualified
 from kplan.api.kinds import KINDS
 from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
@@ -32,9 +32,18 @@ class Rejection(Exception):  # noqa: N818 - a verdict, not an error; it never le
         super().__init__(message)
         self.because = because
 
+    def answer(self, group: str, resource: str, name: str) -> str:
+        """Return the API server's answer to such an object (403)."""
+        return f'{qualified(resource, group)} "{name}" is forbidden: {self}'
+
 
 class Refusal(Rejection):
     """An object that is refused with a complete message: not found, or invalid."""
+
+    def answer(self, group: str, resource: str, name: str) -> str:
+        """Return the message alone."""
+        del group, resource, name
+        return str(self)
 
 
 _POD_LEVEL = (CPU, MEMORY)
@@ -297,7 +306,7 @@ _OBJECT_ALONE: Usage = {"count/pods": _ONE}
 
 
 def _object_usage(group: str, resource: str) -> Usage:
-    usage = {f"count/{resource}.{group}" if group else f"count/{resource}": _ONE}
+    usage = {f"count/{qualified(resource, group)}": _ONE}
     return usage | {resource: _ONE} if not group and resource in _COUNTED else usage
 
 
@@ -421,8 +430,7 @@ def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usag
     # A quota with scopes does not count objects of other kinds than pods and claims.
     is_scoped = bool(quota.spec.scopes) or quota.spec.scope_selector is not None
     for kind in KINDS if not is_scoped else ():
-        names = {f"count/{kind.resource}.{kind.group}" if kind.group else f"count/{kind.resource}"}
-        names |= {kind.resource} & _COUNTED
+        names = _object_usage(kind.group, kind.resource).keys()
         if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys():
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)

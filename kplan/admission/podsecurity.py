@@ -37,7 +37,7 @@ _VOLUMES = frozenset(
 )
 
 
-class Subject:
+class WholePod:
     """A whole pod, with what checks read of it."""
 
     def __init__(self, pod: Object) -> None:
@@ -56,11 +56,11 @@ class Subject:
         return " ".join(filter(None, (" and ".join(who), demand))) if who else ""
 
 
-Find = Callable[[Subject], str]
+Find = Callable[[WholePod], str]
 _NEVER = 1000
 
 
-class Check(NamedTuple):
+class Revision(NamedTuple):
     """One revision of a check; the numbers are minor versions of the policies."""
 
     name: str  #: checks of a level run in the order of their names
@@ -89,7 +89,7 @@ def _containers(names: Collection[str]) -> str:
     return f"{_plural('container', names)} {_quoted(names)}"
 
 
-def _apparmor(pod: Subject) -> str:
+def _apparmor(pod: WholePod) -> str:
     def forbidden(security: Object) -> str:
         profile = security.get("appArmorProfile")
         return "" if profile is None or profile.get("type") in _PROFILES else str(profile.get("type", ""))
@@ -111,7 +111,7 @@ def _used(items_of: Iterable[tuple[str, set[str]]]) -> tuple[list[str], list[str
     return [name for name, _ in used], sorted({item for _, items in used for item in items})
 
 
-def _added(pod: Subject, allowed: Collection[str]) -> str:
+def _added(pod: WholePod, allowed: Collection[str]) -> str:
     """Tell which containers add capabilities other than the allowed ones; "" where none does."""
     names, items = _used(
         (name, {*reached(security, "capabilities.add")}.difference(allowed)) for name, security in pod.contexts
@@ -120,22 +120,22 @@ def _added(pod: Subject, allowed: Collection[str]) -> str:
     return f"{_containers(names)} {what}" if names else ""
 
 
-def _restricted_capabilities(pod: Subject) -> str:
+def _restricted_capabilities(pod: WholePod) -> str:
     demand = 'must set securityContext.capabilities.drop=["ALL"]'
     silent = pod.violators(lambda security: "ALL" not in reached(security, "capabilities.drop"), demand, in_pod=False)
     return "; ".join(filter(None, [silent, _added(pod, ("NET_BIND_SERVICE",))]))
 
 
-def _host_namespaces(pod: Subject) -> str:
+def _host_namespaces(pod: WholePod) -> str:
     return ", ".join(f"{key}=true" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(key))
 
 
-def _host_paths(pod: Subject) -> str:
+def _host_paths(pod: WholePod) -> str:
     names = [volume.get("name", "") for volume in pod.spec.get("volumes") or () if "hostPath" in volume]
     return f"{_plural('volume', names)} {_quoted(names)}" if names else ""
 
 
-def _volumes(pod: Subject) -> str:
+def _volumes(pod: WholePod) -> str:
     sources = [(volume, [key for key in volume if key != "name"]) for volume in pod.spec.get("volumes") or ()]
     bad = [(volume.get("name", ""), keys[0]) for volume, keys in sources if keys and not _VOLUMES.intersection(keys)]
     names, kinds = [name for name, _ in bad], {kind for _, kind in bad}
@@ -144,7 +144,7 @@ def _volumes(pod: Subject) -> str:
     return f"{use} {what} {_quoted(sorted(kinds))}" if bad else ""
 
 
-def _host_ports(pod: Subject) -> str:
+def _host_ports(pod: WholePod) -> str:
     names, ports = _used(
         (one.get("name", ""), {str(port) for port in reached(one, "ports.hostPort") if port}) for one in pod.containers
     )
@@ -159,7 +159,7 @@ _HOSTS = tuple(
 )
 
 
-def _host_probes(pod: Subject) -> str:
+def _host_probes(pod: WholePod) -> str:
     used, hosts = _used(
         (one.get("name", ""), {host for path in _HOSTS for host in reached(one, path) if host})
         for one in pod.containers
@@ -169,7 +169,7 @@ def _host_probes(pod: Subject) -> str:
     return f"{_containers(names)} {_use(names)} {what} {_quoted(hosts)}" if names else ""
 
 
-def _unmasked_proc(pod: Subject) -> str:
+def _unmasked_proc(pod: WholePod) -> str:
     mounts = {name: security["procMount"] for name, security in pod.contexts if security.get("procMount") is not None}
     mounts = {name: kind for name, kind in mounts.items() if kind != "Default"}
     kinds = _quoted(sorted(set(mounts.values())))
@@ -181,7 +181,7 @@ def _selinux(allowed: Collection[str]) -> Find:
         options = security.get("seLinuxOptions") or {}
         return bool(options.get("user") or options.get("role") or options.get("type", "") not in allowed)
 
-    def find(pod: Subject) -> str:
+    def find(pod: WholePod) -> str:
         who = pod.violators(is_odd, "set forbidden securityContext.seLinuxOptions")
         options = [security.get("seLinuxOptions") or {} for security in pod.all_contexts]
         types = sorted({option.get("type", "") for option in options}.difference(allowed))
@@ -192,7 +192,7 @@ def _selinux(allowed: Collection[str]) -> Find:
     return find
 
 
-def _seccomp_notes(pod: Subject) -> str:
+def _seccomp_notes(pod: WholePod) -> str:
     keys = {SECCOMP_POD, *(SECCOMP + name for name, _ in pod.contexts)} & pod.annotations.keys()
     forbidden = sorted(
         f"{key}={go_quoted(pod.annotations[key])}"
@@ -204,7 +204,7 @@ def _seccomp_notes(pod: Subject) -> str:
     return f"forbidden {what} {', '.join(forbidden)}" if forbidden else ""
 
 
-def _seccomp(pod: Subject) -> str:
+def _seccomp(pod: WholePod) -> str:
     def is_forbidden(security: Object) -> bool:
         profile = security.get("seccompProfile")
         return profile is not None and profile.get("type") not in _PROFILES
@@ -214,7 +214,7 @@ def _seccomp(pod: Subject) -> str:
     return pod.violators(is_forbidden, demand)
 
 
-def _restricted_seccomp(pod: Subject) -> str:
+def _restricted_seccomp(pod: WholePod) -> str:
     silent = [name for name, security in pod.contexts if security.get("seccompProfile") is None]
     must = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     is_set = pod.security.get("seccompProfile") is not None or not silent
@@ -227,7 +227,7 @@ def _sysctls(allowed: Collection[str]) -> Find:
     )
 
 
-def _non_root(pod: Subject) -> str:
+def _non_root(pod: WholePod) -> str:
     demand = "must not set securityContext.runAsNonRoot=false"
     who = pod.violators(lambda security: security.get("runAsNonRoot") is False, demand)
     silent = [name for name, security in pod.contexts if security.get("runAsNonRoot") is None]
@@ -235,47 +235,47 @@ def _non_root(pod: Subject) -> str:
     return who or ("" if is_set else f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-def _privileged(pod: Subject) -> str:
+def _privileged(pod: WholePod) -> str:
     demand = "must not set securityContext.privileged=true"
     return pod.violators(lambda security: security.get("privileged"), demand, in_pod=False)
 
 
-def _host_process(pod: Subject) -> str:
+def _host_process(pod: WholePod) -> str:
     demand = "must not set securityContext.windowsOptions.hostProcess=true"
     return pod.violators(lambda security: (security.get("windowsOptions") or {}).get("hostProcess"), demand)
 
 
-def _escalation(pod: Subject) -> str:
+def _escalation(pod: WholePod) -> str:
     demand = "must set securityContext.allowPrivilegeEscalation=false"
     return pod.violators(lambda one: one.get("allowPrivilegeEscalation") is not False, demand, in_pod=False)
 
 
-def _root(pod: Subject) -> str:
+def _root(pod: WholePod) -> str:
     return pod.violators(lambda security: security.get("runAsUser") == 0, "must not set runAsUser=0")
 
 
 BASELINE = (
-    Check("appArmorProfile", 0, "", _apparmor),
-    Check("capabilities_baseline", 0, "non-default capabilities", lambda pod: _added(pod, _CAPABILITIES)),
-    Check("hostNamespaces", 0, "host namespaces", _host_namespaces),
-    Check("hostPathVolumes", 0, "hostPath volumes", _host_paths),
-    Check("hostPorts", 0, "hostPort", _host_ports),
-    Check("hostProbesAndHostLifecycle", 34, "probe or lifecycle host", _host_probes),
-    Check("privileged", 0, "privileged", _privileged),
-    Check("procMount", 0, "procMount", _unmasked_proc, spares_own_users=35),
-    Check("seLinuxOptions", 0, "seLinuxOptions", _selinux(_SELINUX_TYPES)),
-    Check("seLinuxOptions", 31, "seLinuxOptions", _selinux(_SELINUX_TYPES_31)),
-    Check("seccompProfile_baseline", 0, "seccompProfile", _seccomp_notes),
-    Check("seccompProfile_baseline", 19, "seccompProfile", _seccomp),
-    Check("sysctls", 0, "forbidden sysctls", _sysctls(_SYSCTLS)),
-    Check("sysctls", 27, "forbidden sysctls", _sysctls(_SYSCTLS_27)),
-    Check("sysctls", 29, "forbidden sysctls", _sysctls(_SYSCTLS_29)),
-    Check("sysctls", 32, "forbidden sysctls", _sysctls(_SYSCTLS_32)),
-    Check("windowsHostProcess", 0, "hostProcess", _host_process),
+    Revision("appArmorProfile", 0, "", _apparmor),
+    Revision("capabilities_baseline", 0, "non-default capabilities", lambda pod: _added(pod, _CAPABILITIES)),
+    Revision("hostNamespaces", 0, "host namespaces", _host_namespaces),
+    Revision("hostPathVolumes", 0, "hostPath volumes", _host_paths),
+    Revision("hostPorts", 0, "hostPort", _host_ports),
+    Revision("hostProbesAndHostLifecycle", 34, "probe or lifecycle host", _host_probes),
+    Revision("privileged", 0, "privileged", _privileged),
+    Revision("procMount", 0, "procMount", _unmasked_proc, spares_own_users=35),
+    Revision("seLinuxOptions", 0, "seLinuxOptions", _selinux(_SELINUX_TYPES)),
+    Revision("seLinuxOptions", 31, "seLinuxOptions", _selinux(_SELINUX_TYPES_31)),
+    Revision("seccompProfile_baseline", 0, "seccompProfile", _seccomp_notes),
+    Revision("seccompProfile_baseline", 19, "seccompProfile", _seccomp),
+    Revision("sysctls", 0, "forbidden sysctls", _sysctls(_SYSCTLS)),
+    Revision("sysctls", 27, "forbidden sysctls", _sysctls(_SYSCTLS_27)),
+    Revision("sysctls", 29, "forbidden sysctls", _sysctls(_SYSCTLS_29)),
+    Revision("sysctls", 32, "forbidden sysctls", _sysctls(_SYSCTLS_32)),
+    Revision("windowsHostProcess", 0, "hostProcess", _host_process),
 )
 RESTRICTED = (
-    Check("allowPrivilegeEscalation", 8, "allowPrivilegeEscalation != false", _escalation, spares_windows=25),
-    Check(
+    Revision("allowPrivilegeEscalation", 8, "allowPrivilegeEscalation != false", _escalation, spares_windows=25),
+    Revision(
         "capabilities_restricted",
         22,
         "unrestricted capabilities",
@@ -283,11 +283,11 @@ RESTRICTED = (
         "capabilities_baseline",
         spares_windows=25,
     ),
-    Check("procMount_restricted", 35, "procMount", _unmasked_proc, "procMount"),
-    Check("restrictedVolumes", 0, "restricted volume types", _volumes, "hostPathVolumes"),
-    Check("runAsNonRoot", 0, "runAsNonRoot != true", _non_root, spares_own_users=35),
-    Check("runAsUser", 23, "runAsUser=0", _root, spares_own_users=35),
-    Check(
+    Revision("procMount_restricted", 35, "procMount", _unmasked_proc, "procMount"),
+    Revision("restrictedVolumes", 0, "restricted volume types", _volumes, "hostPathVolumes"),
+    Revision("runAsNonRoot", 0, "runAsNonRoot != true", _non_root, spares_own_users=35),
+    Revision("runAsUser", 23, "runAsUser=0", _root, spares_own_users=35),
+    Revision(
         "seccompProfile_restricted",
         19,
         "seccompProfile",
@@ -342,7 +342,7 @@ def violations(policy: Policy, pod: Object) -> str:
     checks = {check.name: check for check in revisions if check.since <= minor}
     for check in list(checks.values()):
         checks.pop(check.overrides, None)
-    subject = Subject(pod)
+    subject = WholePod(pod)
     is_windows = (subject.spec.get("os") or {}).get("name") == "windows"
     has_own_users = subject.spec.get("hostUsers") is False
     details = [

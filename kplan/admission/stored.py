@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from kplan.admission.defaults import default_pod, fill_in, generated_uid
 from kplan.admission.gates import NEWEST, drop_disabled, is_on
-from kplan.admission.judge import complete, default_pod, generated_uid, invalid_words
 from kplan.admission.limits import qos_class
 from kplan.admission.podsecurity import Policy, violations
 from kplan.admission.validation.checks import Object, reached
@@ -25,7 +25,7 @@ from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_er
 from kplan.api.affinity import REQUIRED, required_node_affinity
 from kplan.api.core import Pod, PodSpec
 from kplan.api.decode import convert
-from kplan.api.field_errors import FieldError
+from kplan.api.field_errors import FieldError, invalid_words
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
 from kplan.api.quantity import stored
@@ -218,7 +218,7 @@ def _set(obj: Object, key: str, value: Any) -> None:
 def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
-    complete(obj["spec"], "V1PodSpec")
+    fill_in(obj["spec"], "V1PodSpec")
     list(_finish(obj, minor))
     return obj
 

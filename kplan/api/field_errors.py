@@ -59,6 +59,16 @@ def aggregate(errors: Iterable[FieldError | str]) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
+def invalid_words(kind: str, group: str, name: str, errors: Iterable[FieldError | str]) -> str:
+    """Return the API server's answer to an invalid object (422)."""
+    return f'{qualified(kind, group)} "{name}" is invalid: {aggregate(errors)}'
+
+
+def qualified(name: str, group: str) -> str:
+    """Return a kind or resource with its API group: ``deployments.apps``."""
+    return f"{name}.{group}" if group else name
+
+
 def required(path: str, detail: str = "") -> FieldError:
     return FieldError(path, "Required value", "", detail)
 

@@ -238,7 +238,7 @@ def _charge(quotas: QuotaLedger, info: PodInfo) -> str:
     try:
         quotas.charge(info.pod)
     except Rejection as rejection:
-        return f'pods "{info.name}" is forbidden: {rejection}'
+        return rejection.answer("", "pods", info.name)
     return ""
 
 

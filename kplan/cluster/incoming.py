@@ -11,11 +11,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter, Named
+from kplan.admission.defaults import UIDS
 from kplan.admission.gates import NEWEST
-from kplan.admission.judge import UIDS, invalid_words, update_errors
-from kplan.admission.limits import Refusal, Rejection
+from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
+from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
+from kplan.api.field_errors import invalid_words
 from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
 from kplan.api.meta import PlainMeta
 from kplan.api.names import object_name
@@ -82,22 +84,11 @@ class Admitting:
         metadata = metadata_of(obj)
         if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
             return True
-        try:
-            self._admitter.check_namespace(metadata.namespace, self.warnings)
-            if isinstance(obj, PersistentVolumeClaim):
-                self._admitter.admit_claim(obj)
-            else:
-                self._admitter.quotas.charge_object(metadata.namespace, kind.group, kind.resource)
-        except Refusal as refusal:
-            words = str(refusal)
-        except Rejection as rejection:
-            full = f"{kind.resource}.{kind.group}" if kind.group else kind.resource
-            words = f'{full} "{metadata.name}" is forbidden: {rejection}'
-        else:
-            return True
-        name = object_name(kind.name, metadata.namespace, metadata.name)
-        self.warnings.append(InputWarning("Refused", name, words))
-        return False
+        named = Named(kind.group, kind.resource, metadata.namespace, metadata.name)
+        claim = obj if isinstance(obj, PersistentVolumeClaim) else None
+        if words := self._admitter.refusal_of_object(named, self.warnings, claim):
+            self.warnings.append(_refused(obj, words))
+        return not words
 
     def _exists(self, kind: Kind, metadata: PlainMeta) -> bool:
         if kind.attribute not in self._existing:
@@ -211,8 +202,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
             errors = [] if older is None else update_errors(older, obj)
         if errors:
             words = invalid_words(type_of(obj).name, type_of(obj).group, metadata.name, errors)
-            name = object_name(type_of(obj).name, metadata.namespace, metadata.name)
-            refused.append(InputWarning("Refused", name, words))
+            refused.append(_refused(obj, words))
         elif older is not None and isinstance(obj, PriorityClass):
             applied.append(replace(obj, preemption_policy=older.preemption_policy))
         elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
@@ -241,8 +231,7 @@ def _with_priorities(
             name, first = obj.metadata.name, global_default(classes.values())
             if obj.global_default and first is not None and first.metadata.name != name:
                 words = f"PriorityClass {first.metadata.name} is already marked as default. Only one default can exist"
-                words = f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: {words}'
-                refused.append(InputWarning("Refused", f"PriorityClass/{name}", words))
+                refused.append(_forbidden(obj, words))
                 continue
             classes[name] = obj
         if not isinstance(obj, PodGroup):
@@ -256,14 +245,22 @@ def _with_priorities(
             computed = f"the priority computed ({resolved.priority}) based on the priority class set in the spec"
             words = f"priority set in the pod group ({spec.priority}) must match {computed}"
         if words:
-            name = object_name("PodGroup", obj.metadata.namespace, obj.metadata.name)
-            words = f'podgroups.scheduling.k8s.io "{obj.metadata.name}" is forbidden: {words}'
-            refused.append(InputWarning("Refused", name, words))
+            refused.append(_forbidden(obj, words))
         elif resolved is None:
             yield obj
         else:
             named = replace(spec, priority=resolved.priority, priority_class_name=resolved.class_name)
             yield replace(obj, spec=named)
+
+
+def _forbidden(obj: PriorityClass | PodGroup, words: str) -> InputWarning:
+    kind = type_of(obj)
+    return _refused(obj, Rejection(words).answer(kind.group, kind.resource, obj.metadata.name))
+
+
+def _refused(obj: msgspec.Struct, words: str) -> InputWarning:
+    kind, metadata = type_of(obj), metadata_of(obj)
+    return InputWarning("Refused", object_name(kind.name, metadata.namespace, metadata.name), words)
 
 
 def with_uid(pod: Pod) -> Pod:

@@ -125,7 +125,7 @@ def workloads_called(snapshot: Snapshot, key: str) -> list[str]:
     return [workload_name(*workload) for workload in called]
 
 
-class Named(NamedTuple):
+class PodOrWorkload(NamedTuple):
     """A pod or a workload that an argument names."""
 
     kind: str  #: ``Pod``, or a kind of `kplan.api.kinds.POD_MAKERS`
@@ -142,7 +142,7 @@ _AUTOSCALERS = ("hpa", "horizontalpodautoscaler", "horizontalpodautoscalers")
 _SERVICES = ("svc", "service", "services")
 
 
-def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
+def object_named(text: str, namespace: str, snapshot: Snapshot) -> PodOrWorkload:
     """Return the pod or the workload that a text names.
 
     A pod takes precedence: ``rs/web`` is the pod ``web`` of the namespace ``rs`` where it exists. The namespace is for
@@ -150,18 +150,18 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
     """
     namespace = namespace or DEFAULT_NAMESPACE
     if text in snapshot.pod_by_key:
-        return Named(_POD, *PodKey.parse(text))
+        return PodOrWorkload(_POD, *PodKey.parse(text))
     first, *rest = text.split("/")
     kind = kind_named(first) if rest else ""
     if len(rest) == 1 and not kind:
-        return Named(_POD, first, rest[0])
+        return PodOrWorkload(_POD, first, rest[0])
     if not rest:
-        return Named(_POD, namespace, first)
+        return PodOrWorkload(_POD, namespace, first)
     if not kind and first.lower() in _AUTOSCALERS and len(rest) == 2:
         scalers = snapshot.horizontal_pod_autoscalers
         target = next((one.spec.scale_target_ref for one in scalers if one.metadata.key == "/".join(rest)), None)
         if target is not None and target.kind in POD_MAKERS:
-            return Named(target.kind, rest[0], target.name)
+            return PodOrWorkload(target.kind, rest[0], target.name)
     if not kind or len(rest) > 2:
         names = [*(name for kind in POD_MAKERS for name in (kind.lower(), _SHORT.get(kind, ""))), "pod"]
         meant = nearest_texts(first, names, most=1) if len(rest) <= 2 else []
@@ -171,7 +171,7 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> Named:
         elif meant:
             hint = f"did you mean {'/'.join([*meant, *rest])}?"
         raise UsageError(f"{text} names neither a pod nor a workload", hint=hint)
-    return Named(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
+    return PodOrWorkload(kind, rest[0] if len(rest) == 2 else namespace, rest[-1])
 
 
 def workloads_named(what: Sequence[str], namespace: str, snapshot: Snapshot) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from kplan.admission.judge import default_job
+from kplan.admission.defaults import default_job
 from kplan.api.affinity import (
     NAME_FIELD,
     Affinity,

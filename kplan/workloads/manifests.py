@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from kplan.admission.decoding import ApiKind, decode_object, kind_named
 from kplan.admission.gates import NEWEST
-from kplan.admission.judge import Judged, invalid_words, is_judged, judge, template_of
+from kplan.admission.judge import Judged, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
 from kplan.admission.validation.pods import FIRST_WITH_RECREATE, ROLLING_UPDATE, pod_errors, recreate_errors
 from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
+from kplan.api.field_errors import invalid_words
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.api.names import object_name
 from kplan.api.workloads import CronJob, HorizontalPodAutoscaler, Job

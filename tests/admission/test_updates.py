@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.admission.judge import update_errors
+from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 from kplan.api.kinds import KINDS
 from kplan.api.storage import CSIDriver

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kplan import snapshot as snapshot_room
-from kplan.admission.judge import default_pod
+from kplan.admission.defaults import default_pod
 from kplan.admission.validation.pods import pod_errors
 from kplan.api.core import Pod, requests_of
 from kplan.api.labels import selector_from

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kplan.admission import Admitter, Named
-from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolumeClaim, Pod, PodStatus, PodTemplateSpec
 from kplan.api.kinds import type_of
@@ -69,10 +68,7 @@ class SetClaims:
     def _create(self, claim: PersistentVolumeClaim) -> str:
         metadata = claim.metadata
         claim = complete(claim, type_of(claim))
-        try:
-            self._admitter.admit_claim(claim)
-        except Rejection as rejection:
-            words = f'persistentvolumeclaims "{metadata.name}" is forbidden: {rejection}'
+        if words := self._admitter.refusal_of_claim(claim):
             return f"failed to create PVC {metadata.name}: {words}"
         uid = f"{metadata.namespace}/{metadata.name}#{next(self._numbers)}"
         claim = replace(claim, metadata=replace(claim.metadata, uid=uid))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import decode_object
-from kplan.admission.judge import default_template
+from kplan.admission.defaults import default_template
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PodSpec, PodTemplateSpec
 from kplan.api.decode import convert

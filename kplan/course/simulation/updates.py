@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import emptiness, kind_named
-from kplan.admission.judge import IMMUTABLE, Judged, invalid_words, judge
+from kplan.admission.judge import Judged, judge
+from kplan.admission.updates import IMMUTABLE
 from kplan.admission.validation.pods import recreate_errors
 from kplan.api.affinity import REQUIRED
 from kplan.api.core import GRACE_SECONDS, Pod
 from kplan.api.decode import convert
-from kplan.api.field_errors import FieldError, go_json
+from kplan.api.field_errors import FieldError, go_json, invalid_words
 from kplan.api.kinds import CHANGED_IN_PLACE
 from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.meta import LabelSelector, is_true

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from kplan.admission.judge import default_pod
+from kplan.admission.defaults import default_pod
 from kplan.admission.validation.pods import pod_errors
 from tests.objects import Object
 

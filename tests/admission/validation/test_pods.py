@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplan.admission.judge import default_pod
+from kplan.admission.defaults import default_pod
 from kplan.admission.validation.pods import pod_errors
 from tests.admission.validation.makers import container, errors_of_spec
 
