@@ -24,7 +24,9 @@ def test_what_is_slow_says_so(impatient: None, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "reading prod\n"
 
 
-def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     with announced_when_slow("reading prod"), busy("deciding"):
         pass
     assert capsys.readouterr().err == ""

@@ -42,7 +42,7 @@ def pod(
     **status: Any,
 ) -> dict[str, Any]:
     at = {"deletionTimestamp": "2026-03-01T09:00:30Z", "deletionGracePeriodSeconds": 30} if deleted else {}
-    return head("Pod", name="p", namespace="web", **at, **(metadata or {})) | {
+    return head("Pod", name="p", namespace="web", **(at | (metadata or {}))) | {
         "spec": {"nodeName": node, "containers": [{"name": "app"}], **(spec or {})},
         "status": {
             "phase": phase,
@@ -91,6 +91,8 @@ SINCE = "since 2026-03-01 09:00 UTC, for 30 min"
          f"web/p on n1 is being deleted {SINCE}, and waits for finalizer acme.io/backup: it goes once whoever set"),
         (pod(deleted=True),
          f"web/p on n1 is being deleted {SINCE}, and its kubelet has not ended it, though its grace period of 30 s"),
+        (pod(deleted=True, metadata={"deletionTimestamp": "1970-01-01T00:00:30Z"}),
+         "web/p on n1 is being deleted, and ends within 30 s"),
         (pod(deleted=True, node="gone"),
          f"web/p on gone is being deleted {SINCE}, node gone does not exist any more: the garbage collector"),
         (pod(phase="Succeeded"), "web/p has completed on n1"),
