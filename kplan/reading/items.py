@@ -118,15 +118,7 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
     api_version: Any = ""
     kind: Any = ""
-    items: list[msgspec.Raw] | None = None
-
-
-class _OddEnvelope(msgspec.Struct, rename="camel"):
-    """The same fields of an object whose items are no list."""
-
-    api_version: Any = ""
-    kind: Any = ""
-    items: msgspec.Raw = msgspec.Raw(b"")
+    items: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _TypeMeta(msgspec.Struct, rename="camel"):
@@ -137,7 +129,7 @@ class _TypeMeta(msgspec.Struct, rename="camel"):
 #: The beginning of an object of kubectl and the API server: its kind is known without decoding the rest.
 _KIND_FIRST = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([A-Za-z0-9./-]+)"\s*,\s*"kind"\s*:\s*"([A-Za-z0-9]+)"\s*,')
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_ODD_ENVELOPE = msgspec.json.Decoder(_OddEnvelope)
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _TYPE_META = msgspec.json.Decoder(_TypeMeta)
 _OWN = "kplan/"
 #: How deep lists may be nested.
@@ -235,28 +227,23 @@ def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> It
     if bytes(memoryview(content)[:1]) == b"[":
         yield from _raw_list(ELEMENTS.decode(content), place, problems)
         return
-    envelope: _Envelope | _OddEnvelope
     try:
-        try:
-            envelope = _ENVELOPE.decode(content)
-        except msgspec.ValidationError:
-            envelope = _ODD_ENVELOPE.decode(content)
+        envelope = _ENVELOPE.decode(content)
     except (msgspec.ValidationError, RecursionError):
         problems.append(place.locate(_mistaken(content, _no_object)))
         return
     place = replace(place, content=content)
     if not _has_kind(envelope.api_version, envelope.kind, place, problems):
         return
-    if not _is_list(envelope.api_version, envelope.kind) or not envelope.items:
-        if envelope.kind.endswith("List"):
-            return
+    if not _is_list(envelope.api_version, envelope.kind):
         yield replace(place, api_version=envelope.api_version, kind=envelope.kind)
         return
-    items = envelope.items
     place = replace(place, json_path=f"{place.json_path}.items")
-    if isinstance(items, msgspec.Raw):
+    try:
+        items = _ITEMS.decode(envelope.items) or []
+    except msgspec.ValidationError:
         if not _is_too_deep(place, problems):
-            problems.append(place.locate(_mistaken(items, _no_list)))
+            problems.append(place.locate(_mistaken(envelope.items, _no_list)))
         return
     yield from _raw_list(items, _with_item_kind(place, envelope.api_version, envelope.kind), problems)
 
