@@ -149,13 +149,15 @@ class QuantityCheck:
             return Problem(f"{shown} is not a quantity", json_path=amount.json_path, hint=_QUANTITY_HINT)
         if self._refuses_odd and nanos < 0:
             return Problem(f"{shown} is negative", json_path=amount.json_path, hint="amounts start at 0")
-        if self._refuses_odd and nanos > (_UNQUESTIONED_NANOS if amount.name == "cpu" else MAX_INT64 * _NANOS):
-            return Problem(
-                f"{shown} is more than Kubernetes can count",
-                json_path=amount.json_path,
-                hint="check the suffix: m is a thousandth, M is a million, E is 10^18",
-            )
+        return uncountable(amount.name, nanos, shown, amount.json_path) if self._refuses_odd else None
+
+
+def uncountable(name: str, nanos: int, shown: str, json_path: str) -> Problem | None:
+    """Return the problem of an amount of a resource that overflows int64, shown so; None where it does not."""
+    if nanos <= (_UNQUESTIONED_NANOS if name == "cpu" else MAX_INT64 * _NANOS):
         return None
+    hint = "check the suffix: m is a thousandth, M is a million, E is 10^18"
+    return Problem(f"{shown} is more than Kubernetes can count", json_path=json_path, hint=hint)
 
 
 def _is_unquestioned(quantity: QuantityLike) -> bool:

@@ -12,15 +12,14 @@ from kplan.admission.decoding import Fault
 from kplan.api.core import Pod
 from kplan.api.field_errors import FieldError
 from kplan.api.names import object_name
-from kplan.api.quantity import MAX_INT64, parse
+from kplan.api.quantity import parse
 from kplan.errors import Problem
 from kplan.facts import InputWarning
 from kplan.reading.items import Item
+from kplan.snapshot.build import uncountable
 
 Object = dict[str, Any]
 
-_NANOS = 10**9
-_COUNT_HINT = "check the suffix: m is a thousandth, M is a million, E is 10^18"
 _TEMPLATE_PATH = {"Pod": "", "PodTemplate": ".template", "CronJob": ".spec.jobTemplate.spec.template"}
 
 
@@ -65,11 +64,9 @@ class ManifestWorkload(msgspec.Struct, frozen=True):
         for resources, at in amounts_at:
             amounts = [(side, *amount) for side in ("limits", "requests") for amount in resources.get(side, {}).items()]
             for side, name, amount in amounts:
-                most = MAX_INT64 // 1000 if name == "cpu" else MAX_INT64
-                if parse(amount).nanos > most * _NANOS:
-                    where = f"{at}.{'overhead' if at == path else side}.{name}"
-                    message = f"{amount[:60]!r} is more than Kubernetes can count"
-                    yield self.item.locate(Problem(message, json_path=where, hint=_COUNT_HINT))
+                where = f"{at}.{'overhead' if at == path else side}.{name}"
+                if (problem := uncountable(name, parse(amount).nanos, repr(amount[:60]), where)) is not None:
+                    yield self.item.locate(problem)
 
 
 class ManifestPod(msgspec.Struct, frozen=True):

@@ -115,13 +115,13 @@ def load_manifests(
         reader.problems += reader.pod_problems()
         raise ManifestError(map(reading.as_built, reader.problems), unchecked=unchecked)
     return Manifests(
-        tuple(reader.pods),
-        tuple(reader.workloads),
-        tuple(reader.objects),
-        (*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(reader.unjudged)),
-        dict(reader.skipped),
-        tuple(reading.passed_over),
-        tuple(objects),
+        pods=tuple(reader.pods),
+        workloads=tuple(reader.workloads),
+        objects=tuple(reader.objects),
+        warnings=(*reader.warnings, *_autoscaled(reader), *_unaccounted(reader), *not_judged(reader.unjudged)),
+        skipped=dict(reader.skipped),
+        passed_over=tuple(reading.passed_over),
+        items=tuple(objects),
     )
 
 
@@ -351,9 +351,16 @@ class _Reader(_ReaderBase, kw_only=True):
             sample_name = expansion.pods[0].metadata.name if expansion.pods else f"{obj.metadata.name}-0"
             pod_template = decode.convert(template, PodTemplateSpec)
             sample = template_pod(pod_template, sample_name, obj.metadata.namespace, None)
-        group = split_api_version(item.api_version)[0]
-        created = expansion.pods[0] if expansion.pods else sample
-        workload = ManifestWorkload(item, group, read.api_kind.resource, namespace, name, template, sample, created)
+        workload = ManifestWorkload(
+            item,
+            group=split_api_version(item.api_version)[0],
+            resource=read.api_kind.resource,
+            namespace=namespace,
+            name=name,
+            template=template,
+            sample=sample,
+            created=expansion.pods[0] if expansion.pods else sample,
+        )
         self.workloads.append(workload)
         self.pods += [ManifestPod(pod, workload) for pod in expansion.pods]
         if expansion.more:
