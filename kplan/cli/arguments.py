@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kplan.api.labels import BETA_ZONE, POOL_LABELS, ZONE, InvalidSelector, parse_selector
+from kplan.api.quantity import enumerated
 from kplan.cli.options import OPTIONS, Flags, flag, switch
 from kplan.errors import NotFoundError, UsageError
 
@@ -27,6 +28,13 @@ def check_read_once(sources: Iterable[str]) -> None:
     """Raise UsageError where more than one source is standard input."""
     if [*sources].count(STANDARD_INPUT) > 1:
         raise UsageError("standard input can be read only once", hint="pass all but one of them as files")
+
+
+def refuse_beside(option: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError where others of a command's options or arguments are set that an option excludes."""
+    if excluded := [name for name, is_set in others.items() if is_set]:
+        names = enumerated(excluded)
+        raise UsageError(f"{option} does not go with {names}", hint=f"leave {names} out, or {option}")
 
 
 def split_arguments(what: Sequence[str], filenames: Sequence[str], namespace: str = "") -> tuple[list[str], list[str]]:

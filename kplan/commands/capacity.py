@@ -10,7 +10,7 @@ from msgspec import structs
 
 from kplan.changes.values import DrainOptions
 from kplan.cli.answer import Meanwhile, reply, showing_for
-from kplan.cli.arguments import check_read_once, split_arguments
+from kplan.cli.arguments import check_read_once, refuse_beside, split_arguments
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, SweepFlags
 from kplan.cli.options import MORE, OPTIONS, Fields, Flags, arguments, flag, repeated, switch, with_flags
 from kplan.cli.subject import load_subject, read_manifests
@@ -42,7 +42,7 @@ class OtherQuestions(Flags, panel=OPTIONS):
         "--delete-emptydir-data", "With --shrink: also evict pods with emptyDir volumes.", panel=MORE
     )
 
-    def refuse(self, arguments: Mapping[str, bool]) -> None:
+    def refuse(self, arguments: Mapping[str, object]) -> None:
         """Raise UsageError for two questions, and for options that the question does not use."""
         chosen = [name for name in _INCOMPATIBLE if getattr(self, name)]
         if len(chosen) > 1:
@@ -51,9 +51,8 @@ class OtherQuestions(Flags, panel=OPTIONS):
             if getattr(self, name) and not getattr(self, of):
                 hint = f"add --{of}, or leave it out"
                 raise UsageError(f"--{name.replace('_', '-')} is for --{of}", hint=hint)
-        for name, is_set in arguments.items():
-            if is_set and chosen and name in _INCOMPATIBLE[chosen[0]]:
-                raise UsageError(f"{name} does not go with --{chosen[0]}", hint="leave one of them out")
+        if chosen:
+            refuse_beside(f"--{chosen[0]}", {name: arguments[name] for name in _INCOMPATIBLE[chosen[0]]})
 
     def question(self, replicas: int | None, settings: Fields) -> Capacity | Shapes | Headroom | Shrink:
         """Return the question; raises ParameterError for options that do not go together."""

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from msgspec import structs
 
-from kplan.api.quantity import enumerated
 from kplan.cli.answer import Meanwhile, reply, showing_for
-from kplan.cli.arguments import NodeChoiceFlags, node_names
+from kplan.cli.arguments import NodeChoiceFlags, node_names, refuse_beside
 from kplan.cli.flags import GrowingSavingFlags, RunsOption, SweepFlags, TimelineFlags
 from kplan.cli.options import MORE, Fields, arguments, flag, switch, with_flags
 from kplan.cli.subject import load_subject
@@ -65,11 +64,7 @@ def drain(
     is_separate = separately or bool(by)
     if runbook:
         others = {"--lost": lost, "--one-by-one": one_by_one, "--each": separately, "--by": by, "--runs": runs}
-        others |= {"--replace": replace, "--profile": settings.get("profile")}
-        excluded = [name for name, is_set in others.items() if is_set]
-        if excluded:
-            hint = f"leave {enumerated(excluded)} out, or --runbook"
-            raise UsageError(f"--runbook does not go with {enumerated(excluded)}", hint=hint)
+        refuse_beside("--runbook", others | {"--replace": replace, "--profile": settings.get("profile")})
     sweeping.check()
     if is_separate and runs is not None:
         raise UsageError("--each and --runs are two ways to ask many questions", hint="choose one of them")

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kplan.cli.answer import Meanwhile, reply, showing_for
-from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.arguments import PodChoiceFlags, refuse_beside
 from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import GrowingSavingFlags, ManifestFlags, RunCronJobsOption, RunsOption, SweepFlags, TimelineFlags
 from kplan.cli.options import Fields, arguments, switch, with_flags
@@ -53,10 +53,8 @@ def plan(
     if question.only_these and not manifests.name_any(what):
         hint = "name a manifest, or a pending pod as NAMESPACE/NAME"
         raise UsageError("--only-given needs manifests or pods", hint=hint)
-    if queue and runs is not None:
-        raise UsageError("--queue and --runs do not go together", hint="leave one of them out")
-    if queue and time.has_clock:
-        raise UsageError("--timeline and --queue do not go together", hint="leave one of them out")
+    if queue:
+        refuse_beside("--queue", {"--runs": runs, "--timeline": time.has_clock})
     sweeping.check()
     question.check()
     showing = showing_for(flags)

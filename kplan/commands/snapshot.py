@@ -9,13 +9,12 @@ import typer
 from msgspec.structs import replace
 
 from kplan.cli.answer import as_data, check_template, write_document, write_out
-from kplan.cli.arguments import PodChoiceFlags
+from kplan.cli.arguments import PodChoiceFlags, refuse_beside
 from kplan.cli.cluster import ChangedClusterFlags, changed_cluster
 from kplan.cli.help import subcommand, subgroup
 from kplan.cli.messages import say, warn_of
 from kplan.cli.options import OPTIONS, argument, flag, repeated, switch, with_flags
 from kplan.cli.pipelines import remember_formats
-from kplan.errors import UsageError
 from kplan.report.options import CheckFormat, DataFormat, JsonFormat
 from kplan.visible import shown
 from kplan.writing import check_writable
@@ -218,8 +217,7 @@ def types(
 
     check_template(output)
     if ec2:
-        if file:
-            raise UsageError("FILE and --ec2 exclude each other", hint="leave one of them out")
+        refuse_beside("--ec2", {"FILE": file})
         converted = convert_ec2(ec2)
         entries, notes = converted.entries, converted.guesses
     else:
