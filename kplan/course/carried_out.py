@@ -90,21 +90,22 @@ class Decisions(msgspec.Struct):
         return replace(document, ties=document.ties[:MOST_TIES], ties_count=len(document.ties))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CarriedOut:
-    """A task that was carried out."""
+    """A task that is carried out: its course fills this in, and nothing changes it afterwards."""
 
     simulation: Simulation = field(repr=False)  #: the cluster at the end; not to be changed
     origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
     task: Task = field(default=Task(), repr=False)
-    applied: Sequence[Applied] = field(default=(), repr=False)  #: what each manifest changes, in their order
-    drains: Sequence[Drain] = field(default=(), repr=False)  #: how nodes were emptied
-    left_out: tuple[InputWarning, ...] = ()  #: warnings about manifests that are left out or create no pods
+    applied: list[Applied] = field(default_factory=list, repr=False)  #: what each manifest changes, in their order
+    drains: list[Drain] = field(default_factory=list, repr=False)  #: how nodes were emptied
+    #: warnings about manifests that are left out or create no pods, and about drains
+    left_out: list[InputWarning] = field(default_factory=list)
     queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
     is_over: bool = True  #: nothing more is to happen
     is_roomy: bool = False  #: all pods get nodes, whatever is drawn
     subject_pods: frozenset[str] = frozenset()  #: NAMESPACE/NAME of the pods of the queue that the question is about
-    pods: QuestionPods | None = field(default=None, repr=False, compare=False)  #: these; None where it names none
+    pods: QuestionPods | None = field(default=None, repr=False)  #: these; None where it names none
     occupancy: Occupancy | None = field(default=None, repr=False)  #: with a clock, the queue and the nodes over time
 
     @property

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -34,7 +34,7 @@ from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker
-from kplan.course.simulation.applying import Applied, Applying, note_stuck, workload_change
+from kplan.course.simulation.applying import Applying, note_stuck, workload_change
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
@@ -60,6 +60,8 @@ from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.expansion import job_of_run, not_started
 from kplan.workloads.hooks import HELD_UP, awaited, ends, has_any, hook_of, in_turn
 from kplan.workloads.merging import whole_object
+
+C = TypeVar("C", bound=CarriedOut)
 
 _WHERE = "in a cluster in motion"
 _ANEW = "Helm creates its hook anew"
@@ -122,7 +124,20 @@ class Opening:
         """
         simulation = self.begin(draws, draws_turns=draws_turns)
         simulation.scheduler.any_node = any_node
-        return _Course(self, simulation, decisions, replaced, is_watched=draws is None).run()
+        change = CarriedOut(simulation, self.base, self.task)
+        return self.follow(change, decisions, replaced, is_watched=draws is None)
+
+    def follow(
+        self,
+        change: C,
+        decisions: Decisions | None = None,
+        replaced: Mapping[str, Any] = {},
+        *,
+        is_watched: bool = True,
+    ) -> C:
+        """Carry the task out in the simulation of `change`, in which nothing has moved yet, and fill this in."""
+        _Course(self, change, decisions, replaced, is_watched=is_watched).run()
+        return change
 
     def applying(self, workloads: Sequence[WrittenWorkload]) -> Opening:
         """Return the same for a task without a clock that applies other workloads, and otherwise says the same."""
@@ -183,20 +198,18 @@ class _Course:
     def __init__(
         self,
         opening: Opening,
-        simulation: Simulation,
+        change: CarriedOut,
         decisions: Decisions | None,
         replaced: Mapping[str, Any],
         *,
         is_watched: bool,
     ) -> None:
-        self.simulation = simulation
+        self.simulation = simulation = change.simulation
         self._opening, self._base, self._task = opening, opening.base, opening.task
+        self._change = change
         self._decisions, self._replaced = decisions, replaced
         self._snapshot = opening.snapshot
         self._applying = Applying(simulation, self._task.rollout)
-        self._applied: list[Applied] = []
-        self._left_out: list[InputWarning] = []
-        self.drains: list[Drain] = []
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
         self._runs_cron_jobs = False
         self._has_moved = self._task.queue is not None  # without a clock: there is something to carry on
@@ -205,15 +218,10 @@ class _Course:
         self._done: set[str] = set()  # keys of the hooks that have succeeded
         simulation.controllers.on_job_over.append(self._note_job_over)
         simulation.kubelets.on_succeeded = self._go_on_after
-        # What becomes of the scheduling queue: see `CarriedOut`.
-        self._queue: tuple[str, ...] = ()
-        self._subject_pods: frozenset[str] = frozenset()
-        self._pods: QuestionPods | None = None
-        self._is_roomy = False
-        self._occupancy: Occupancy | None = None
 
-    def run(self) -> CarriedOut:
-        simulation, clock = self.simulation, self._task.clock
+    def run(self) -> None:
+        simulation, clock, change = self.simulation, self._task.clock, self._change
+        change.left_out += self._task.warnings
         simulation.maker.leave_free(self._task.workloads)
         if self._decisions is not None and self._decisions.showing.is_whole:
             self._decisions.watch(simulation)
@@ -223,38 +231,24 @@ class _Course:
             self._at_once()
         else:
             self._in_time(clock)
-        for drain in self.drains:
+        for drain in change.drains:
             drain.conclude()
-        is_over = clock is None or bool(simulation.circle) or simulation.timers.are_idle
+        change.is_over = is_over = clock is None or bool(simulation.circle) or simulation.timers.are_idle
         failures = (step.change for step in self._task.steps if isinstance(step.change, c.Fail))
         lost = dict.fromkeys(name for failure in failures for name in failure.nodes)
         silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
-        warnings = drain_warnings(simulation, self.drains, [*lost, *silent], is_over=is_over)
-        held_up = (warning for key, groups in self._awaited.items() for warning in _behind(key, groups))
-        change = CarriedOut(
-            simulation,
-            self._base,
-            self._task,
-            self._applied,
-            self.drains,
-            left_out=(*self._task.warnings, *self._left_out, *held_up, *warnings),
-            queue=self._queue,
-            is_over=is_over,
-            is_roomy=self._is_roomy,
-            subject_pods=self._subject_pods,
-            pods=self._pods,
-            occupancy=self._occupancy,
-        )
-        if not self._is_timed and (self.drains or lost):
+        for key, groups in self._awaited.items():
+            change.left_out += _behind(key, groups)
+        change.left_out += drain_warnings(simulation, change.drains, [*lost, *silent], is_over=is_over)
+        if not self._is_timed and (change.drains or lost):
             note_stuck(simulation, change.workloads)
         elif is_over:
-            applied = {one.update.key: one for one in self._applied}
+            applied = {one.update.key: one for one in change.applied}
             note_stuck(simulation, [workload_change(simulation, one) for one in applied.values()])
-        return change
 
     def _at_once(self) -> None:
         """Work the queue off, then make each change until nothing moves."""
-        simulation, task, pods = self.simulation, self._task, self._opening.pods
+        simulation, task, pods, change = self.simulation, self._task, self._opening.pods, self._change
         if task.queue is None or pods is None:
             simulation.node_lifecycle.go_on()
         else:
@@ -262,10 +256,10 @@ class _Course:
             for _ in course:
                 pass
             infos = simulation.session.cluster.pods.infos
-            self._queue = tuple(infos[queued.pod].key for queued in course.queue)
+            change.queue = tuple(infos[queued.pod].key for queued in course.queue)
             if task.queue.pods or task.is_queue:
-                self._subject_pods, self._pods = course.subject_pods, pods
-                self._is_roomy = task.is_queue and course.is_roomy
+                change.subject_pods, change.pods = course.subject_pods, pods
+                change.is_roomy = task.is_queue and course.is_roomy
         simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
@@ -276,7 +270,7 @@ class _Course:
 
     def _in_time(self, clock: Clock) -> None:
         """Make each change at its time, and look ahead as the clock says."""
-        simulation, task = self.simulation, self._task
+        simulation, task, change = self.simulation, self._task, self._change
         simulation.follows_circles = bool(clock.until or clock.runs_for)
         for step in task.steps:
             if step.at > 0:
@@ -286,11 +280,11 @@ class _Course:
         if task.removes_nodes and isinstance(simulation.provisioner, Growing):
             simulation.provisioner.remove_too()
         if task.queue is not None:
-            self._occupancy = Occupancy(simulation) if self._is_watched else None
-            self._queue = self._retry_pending()
+            change.occupancy = Occupancy(simulation) if self._is_watched else None
+            change.queue = self._retry_pending()
             if task.queue.pods or task.is_queue:
                 subject_pods = subject_pods_of(self._base.session, task.queue.pods_of(self._base))
-                self._subject_pods = subject_pods.intersection(self._queue)
+                change.subject_pods = subject_pods.intersection(change.queue)
         for step in task.steps:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
@@ -386,12 +380,12 @@ class _Course:
     def _drain(self, change: c.Drain) -> None:
         nodes, options = change.nodes, change.options
         if change.upgrade is not None:
-            NodeUpgrade(self.simulation, nodes, change.upgrade, options, self.drains).begin()
+            NodeUpgrade(self.simulation, nodes, change.upgrade, options, self._change.drains).begin()
             return
         one_by_one = self._task.one_by_one
         seconds = math.inf if change.timeout is None else change.timeout
         drain = Drain(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
-        self.drains.append(drain)
+        self._change.drains.append(drain)
         if one_by_one:
             drain.one_by_one(nodes, waits=self._task.waits)
         else:
@@ -428,7 +422,7 @@ class _Course:
 
     def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
         groups, notes = in_turn(workloads, self._has_any)
-        self._left_out += notes
+        self._change.left_out += notes
         self._apply_in_turn(groups)
 
     def _has_any(self, keys: Sequence[str]) -> bool:
@@ -441,7 +435,7 @@ class _Course:
             self._make_room(group)
             if hook is not None and self._is_there(hook):
                 self._refuse_as_there(hook)
-                self._left_out += _behind(hook.key, groups[n_begun:])
+                self._change.left_out += _behind(hook.key, groups[n_begun:])
                 return
             self._apply_group(group)
             if hook is not None and n_begun < len(groups) and (self._is_timed or not self._succeeds(hook)):
@@ -500,7 +494,7 @@ class _Course:
                 simulation.kubelets.succeed(row)
             simulation.run()
         message = f"is taken to succeed: its pods are followed {_MOST_ROUNDS:,} times one after another, and go on"
-        self._left_out.append(InputWarning("HookNotFollowed", key, message))
+        self._change.left_out.append(InputWarning("HookNotFollowed", key, message))
         return True
 
     def _note_job_over(self, job: JobState) -> None:
@@ -534,7 +528,7 @@ class _Course:
         self._forget_deleted(workload)
         update = self._opening.compared(workload, self._snapshot)
         if isinstance(update, InputWarning):
-            self._left_out.append(update)
+            self._change.left_out.append(update)
         else:
             self._apply(update)
 
@@ -551,7 +545,7 @@ class _Course:
             update = structs.replace(update, obj=self._replaced[update.key])
         simulation, decisions = self.simulation, self._decisions
         applied = self._applying.apply(update)
-        self._applied.append(applied)
+        self._change.applied.append(applied)
         explains = decisions is not None and decisions.showing.explain and not self._is_timed
         if decisions is not None and not decisions.showing.is_whole and (explains or applied.change is Change.NEW):
             decisions.watch(simulation, applied)

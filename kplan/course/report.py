@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ from kplan.course.answers.plan import Reported, before_growth, untried_pods, wit
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
-from kplan.course.carry_out import carry_out
+from kplan.course.carry_out import Opening, carry_out
 from kplan.course.in_order import node_changes
 from kplan.course.missing import (
     at_present,
@@ -78,7 +78,7 @@ def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChang
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ChangePlan(Reported, CarriedOut):
     """A task that was carried out. Its pickle is the task, which the copy carries out again, with the same end."""
 
@@ -99,8 +99,8 @@ class ChangePlan(Reported, CarriedOut):
 
 
 def plan_of(base: Base, task: Task) -> ChangePlan:
-    change = carry_out(base, task)
-    return ChangePlan(**{field.name: getattr(change, field.name) for field in fields(change)})
+    opening = Opening(base, task)
+    return opening.follow(ChangePlan(opening.begin(), base, task))
 
 
 KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
