@@ -16,7 +16,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
 from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement
-from kplan.course.in_order import Growth, as_waiting, join_nodes
+from kplan.course.growth import Growth, as_waiting, join_nodes
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning

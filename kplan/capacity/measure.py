@@ -25,7 +25,7 @@ from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, verdict_on
-from kplan.course.in_order import Growth, growth_of, node_changes
+from kplan.course.growth import Growth
 from kplan.documents import capacity
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.nodes import ClusterMap
@@ -190,7 +190,7 @@ class Capacity(Answer):
             shapes_not_tried=self.shapes_not_tried,
             sets=UNSET if self.sets is None else self.sets,
             offers=self.offers or UNSET,
-            new_nodes=UNSET if self.growth is None else node_changes(self.growth, {}),
+            new_nodes=UNSET if self.growth is None else self.growth.changes({}),
         )
 
 
@@ -213,7 +213,7 @@ def measure(
         raise UsageError("nothing to count", hint="name manifests")
     priced = None if shapes is None else _priced(base, templates, shapes, wanted=wanted, preempt=preempt)
     stop_at = min((number for number in (wanted, limit) if number is not None), default=None)
-    growth = None if preempt else growth_of(base)
+    growth = None if preempt else Growth.of(base)
     if growth is None:
         session, fit = fill_from(base.session, templates, limit=stop_at, preempt=preempt, progress=progress)
     else:

@@ -23,7 +23,7 @@ from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
 from kplan.course.answers.verdict import opening
-from kplan.course.in_order import prices_of, ref_of
+from kplan.course.growth import prices_of, ref_to
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Drain
 from kplan.course.simulation.loop import Simulation
@@ -54,7 +54,7 @@ def shrink_report(
 
     `progress` is called with the number of nodes that can go so far, and of those that were tried.
     """
-    prices, ref = prices_of(base), ref_of(base)
+    prices = prices_of(base)
     # An autoscaler would add nodes for the pods of those that are drained, and none would be gone.
     alone = base.with_snapshot(base.snapshot)
     alone.autoscaler = None
@@ -70,8 +70,8 @@ def shrink_report(
         frees=_offered(base, gone),
         usage=shrinking.usage(gone),
         waiting=tuple(sorted(pod.key for pod in shrinking.waiting())),
-        autoscaler=UNSET if ref is None else ref,
-        price=UNSET if ref is None else _without(prices, [node.name for node in shrinking.freed]),
+        autoscaler=UNSET if base.followed is None else ref_to(base.followed),
+        price=UNSET if base.followed is None else _without(prices, [node.name for node in shrinking.freed]),
     )
 
 

@@ -19,7 +19,7 @@ from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import did_you_mean
 from kplan.course.answers.placement import NodesShown, Placement, pending_placement, placement_of
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.in_order import Growth
+from kplan.course.growth import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied, is_rolling_out, pods_at_rest, workload_changes

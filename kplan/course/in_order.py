@@ -7,188 +7,33 @@ look by look, and kube-scheduler binds pods to them, which may come out differen
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod, PodCondition
-from kplan.api.names import object_name
+from kplan.api.core import Pod
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
-from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
+from kplan.autoscaling.seam import NewNode
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import QuestionPods, Replay, Run, nominates, run_in_order
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.placement import Explain, NodesShown, Placement, ToldInFull, placement_of
-from kplan.course.answers.plan import Plan, added_node
+from kplan.course.answers.plan import Plan
+from kplan.course.growth import Growth, as_waiting, join_nodes, with_message
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.documents.base import Context
-from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
 from kplan.framework.cycle import CycleResult
 from kplan.framework.group_cycle import GroupTry
 from kplan.framework.listers import Key
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosing
-from kplan.rules.nodes import UNSCHEDULABLE_TAINT, cordoned
-from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
-
-MOST_LOOKS = 1_000  #: so often an autoscaler looks at most; one that adds nodes without end is stopped
-
-
-class Growth(msgspec.Struct):
-    """What an autoscaler has added so far."""
-
-    autoscaler: Autoscaler  #: as it is by now
-    adds: list[NewNode] = []  #: in the order in which it decided
-    advice: Advice = msgspec.field(default_factory=Advice)  #: what it decided last
-    warnings: dict[InputWarning, None] = {}
-    price_before: float | None = None  #: of the nodes that were there at first; None if none is known
-    n_looks: int = 0
-    node_claims: frozenset[str] = frozenset()  #: those whose nodes have not registered, when it looked last
-    removes: list[NodeRemoval] = []  #: in a cluster in motion, the nodes that it has removed; `after` in seconds
-
-    @property
-    def price_after(self) -> float | None:
-        """The price of all nodes whose price is known; None if none is."""
-        prices = [new.price for new in self.adds if new.price is not None]
-        if not prices and self.price_before is None:
-            return None
-        # What a removal saves is what its nodes cost, less what those that come for them cost.
-        gone = sum((removal.saves or 0.0) + _price(removal.replacements) for removal in self.removes)
-        return round((self.price_before or 0.0) + sum(prices) - gone, 9)
-
-    def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
-        """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
-
-        `now`: microseconds since 1970, at the start of the question.
-        """
-        self.n_looks += 1
-        claims = (one for one in snapshot.node_claims if one.status.node_name not in snapshot.node_by_name)
-        self.node_claims = frozenset(one.metadata.name for one in claims)
-        waited = int(self.autoscaler.wait * 1_000_000) * self.n_looks
-        advice = self.autoscaler.provision(PreparedCluster(snapshot, session, now + waited))
-        self.note(advice)
-        self.autoscaler = self.autoscaler.grown(advice.adds)
-        return advice.adds
-
-    def note_groups(self, session: Session, pending: Iterable[int]) -> None:
-        """Warn that the autoscaler knows nothing of the groups of pods that wait.
-
-        Upstream: neither the cluster-autoscaler nor Karpenter reads PodGroups. Both take every pod whose condition
-        PodScheduled says Unschedulable, which the scheduler writes for all members of a group that waits, also for
-        those that fit; both look for room for each on its own. Pods that are kept out of the queue have no such
-        condition.
-        """
-        if not session.config.release.is_on(WORKLOAD_GATE):
-            return
-        infos = session.cluster.pods.infos
-        for key in dict.fromkeys(key for row in pending if (key := group_of(infos[row])) is not None):
-            name = object_name("PodGroup", *key)
-            unknown = "knows neither its minCount nor its topology"
-            message = f"{self.autoscaler.name} looks at its pods one by one, and {unknown}"
-            self.warnings[InputWarning("GroupSeenApart", name, message)] = None
-
-    def note(self, advice: Advice) -> None:
-        if self.price_before is None and not self.adds:
-            self.price_before = advice.price_before
-        self.advice = advice
-        self.warnings |= dict.fromkeys(advice.warnings)
-        self.adds += advice.adds
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether it looks no more, because it has looked too often."""
-        return self.n_looks >= MOST_LOOKS
-
-    @property
-    def all_warnings(self) -> Iterator[InputWarning]:
-        yield from self.warnings
-        if self.is_stopped:
-            message = f"it was still adding nodes after {MOST_LOOKS} looks; what it does then is not followed"
-            yield InputWarning("AutoscalerStopped", self.autoscaler.name, message)
-
-
-def _price(nodes: Iterable[NewNode]) -> float:
-    return sum(new.price or 0.0 for new in nodes)
-
-
-def node_changes(growth: Growth, node_of: Mapping[str, str]) -> NodeChanges:
-    """Return the document about nodes that an autoscaler has added; `node_of`: pod at the end -> node, or empty."""
-    advice = growth.advice
-    planned = ((pod, new.node.metadata.name) for new in growth.adds for pod in new.pods)
-    elsewhere = {pod: node_of[pod] or None for pod, name in planned if node_of.get(pod, name) != name}
-    waiting = {node: tuple(pod for pod in pods if not node_of.get(pod, node)) for node, pods in advice.existing.items()}
-    existing = {node: pods for node, pods in waiting.items() if pods}
-    return NodeChanges(
-        autoscaler=ref_to(growth.autoscaler),
-        added=tuple(map(added_node, growth.adds)),
-        unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
-        events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
-        existing=existing,
-        node_claims=tuple(node for node in existing if node in growth.node_claims) or UNSET,
-        elsewhere=elsewhere,
-        price=NodePrices(before=growth.price_before, after=growth.price_after),
-    )
-
-
-def prices_of(base: Base) -> Mapping[str, float]:
-    """Return the prices of a cluster's nodes, by name, where its autoscaler knows them."""
-    followed = base.followed
-    return {} if followed is None else followed.prices(PreparedCluster(base.objects, base.session, base.now))
-
-
-def ref_of(base: Base) -> AutoscalerRef | None:
-    """Return the document about the autoscaler of a cluster; None without one."""
-    return None if base.followed is None else ref_to(base.followed)
-
-
-def ref_to(autoscaler: Autoscaler) -> AutoscalerRef:
-    return AutoscalerRef(name=autoscaler.name, version=autoscaler.version, source=autoscaler.source)
-
-
-def growth_of(base: Base) -> Growth | None:
-    """Return the growth of a cluster that has an autoscaler, before it has looked; None without one."""
-    followed = base.followed
-    return None if followed is None else Growth(followed)
-
-
-def as_waiting(snapshot: Snapshot, nodes: Sequence[Node]) -> Snapshot:
-    """Return a cluster as an autoscaler finds it once the scheduler is done; `nodes`: the nodes as they are by now."""
-    now = {node.metadata.name: node for node in nodes}
-    there = {node.metadata.name for node in snapshot.nodes}
-    held = [now[node.metadata.name] for node in snapshot.nodes if node.metadata.name in now]
-    held += [node for node in nodes if node.metadata.name not in there]
-    return replace(snapshot, pods=unconditioned_pods(snapshot), nodes=tuple(map(_with_cordon, held)))
-
-
-def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
-    """Return the pods of a cluster, gated ones without the condition that an autoscaler looks for."""
-    return tuple(
-        with_message(pod, "", pod.status.nominated_node_name) if pod.spec.scheduling_gates else pod
-        for pod in snapshot.pods
-    )
-
-
-def with_message(pod: Pod, message: str, promise: str) -> Pod:
-    """Return a pending pod with the scheduler's message about it, if any, and the node that it nominates, or ""."""
-    others = (condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
-    return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled)))
-
-
-def _with_cordon(node: Node) -> Node:
-    has_taint = any(taint.key == UNSCHEDULABLE_TAINT.key for taint in node.spec.taints)
-    return cordoned(node) if node.spec.unschedulable and not has_taint else node
-
 
 _EAGER_CELLS = 2_000
 """A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
@@ -238,7 +83,7 @@ def place_in_order(
     if growth is not None:
         placements = tuple(course.last_tries(decisions))
         context = partial(_with_warnings, context, tuple(growth.all_warnings))
-        nodes = node_changes(growth, {placement.pod.key: placement.node or "" for placement in placements})
+        nodes = growth.changes({placement.pod.key: placement.node or "" for placement in placements})
     return Plan(
         placements,
         base.session.cluster,
@@ -271,7 +116,7 @@ class OrderedCourse:
 
     def __init__(self, base: Base, question: QuestionPods, *, settle_preemption: bool) -> None:
         self._base, self._question = base, question
-        self.growth = growth_of(base)
+        self.growth = Growth.of(base)
         self._settles = settle_preemption
         self._rounds: list[tuple[Sequence[NewNode], Sequence[int]]] = []  # new nodes, and the pods tried again then
         self._tries: list[tuple[int, int]] = []  # round and pod of each decision
@@ -330,20 +175,6 @@ class OrderedCourse:
         decisions = zip(self._tries, placements, strict=True)
         by_pod = grouped((pod, (number, placement)) for (number, pod), placement in decisions)
         return [placement for tries in by_pod.values() for number, placement in tries if number == tries[-1][0]]
-
-
-def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
-    """Add nodes with the daemon pods that they start with."""
-    if not adds:
-        return
-    session.listers = session.listers.fork()
-    session.grow([new.node for new in adds], [obj for new in adds for obj in new.objects])
-    for new in adds:
-        place = session.cluster.nodes.row_of[new.node.metadata.name]
-        for pod in new.daemons:
-            info = PodInfo(pod)
-            if info.key not in session.pod_ids:
-                session.bind(session.add_pod(info), place)
 
 
 def _snapshot_after(

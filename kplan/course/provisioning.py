@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.provisioning import DRIFTED, NodeClaim
 from kplan.autoscaling.seam import NewNode, NodeRemoval, PreparedCluster, Round, Watch
 from kplan.cluster.incoming import with_objects
-from kplan.course.in_order import Growth, as_waiting
+from kplan.course.growth import Growth, as_waiting
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.nodes import Departure, home_of, join
 from kplan.course.simulation.objects import stamp
 from kplan.course.snapshots import snapshot_of
 from kplan.documents.change import StepEvent
+from kplan.documents.nodes import NodeChanges
 from kplan.rules.nodes import without_published
 from kplan.snapshot.model import Snapshot
 
@@ -34,6 +36,12 @@ _POD_EVENT_SECONDS = 10
 def growth_of(simulation: Simulation) -> Growth | None:
     """Return the nodes that an autoscaler adds in the course of a simulation; None where none is followed."""
     return simulation.provisioner.growth if isinstance(simulation.provisioner, Growing) else None
+
+
+def node_changes(simulation: Simulation) -> NodeChanges | UnsetType:
+    """Return the document about these nodes at the end of a simulation; absent where no autoscaler is followed."""
+    growth = growth_of(simulation)
+    return UNSET if growth is None else growth.changes({pod.key: pod.node for pod in simulation.pods.values()})
 
 
 class Growing:

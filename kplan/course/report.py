@@ -27,7 +27,6 @@ from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisat
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import Opening, carry_out
-from kplan.course.in_order import node_changes
 from kplan.course.missing import (
     at_present,
     happened_before,
@@ -36,6 +35,7 @@ from kplan.course.missing import (
     workloads_at_present,
     workloads_of_task,
 )
+from kplan.course.provisioning import node_changes
 from kplan.course.queue_course import queue_entries
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.controllers.deployment import WantedDeployment
@@ -175,9 +175,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         forced=_forced(change),
         luck=luck_of_change(change, pods.changes, chosen) if change.task.tells_luck else UNSET,
         timeline=UNSET if change.task.clock is None else change.timeline,
-        nodes=UNSET
-        if growth is None
-        else node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in change.after}),
+        nodes=node_changes(change.simulation),
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present, of_all=is_of_all) or UNSET,
     )

@@ -12,7 +12,7 @@ from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import Job
 from kplan.cluster.incoming import with_objects
-from kplan.course.in_order import with_message
+from kplan.course.growth import with_message
 from kplan.course.simulation.controllers.job import WantedJob
 from kplan.course.simulation.controllers.observed import ObservedPod, count
 from kplan.course.simulation.jobs import JobState

@@ -11,7 +11,7 @@ import msgspec
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler
 from kplan.cluster.base import Base
-from kplan.course.in_order import growth_of
+from kplan.course.growth import Growth
 from kplan.course.provisioning import Growing
 from kplan.course.simulation.any_node import AnyNode, AnyNodeTaker, Uncertain
 from kplan.course.simulation.loop import Simulation, start
@@ -27,7 +27,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
 
     `snapshot`: the cluster of the simulation; None for the planner's.
     """
-    growth = growth_of(base)
+    growth = Growth.of(base)
     if growth is not None:
         simulation.provisioner = Growing(simulation, growth, snapshot or base.objects, base.now)
     report = base.on_progress

@@ -21,7 +21,8 @@ from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.in_order import as_waiting, place_in_order, with_message
+from kplan.course.growth import as_waiting, with_message
+from kplan.course.in_order import place_in_order
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.nodes import AddedNode, NodeChanges, NodePrices
 from kplan.documents.placement import Current, GroupPlan, PlacementReport

@@ -18,7 +18,7 @@ from kplan.course.answers.plan import added_node, before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import opening
 from kplan.course.carry_out import carry_out
-from kplan.course.in_order import node_changes, ref_to, unconditioned_pods
+from kplan.course.growth import ref_to, unconditioned_pods
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
@@ -64,7 +64,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     clock.tell_unused(plan.simulation.durations, showing)
     growth = plan.growth
     assert growth is not None  # noqa: S101 - an autoscaler is followed
-    changes = node_changes(growth, {f"{pod.namespace}/{pod.name}": pod.node or "" for pod in plan.after})
+    changes = growth.changes({pod.key: pod.node for pod in plan.simulation.pods.values()})
     replacements = {new.node.metadata.name for removal in growth.removes for new in removal.replacements}
     gone = {name for removal in growth.removes for name in removal.nodes}
     advice = Advice(

@@ -21,7 +21,7 @@ from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base, Progress
 from kplan.cluster.incoming import with_objects
-from kplan.course.in_order import Growth, prices_of
+from kplan.course.growth import Growth, prices_of
 from kplan.course.provisioning import Growing, growth_of
 from kplan.course.simulation.applying import Applying
 from kplan.course.simulation.controllers.observed import ObservedPod

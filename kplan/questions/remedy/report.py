@@ -28,8 +28,8 @@ from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
 from kplan.course.asking import Showing
-from kplan.course.in_order import node_changes
 from kplan.course.missing import short_workloads, workloads_at_present
+from kplan.course.provisioning import node_changes
 from kplan.course.simulation.loop import Simulation
 from kplan.diagnosis.gather import meant_scheduler
 from kplan.documents.base import Condition, Counted
@@ -118,7 +118,7 @@ def remedy_report(
         leaving=tuple(pods_health(base.objects, [base.objects.pod_by_key[pod] for pod in leaving]).values()) or UNSET,
         remedy=described,
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
-        nodes=UNSET if growth is None else node_changes(growth, _node_of(by_itself)),
+        nodes=node_changes(by_itself.simulation),
         tried=playing.n_tried,
         because={pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left} or UNSET,
         would_help=helpful or UNSET,
@@ -205,10 +205,6 @@ def _of_autoscaler(base: Base) -> Iterator[InputWarning]:
         yield InputWarning("AutoscalerNotFollowed", name, message)
 
 
-def _node_of(played: Played) -> dict[str, str]:
-    return {pod.key: pod.node for pod in played.simulation.pods.values()}
-
-
 def _asleep(simulation: Simulation) -> dict[str, str]:
     """Return the pods that no action lets run, those with scheduling gates or of other schedulers, with their rules."""
     session: Session = simulation.session
@@ -254,7 +250,7 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
         disturbance=disturbance((*playing.quotas, *acts)),
         new_nodes=new_nodes(acts),
         price=None if after_all is None or price is None else round(after_all - price, 9),
-        nodes=UNSET if before.growth is None else node_changes(before.growth, _node_of(before)),
+        nodes=node_changes(before.simulation),
         left=tuple(goal.left(before)),
         undo=tuple(line for act in acts if isinstance(act, LoosenBudget) for line in act.undoing),
         is_least=solution.is_least,
