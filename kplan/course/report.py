@@ -1,9 +1,9 @@
-"""The PlanReport about a change, what the planner returns of one, and what would help where it is held up."""
+"""The PlanReport about a change, and what the planner returns of one."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +12,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from kplan.api.kinds import DAEMON_SET, SCALED
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
-from kplan.api.workloads import RECREATE, Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
-from kplan.changes import remedy as r
-from kplan.changes.values import Drain, Fail, Scale, Settle
+from kplan.changes.values import Drain, Fail
 from kplan.cluster.base import Base
-from kplan.cluster.incoming import with_objects
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers import verdict
 from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement
@@ -38,21 +35,17 @@ from kplan.course.missing import (
 from kplan.course.provisioning import node_changes
 from kplan.course.queue_course import queue_entries
 from kplan.course.replacements import Replacement, Replacements
-from kplan.course.simulation.controllers.deployment import WantedDeployment
-from kplan.course.simulation.controllers.observed import ObservedPod, scaled
-from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
+from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import DELETE_EMPTYDIR_DATA, FORCE
 from kplan.course.simulation.queue import in_turn
 from kplan.course.task import Task
-from kplan.course.watching import at_rest as at_rest_of
-from kplan.course.what_if import changed
+from kplan.course.unblocking import rollout_remedies, with_remedies
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import MOST_DAEMONS, Condition, Counted
-from kplan.documents.change import BudgetAtRest, Change, Forced, Obstacle, WorkloadState
+from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
-from kplan.errors import KplanError
 from kplan.framework.results import Outcome
 from kplan.remedies.replicas import pending_replicas
 
@@ -297,118 +290,3 @@ class ChangedPods:
         origins = self._decisions.origins
         origin = origins.get(self._simulation.workload_of(pod), UNSET) if origins else UNSET
         return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
-
-
-MOST_BUDGETS = 3  #: remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own
-
-
-def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
-    """Return the obstacles of a drain with what lets them go; once for the pods of a budget."""
-    tried: dict[str, tuple[r.Remedy, ...]] = {}
-    helped = []
-    for obstacle in change.obstacles:
-        if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
-            budget = obstacle.budgets[0].name
-            if budget not in tried and len(tried) < MOST_BUDGETS:
-                tried[budget] = tuple(_that_help(change, obstacle, obstacle.budgets[0]))
-                helped.append(replace(obstacle, remedies=tried[budget]))
-                continue
-        helped.append(obstacle)
-    return tuple(helped)
-
-
-def _that_help(change: CarriedOut, obstacle: Obstacle, at_rest: BudgetAtRest) -> Iterator[r.Remedy]:
-    base = change.origin
-    budgets = (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name)
-    budget = next(budgets, None)
-    for remedy, other in () if budget is None else ways(base, obstacle, at_rest, budget):
-        if obstacle.pod not in carry_out(other, change.task).blocked:
-            yield remedy
-
-
-def ways(
-    base: Base, obstacle: Obstacle, at_rest: BudgetAtRest, budget: PodDisruptionBudget
-) -> Iterator[tuple[r.Remedy, Base]]:
-    """Yield remedies, the smallest first, with the planner of the cluster in which each is carried out."""
-    spec = budget.spec
-    if not obstacle.ready:
-        old = spec.unhealthy_pod_eviction_policy
-        to = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
-        words = f"unhealthyPodEvictionPolicy: {old}" if old else "", f"unhealthyPodEvictionPolicy: {ALWAYS_ALLOW}"
-        yield _changed_budget(base, replace(budget, spec=to), *words)
-    if at_rest.without_scale:  # which the controller does not need for a number of pods
-        to = replace(spec, max_unavailable=None, min_available=max(at_rest.healthy - 1, 0))
-        yield _changed_budget(base, replace(budget, spec=to), _limit_text(spec), _limit_text(to))
-        return
-    yield from _more_replicas(base, obstacle, missing_pods(obstacle, at_rest))
-    states = {state.key: state for state in at_rest_of(base).disruptions.budgets}
-    expected = states[at_rest.name].expected if at_rest.name in states else None
-    for to in loosened(spec, missing_pods(obstacle, at_rest), expected or at_rest.desired):
-        yield _changed_budget(base, replace(budget, spec=to), _limit_text(spec), _limit_text(to))
-
-
-def _limit_text(spec: PodDisruptionBudgetSpec) -> str:
-    least, most = spec.min_available, spec.max_unavailable
-    return f"minAvailable: {least}" if most is None else f"maxUnavailable: {most}"
-
-
-def missing_pods(obstacle: Obstacle, budget: BudgetAtRest) -> int:
-    """Return how many more healthy pods a budget needs to let a pod go; a pod that is not ready is not missed."""
-    return max(budget.desired - budget.healthy + (1 if obstacle.ready else 0), 1)
-
-
-def _changed_budget(base: Base, budget: PodDisruptionBudget, old: str, to: str) -> tuple[r.Remedy, Base]:
-    remedy = r.ChangeBudget(change=r.BudgetChange(budget=budget.metadata.key, old=old, to=to), then=None)
-    return remedy, base.with_snapshot(with_objects(base.objects, [budget]))
-
-
-def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tuple[r.Remedy, Base]]:
-    ref = obstacle.owner
-    if ref is None or ref.kind not in SCALED:
-        return
-    owner = at_rest_of(base).workloads.find(obstacle.workload)
-    if owner is None:
-        return
-    old = owner.desired
-    try:
-        other = changed(base, [Scale(ref.key, old + missing), Settle()])
-    except KplanError:  # a workload that the snapshot holds only by its pods
-        return
-    change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)
-    yield r.MoreReplicas(change=change, then=None), other
-
-
-MOST_TRIED = 3  #: remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more
-
-
-def rollout_remedies(change: CarriedOut) -> dict[str, r.AllowUnavailable]:
-    """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
-    stuck = {one.key for one in change.workloads if one.state is WorkloadState.STUCK and one.pending}
-    updates = (applied.update for applied in change.applied if applied.change is Change.ROLLOUT)
-    rollouts = [update for update in updates if update.key in stuck and isinstance(update.obj, Deployment)]
-    remedies: dict[str, r.AllowUnavailable] = {}
-    for update in rollouts[:MOST_TRIED]:
-        for remedy, obj in _ways(update.obj):
-            tried = carry_out(change.origin, change.task, replaced={update.key: obj})
-            if (update.key, WorkloadState.COMPLETE) in [(one.key, one.state) for one in tried.workloads]:
-                remedies[update.key] = remedy
-                break
-    return remedies
-
-
-def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
-    """Yield the smallest change of a strategy that replaces pods only by surging, then a larger one."""
-    wanted, strategy = WantedDeployment.of(obj), obj.spec.strategy
-    rolling = strategy.rolling_update or RollingUpdate()
-    may_be_missing = scaled(wanted.max_unavailable, wanted.replicas, round_up=False)
-    if wanted.strategy == RECREATE or wanted.replicas < 1 or may_be_missing:
-        return
-    old = f"maxUnavailable: {wanted.max_unavailable}"
-    for to, rolled in (
-        ("maxUnavailable: 1", replace(rolling, max_unavailable=1)),
-        ("maxUnavailable: 1 and maxSurge: 0", replace(rolling, max_unavailable=1, max_surge=0)),
-    ):
-        words = old if "maxSurge" not in to else f"{old} and maxSurge: {wanted.max_surge}"
-        name, better = f"Deployment {obj.metadata.key}", replace(strategy, rolling_update=rolled)
-        change = r.RolloutChange(workload=name, replicas=wanted.replicas, old=words, to=to)
-        yield r.AllowUnavailable(change=change, then=None), replace(obj, spec=replace(obj.spec, strategy=better))

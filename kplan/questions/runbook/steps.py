@@ -29,12 +29,12 @@ from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
 from kplan.course.replacements import Replacements
-from kplan.course.report import ways
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task
+from kplan.course.unblocking import ways
 from kplan.course.watching import begin
 from kplan.course.what_if import changed
 from kplan.documents.base import Counted
@@ -254,7 +254,7 @@ class _Runbook:
             return
         name = obstacle.budgets[0].name
         budget = _budget(base, name)
-        for remedy, other in () if budget is None else ways(base, obstacle, obstacle.budgets[0], budget):
+        for remedy, other in ways(base, obstacle):
             if isinstance(remedy, r.MoreReplicas):
                 workload, numbers = remedy.change.workload.replace(" ", "/", 1), remedy.change
                 change: c.Change = c.Scale(workload, numbers.to, numbers.old)

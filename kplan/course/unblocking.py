@@ -1,0 +1,143 @@
+"""What would let a change go on: that budgets do not let pods go, or a rollout has no room, each remedy tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from kplan.api.kinds import SCALED
+from kplan.api.workloads import RECREATE, Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
+from kplan.changes import remedy as r
+from kplan.changes.values import Scale, Settle
+from kplan.cluster.base import Base
+from kplan.cluster.incoming import with_objects
+from kplan.course.carried_out import CarriedOut
+from kplan.course.carry_out import carry_out
+from kplan.course.simulation.controllers.deployment import WantedDeployment
+from kplan.course.simulation.controllers.observed import scaled
+from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
+from kplan.course.watching import at_rest as at_rest_of
+from kplan.course.what_if import changed
+from kplan.documents.change import Change, Obstacle, WorkloadState
+from kplan.errors import KplanError
+
+MOST_BUDGETS = 3  #: remedies are tried for the pods of so many budgets, the first ones: each is a drain of its own
+
+
+def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
+    """Return the obstacles of a drain with what lets them go; once for the pods of a budget."""
+    tried: dict[str, tuple[r.Remedy, ...]] = {}
+    helped = []
+    for obstacle in change.obstacles:
+        if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
+            budget = obstacle.budgets[0].name
+            if budget not in tried and len(tried) < MOST_BUDGETS:
+                tried[budget] = tuple(_that_help(change, obstacle))
+                helped.append(replace(obstacle, remedies=tried[budget]))
+                continue
+        helped.append(obstacle)
+    return tuple(helped)
+
+
+def _that_help(change: CarriedOut, obstacle: Obstacle) -> Iterator[r.Remedy]:
+    for remedy, other in ways(change.origin, obstacle):
+        if obstacle.pod not in carry_out(other, change.task).blocked:
+            yield remedy
+
+
+def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:
+    """Yield remedies, the smallest first, with the planner of the cluster in which each is carried out.
+
+    `obstacle`: a pod that a single budget keeps.
+    """
+    (at_rest,) = obstacle.budgets
+    budgets = (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name)
+    budget = next(budgets, None)
+    if budget is None:
+        return
+    spec = budget.spec
+    if not obstacle.ready:
+        always = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
+        yield _changed_budget(base, budget, always, _policy_text)
+    if at_rest.without_scale:  # which the controller does not need for a number of pods
+        least = replace(spec, max_unavailable=None, min_available=max(at_rest.healthy - 1, 0))
+        yield _changed_budget(base, budget, least, _limit_text)
+        return
+    # How many more healthy pods the budget needs to let the pod go; one that is not ready is not missed.
+    missing = max(at_rest.desired - at_rest.healthy + (1 if obstacle.ready else 0), 1)
+    yield from _more_replicas(base, obstacle, missing)
+    states = {state.key: state for state in at_rest_of(base).disruptions.budgets}
+    expected = states[at_rest.name].expected if at_rest.name in states else None
+    for to in loosened(spec, missing, expected or at_rest.desired):
+        yield _changed_budget(base, budget, to, _limit_text)
+
+
+def _limit_text(spec: PodDisruptionBudgetSpec) -> str:
+    least, most = spec.min_available, spec.max_unavailable
+    return f"minAvailable: {least}" if most is None else f"maxUnavailable: {most}"
+
+
+def _policy_text(spec: PodDisruptionBudgetSpec) -> str:
+    policy = spec.unhealthy_pod_eviction_policy
+    return f"unhealthyPodEvictionPolicy: {policy}" if policy else ""
+
+
+def _changed_budget(
+    base: Base, budget: PodDisruptionBudget, to: PodDisruptionBudgetSpec, text: Callable[[PodDisruptionBudgetSpec], str]
+) -> tuple[r.Remedy, Base]:
+    change = r.BudgetChange(budget=budget.metadata.key, old=text(budget.spec), to=text(to))
+    other = base.with_snapshot(with_objects(base.objects, [replace(budget, spec=to)]))
+    return r.ChangeBudget(change=change, then=None), other
+
+
+def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tuple[r.Remedy, Base]]:
+    ref = obstacle.owner
+    if ref is None or ref.kind not in SCALED:
+        return
+    owner = at_rest_of(base).workloads.find(obstacle.workload)
+    if owner is None:
+        return
+    old = owner.desired
+    try:
+        other = changed(base, [Scale(ref.key, old + missing), Settle()])
+    except KplanError:  # a workload that the snapshot holds only by its pods
+        return
+    change = r.ReplicasChange(workload=ref.title, old=old, to=old + missing)
+    yield r.MoreReplicas(change=change, then=None), other
+
+
+MOST_TRIED = 3  #: remedies are tried for so many stuck rollouts, the first ones: each is the whole change once more
+
+
+def rollout_remedies(change: CarriedOut) -> dict[str, r.AllowUnavailable]:
+    """Return what would help the deployments that are stuck in a rollout, by KIND/NAMESPACE/NAME."""
+    stuck = {one.key for one in change.workloads if one.state is WorkloadState.STUCK and one.pending}
+    updates = (applied.update for applied in change.applied if applied.change is Change.ROLLOUT)
+    rollouts = [update for update in updates if update.key in stuck and isinstance(update.obj, Deployment)]
+    remedies: dict[str, r.AllowUnavailable] = {}
+    for update in rollouts[:MOST_TRIED]:
+        for remedy, obj in _ways(update.obj):
+            tried = carry_out(change.origin, change.task, replaced={update.key: obj})
+            if (update.key, WorkloadState.COMPLETE) in [(one.key, one.state) for one in tried.workloads]:
+                remedies[update.key] = remedy
+                break
+    return remedies
+
+
+def _ways(obj: Deployment) -> Iterator[tuple[r.AllowUnavailable, Deployment]]:
+    """Yield the smallest change of a strategy that replaces pods only by surging, then a larger one."""
+    wanted, strategy = WantedDeployment.of(obj), obj.spec.strategy
+    rolling = strategy.rolling_update or RollingUpdate()
+    may_be_missing = scaled(wanted.max_unavailable, wanted.replicas, round_up=False)
+    if wanted.strategy == RECREATE or wanted.replicas < 1 or may_be_missing:
+        return
+    old = f"maxUnavailable: {wanted.max_unavailable}"
+    for to, rolled in (
+        ("maxUnavailable: 1", replace(rolling, max_unavailable=1)),
+        ("maxUnavailable: 1 and maxSurge: 0", replace(rolling, max_unavailable=1, max_surge=0)),
+    ):
+        words = old if "maxSurge" not in to else f"{old} and maxSurge: {wanted.max_surge}"
+        name, better = f"Deployment {obj.metadata.key}", replace(strategy, rolling_update=rolled)
+        change = r.RolloutChange(workload=name, replicas=wanted.replicas, old=words, to=to)
+        yield r.AllowUnavailable(change=change, then=None), replace(obj, spec=replace(obj.spec, strategy=better))
