@@ -51,6 +51,11 @@ _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
 """Rule of an event -> the conditions that count it, the first of which that --fail-on lists names it."""
 
 
+def is_counted(rule: str, fail_on: Collection[Condition]) -> bool:
+    """Return whether `fail_on` lists a condition that counts events of a rule."""
+    return not set(fail_on).isdisjoint(_CONDITIONS.get(rule, ()))
+
+
 class SnapshotRef(Document, frozen=True, kw_only=True):
     """Where the cluster comes from, and how it was changed on paper."""
 
@@ -96,7 +101,7 @@ class Counted(Document, frozen=True):
         return _CONDITIONS.get(self.rule, ())
 
     def counts(self, fail_on: Collection[Condition]) -> bool:
-        return any(condition in fail_on for condition in self.conditions)
+        return is_counted(self.rule, fail_on)
 
     @property
     def text(self) -> str:

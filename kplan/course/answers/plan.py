@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
-from kplan.documents.base import Condition, Context, Counted, Report, Verdict, with_sentence
+from kplan.documents.base import Condition, Context, Report, is_counted, with_sentence
 from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
 from kplan.engine.cluster import Cluster
@@ -98,11 +98,18 @@ def with_most_changes(report: PlanReport, most: int | None) -> PlanReport:
 
 def _about_all(report: L, shorter: L, most: int | None) -> L:
     """Return the shorter form of a report: sentence and verdict are of the whole, of what was not tried, too."""
+    verdict = report.verdict
     ended = ((one.pods, one.outcome) for one in report.unlisted if one.outcome is not None)
-    further = sum(n for n, outcome in ended if Counted("", outcome.value).counts(report.verdict.fail_on))
-    sentence = report.sentence if shorter is report else with_sentence(report).sentence
-    verdict = abridged(report.verdict, most, further)
-    return replace(shorter, sentence=sentence, verdict=verdict, max_listed=UNSET if most is None else most)
+    further = sum(n for n, outcome in ended if is_counted(outcome.value, verdict.fail_on))
+    because = verdict.because[:most]
+    counted = verdict.counted[: max(len(because) - len(verdict.also), 0)]
+    further += len(verdict.because) - len(because)
+    return replace(
+        shorter,
+        sentence=report.sentence if shorter is report else with_sentence(report).sentence,
+        verdict=replace(verdict, because=because, counted=counted, more=further),
+        max_listed=UNSET if most is None else most,
+    )
 
 
 def _with_unlisted(ends: _Ends, unlisted: Sequence[Unlisted]) -> tuple[Unlisted, ...]:
@@ -132,13 +139,6 @@ def _untried(last: Mapping[str, Placement], more: Mapping[str, int]) -> Iterator
         workload = last[key].pod.owner_key
         end = without_room.get(workload)
         yield _End(workload, None, "") if end is None else _End(workload, end.outcome, end.message), None, n
-
-
-def abridged(verdict: Verdict, most: int | None, more: int = 0) -> Verdict:
-    """Return the verdict with its first reasons; the others, and so many more, are counted."""
-    because = verdict.because[:most]
-    counted = verdict.counted[: max(len(because) - len(verdict.also), 0)]
-    return replace(verdict, because=because, counted=counted, more=len(verdict.because) - len(because) + more)
 
 
 NodesOf = Mapping[int, NodesShown]
