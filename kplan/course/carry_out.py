@@ -141,7 +141,7 @@ class Opening:
 
     def applying(self, workloads: Sequence[WrittenWorkload]) -> Opening:
         """Return the same for a task without a clock that applies other workloads, and otherwise says the same."""
-        other = Opening(self.base, structs.replace(self.task, steps=applying(workloads).steps), self.pods)
+        other = Opening(self.base, structs.replace(self.task, steps=applying(workloads)), self.pods)
         other.still, other._compared = self.still, self._compared
         return other
 
@@ -260,7 +260,6 @@ class _Course:
             if task.queue.pods or task.is_queue:
                 change.subject_pods, change.pods = course.subject_pods, pods
                 change.is_roomy = task.is_queue and course.is_roomy
-        simulation.max_rounds = EVER  # they bound the queue; what changes bring about is followed to its end
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
         for step in task.steps:

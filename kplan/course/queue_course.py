@@ -74,11 +74,11 @@ class QueueCourse:
             self.attempts.append(result.pod)
             self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
             yield result
+        simulation.max_rounds = EVER  # what happens from now on is followed to its end
 
     def to_rest(self) -> Iterator[CycleResult]:
-        """Work the queue off, then follow what happens in time; its bounds are those of the queue alone."""
+        """Work the queue off, then follow what happens in time."""
         yield from self
-        self.simulation.max_rounds = EVER
         self.simulation.scheduler.retry_in_time()
         yield from self.simulation.decisions()
 

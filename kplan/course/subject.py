@@ -72,11 +72,10 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
 
     def task(self, task: Task) -> tuple[Base, Task]:
         """Return a task in which the manifests are applied besides, and the cluster that it is for."""
-        from kplan.changes.timed import applied
+        from kplan.course.task import applying
 
         base, workloads = self.applied()
-        steps = (applied(workloads),) if workloads else ()
-        return base, msgspec.structs.replace(task, steps=steps, tells_of=self.tells_of)
+        return base, msgspec.structs.replace(task, steps=applying(workloads), tells_of=self.tells_of)
 
     @cached_property
     def has_updates(self) -> bool:

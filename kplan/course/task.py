@@ -97,10 +97,9 @@ def deciding(clock: Clock | None, **more: Any) -> Task:
     return Task(clock=clock, removes_nodes=bool(clock and clock.runs_for), tells_luck=clock is None, **more)
 
 
-def applying(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.Struct] = (), **more: object) -> Task:
-    """Return the task to apply what manifests say, with further fields of the task."""
-    steps = (applied(workloads, additions),) if workloads or additions else ()
-    return replace(Task(steps), **more)
+def applying(workloads: Sequence[WrittenWorkload], additions: Sequence[msgspec.Struct] = ()) -> tuple[Timed, ...]:
+    """Return the steps of a task that applies what manifests say."""
+    return (applied(workloads, additions),) if workloads or additions else ()
 
 
 def read_manifests(

@@ -291,12 +291,12 @@ class Planner(Base):
         - `run_cron_jobs`: each cron job starts a run now; else it creates no pods
         """
         from kplan.course.report import plan_of
-        from kplan.course.task import applying, read_manifests
+        from kplan.course.task import Task, applying, read_manifests
         from kplan.workloads.expansion import with_runs
 
         workloads, additions, warnings = read_manifests(self, manifests, namespace)
         workloads = with_runs(workloads) if run_cron_jobs else workloads
-        return plan_of(self, applying(workloads, additions, rollout=rollout, warnings=tuple(warnings)))
+        return plan_of(self, Task(applying(workloads, additions), rollout=rollout, warnings=tuple(warnings)))
 
     @checked
     def timeline(
