@@ -7,16 +7,15 @@ autoscalers do their part.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import structs
-from msgspec.structs import replace
 
-from kplan.api.core import Pod, ResourceQuota
+from kplan.api.core import ResourceQuota
 from kplan.api.decode import convert
 from kplan.api.kinds import CHANGED_IN_PLACE, POD_MAKERS, PODS_FIELD, kind_called
 from kplan.api.names import WorkloadRef, object_name
@@ -30,17 +29,16 @@ from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import no_node
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
+from kplan.course.manifest_course import ManifestCourse
 from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker
-from kplan.course.simulation.applying import Applying, note_stuck, workload_change
-from kplan.course.simulation.controllers.observed import ObservedPod
+from kplan.course.simulation.applying import note_stuck, workload_change
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
-from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.loop import QUIET, Simulation, start
+from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
 from kplan.course.simulation.queue import in_turn as turns_of
 from kplan.course.simulation.syncs import EVER
@@ -48,7 +46,7 @@ from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
 from kplan.course.watching import add_bounds, at_rest, carry_on_known, watched
-from kplan.documents.change import Change, StepEvent
+from kplan.documents.change import StepEvent
 from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
@@ -58,16 +56,11 @@ from kplan.snapshot.model import Snapshot
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.autoscalers import Autoscalers
 from kplan.workloads.expansion import job_of_run, not_started
-from kplan.workloads.hooks import HELD_UP, awaited, ends, has_any, hook_of, in_turn
-from kplan.workloads.merging import whole_object
+from kplan.workloads.hooks import ends
 
 C = TypeVar("C", bound=CarriedOut)
 
 _WHERE = "in a cluster in motion"
-_ANEW = "Helm creates its hook anew"
-_MOST_ROUNDS = 2_000  #: of pods of a hook's job, each in the place of the one before: some two seconds
-
-APPLY_SECONDS = 0.02  #: between two objects that a client applies one after the other
 
 
 def check_nodes(base: Base, nodes: Iterable[str]) -> None:
@@ -204,27 +197,16 @@ class _Course:
         *,
         is_watched: bool,
     ) -> None:
-        self.simulation = simulation = change.simulation
+        self.simulation = change.simulation
         self._opening, self._base, self._task = opening, opening.base, opening.task
         self._change = change
-        self._decisions, self._replaced = decisions, replaced
-        self._snapshot = opening.snapshot
-        self._applying = Applying(simulation, self._task.rollout)
+        self._manifests = ManifestCourse(change, opening.snapshot, opening.compared, decisions, replaced)
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
-        self._runs_cron_jobs = False
-        self._has_moved = self._task.queue is not None  # without a clock: there is something to carry on
-        #: key of a hook -> what is applied once it has succeeded
-        self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
-        self._done: set[str] = set()  # keys of the hooks that have succeeded
-        simulation.controllers.on_job_over.append(self._note_job_over)
-        simulation.kubelets.on_succeeded = self._go_on_after
 
     def run(self) -> None:
         simulation, clock, change = self.simulation, self._task.clock, self._change
         change.left_out += self._task.warnings
         simulation.maker.leave_free(self._task.workloads)
-        if self._decisions is not None and self._decisions.showing.is_whole:
-            self._decisions.watch(simulation)
         if self._task.carries_on:
             carry_on_known(simulation, self._base.objects, self._task.tells_of)
         if clock is None:
@@ -237,8 +219,7 @@ class _Course:
         failures = (step.change for step in self._task.steps if isinstance(step.change, c.Fail))
         lost = dict.fromkeys(name for failure in failures for name in failure.nodes)
         silent = simulation.node_lifecycle.silent if self._task.is_about_all else ()
-        for key, groups in self._awaited.items():
-            change.left_out += _behind(key, groups)
+        change.left_out += self._manifests.held_up
         change.left_out += drain_warnings(simulation, change.drains, [*lost, *silent], is_over=is_over)
         if not self._is_timed and (change.drains or lost):
             note_stuck(simulation, change.workloads)
@@ -264,7 +245,7 @@ class _Course:
             simulation.scheduler.retry_in_time()
         for step in task.steps:
             self._begin(step)
-        if self._has_moved or simulation.bounds:
+        if task.queue is not None or self._manifests.has_moved or simulation.bounds:
             simulation.run()
 
     def _in_time(self, clock: Clock) -> None:
@@ -301,7 +282,7 @@ class _Course:
 
     def _start_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""
-        simulation, snapshot = self.simulation, self._snapshot
+        simulation, snapshot = self.simulation, self._manifests.snapshot
         written = [workload.content for workload in self._task.workloads if workload.type is CronJob]
         applied = [convert(dict(content), CronJob) for content in written]
         templates = {
@@ -312,12 +293,11 @@ class _Course:
         cron_jobs = with_objects(snapshot, applied).cron_jobs
         until = simulation.now + seconds
         CronJobs(simulation, cron_jobs, snapshot.jobs, self._base.as_stored, until=until, templates=templates)
-        self._runs_cron_jobs = True
 
     def _begin(self, step: Timed) -> None:
         if isinstance(step.change, c.Apply):
             self._retry_refused(step.additions)
-            self._apply_all(step.workloads)
+            self._manifests.apply_all(step.workloads)
             return
         for part in step.change.parts:
             self._carry_out(part)
@@ -333,8 +313,10 @@ class _Course:
         loosened = changed & namespaces_with_quotas(self._base.objects)
         if loosened:
             keys = self.simulation.workloads.keys()
-            carry_on_known(self.simulation, self._snapshot, [key for key in keys if key.split("/")[1] in loosened])
-            self._has_moved = True
+            carry_on_known(
+                self.simulation, self._manifests.snapshot, [key for key in keys if key.split("/")[1] in loosened]
+            )
+            self._manifests.has_moved = True
             if not self._is_timed:
                 self.simulation.run()
 
@@ -368,11 +350,11 @@ class _Course:
             case c.Scale(autoscaler=""):
                 self._scale(change)
             case c.RunCronJob():
-                cron_jobs = [obj for obj in self._snapshot.cron_jobs if obj.metadata.key == change.cron_job]
+                cron_jobs = [obj for obj in self._manifests.snapshot.cron_jobs if obj.metadata.key == change.cron_job]
                 if not cron_jobs:
                     raise NotFoundError(f"there is no CronJob {change.cron_job}", hint="write NAMESPACE/NAME")
                 job = job_of_run(msgspec.json.decode(msgspec.json.encode(cron_jobs[0])), change.job_name)
-                self._apply_all([WrittenWorkload(Job, job)])
+                self._manifests.apply_all([WrittenWorkload(Job, job)])
             case _:
                 raise change.refused(_WHERE)
 
@@ -417,155 +399,6 @@ class _Course:
         ref = WorkloadRef.parse(workload)
         spec = {PODS_FIELD[ref.kind]: change.replicas}
         content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
-        self._apply(update_of(POD_MAKERS[ref.kind].type, content, self._snapshot, is_on=self._base.release.is_on))
-
-    def _apply_all(self, workloads: Sequence[WrittenWorkload]) -> None:
-        groups, notes = in_turn(workloads, self._has_any)
-        self._change.left_out += notes
-        self._apply_in_turn(groups)
-
-    def _has_any(self, keys: Sequence[str]) -> bool:
-        return any(map(self.simulation.workloads.find, keys)) or has_any(self._snapshot, keys)
-
-    def _apply_in_turn(self, groups: list[Sequence[WrittenWorkload]]) -> None:
-        """Apply manifests; where one is a hook of Helm, those behind it wait for its success."""
-        for n_begun, group in enumerate(groups, start=1):
-            hook = awaited(group)
-            self._make_room(group)
-            if hook is not None and self._is_there(hook):
-                self._refuse_as_there(hook)
-                self._change.left_out += _behind(hook.key, groups[n_begun:])
-                return
-            self._apply_group(group)
-            if hook is not None and n_begun < len(groups) and (self._is_timed or not self._succeeds(hook)):
-                self._awaited[hook.key] = groups[n_begun:]
-                return
-
-    def _makes_room(self, workload: WrittenWorkload) -> bool:
-        """Tell whether what a hook has created before is deleted, or gone, when it comes."""
-        hook = hook_of(workload.content)
-        return hook is not None and (hook.is_made_anew or (hook.goes_when_done and workload.key in self._done))
-
-    def _is_there(self, workload: WrittenWorkload) -> bool:
-        """Tell whether a hook cannot be created, as an object of its name is there."""
-        return not self._makes_room(workload) and (workload.key in self._done or self._has_any([workload.key]))
-
-    def _make_room(self, group: Sequence[WrittenWorkload]) -> None:
-        """Delete the former jobs and pods of hooks."""
-        simulation = self.simulation
-        for workload in filter(self._makes_room, group):
-            job, own_pod = simulation.workloads.find(workload.key), self._own_pod(workload.key)
-            if workload.type is Pod:
-                others = tuple(one for one in self._snapshot.pods if f"Pod/{one.metadata.key}" != workload.key)
-                self._snapshot = replace(self._snapshot, pods=others)
-            if own_pod is not None:
-                simulation.node_lifecycle.collect(own_pod, _ANEW)
-            if not isinstance(job, JobState):
-                continue
-            for pod in tuple(job.pods.values()):
-                simulation.life.remove(pod, StepEvent.DELETED, _ANEW, by_owner=True)
-            # Those that still stop are not pods of the new job.
-            for row in job.terminating:
-                simulation.owner_of.pop(row)
-            job.terminating.clear()
-            simulation.life.delete_job(job)
-
-    def _own_pod(self, key: str) -> ObservedPod | None:
-        """Return the pod of its own with a key; None where there is none."""
-        pods = self.simulation.pods.values() if key.startswith("Pod/") else ()
-        return next((pod for pod in pods if f"Pod/{pod.key}" == key), None)
-
-    def _succeeds(self, hook: WrittenWorkload) -> bool:
-        """Have a hook do its work, where nothing takes time; tell whether it does."""
-        simulation, key = self.simulation, hook.key
-        job, pod = simulation.workloads.find(key), self._own_pod(key) if ends(hook) else None
-        if pod is not None and pod.is_ready:
-            simulation.kubelets.succeed(pod.row)
-        if not isinstance(job, JobState):
-            return key in self._done
-        for _ in range(_MOST_ROUNDS):
-            if job.wanted.is_over:
-                return not job.wanted.why_failed
-            running = [pod.row for pod in job.pods.values() if pod.is_ready]
-            if not running:
-                return False
-            for row in running:
-                simulation.kubelets.succeed(row)
-            simulation.run()
-        message = f"is taken to succeed: its pods are followed {_MOST_ROUNDS:,} times one after another, and go on"
-        self._change.left_out.append(InputWarning("HookNotFollowed", key, message))
-        return True
-
-    def _note_job_over(self, job: JobState) -> None:
-        if not job.wanted.why_failed:
-            self._go_on_after(job.ref.key)
-
-    def _go_on_after(self, key: str) -> None:
-        """Apply what waits for a hook that has succeeded."""
-        self._done.add(key)
-        if key in self._awaited:
-            self._apply_in_turn(self._awaited.pop(key))
-
-    def _refuse_as_there(self, hook: WrittenWorkload) -> None:
-        """Refuse a hook whose former object stays: Helm creates hooks, and changes none."""
-        update = self._opening.compared(hook, self._snapshot)
-        if isinstance(update, Update):
-            resource = "pods" if hook.type is Pod else "jobs.batch"
-            words = f'{resource} "{WorkloadRef.parse(hook.key).name}" already exists'
-            self._apply(structs.replace(update, refused=words))
-
-    def _apply_group(self, workloads: Sequence[WrittenWorkload]) -> None:
-        for number, workload in enumerate(workloads):
-            if self._is_timed:
-                self.simulation.later(number * APPLY_SECONDS, partial(self._apply_written, workload))
-            else:
-                self._apply_written(workload)
-
-    def _apply_written(self, workload: WrittenWorkload) -> None:
-        if workload.type is CronJob and self._runs_cron_jobs:
-            return
-        self._forget_deleted(workload)
-        update = self._opening.compared(workload, self._snapshot)
-        if isinstance(update, InputWarning):
-            self._change.left_out.append(update)
-        else:
-            self._apply(update)
-
-    def _forget_deleted(self, workload: WrittenWorkload) -> None:
-        """Compare a manifest with nothing where it is of a job that is deleted meanwhile."""
-        key, deleted = workload.key, self.simulation.workloads.deleted
-        if key in deleted:
-            self._applying.forget(key)
-            jobs = tuple(job for job in self._snapshot.jobs if f"Job/{job.metadata.key}" != key)
-            self._snapshot = replace(self._snapshot, jobs=jobs)
-
-    def _apply(self, update: Update) -> None:
-        if update.key in self._replaced:
-            update = structs.replace(update, obj=self._replaced[update.key])
-        simulation, decisions = self.simulation, self._decisions
-        applied = self._applying.apply(update)
-        self._change.applied.append(applied)
-        explains = decisions is not None and decisions.showing.explain and not self._is_timed
-        if decisions is not None and not decisions.showing.is_whole and (explains or applied.change is Change.NEW):
-            decisions.watch(simulation, applied)
-        if self._is_timed:
-            if not update.refused:
-                self._snapshot = _with_update(self._snapshot, update)
-            return
-        if applied.change is not Change.NONE or simulation.has_pending_sync:
-            self._has_moved = True
-            simulation.run(QUIET, waits=False)
-
-
-def _behind(key: str, groups: Iterable[Sequence[WrittenWorkload]]) -> Iterator[InputWarning]:
-    """Yield a warning for all that is not applied, as a hook before it has not succeeded."""
-    message = f"is not applied, as the Helm hook before it, {WorkloadRef.parse(key).title}, has not succeeded"
-    yield from (InputWarning(HELD_UP, one.key, message) for group in groups for one in group)
-
-
-def _with_update(snapshot: Snapshot, update: Update) -> Snapshot:
-    """Return the cluster's objects after a manifest was applied, so that a later one is compared with it."""
-    former = update.content if update.is_new else whole_object(snapshot, update.key)
-    whole = {**(former or {}), "spec": dict(update.spec)}
-    wholes = {**snapshot.whole, update.key: whole} if update.is_whole else snapshot.whole
-    return replace(with_objects(snapshot, [update.obj]), whole=wholes)
+        self._manifests.apply(
+            update_of(POD_MAKERS[ref.kind].type, content, self._manifests.snapshot, is_on=self._base.release.is_on)
+        )

@@ -79,7 +79,7 @@ def test_what_is_not_applied_behind_a_hook_counts_as_stuck(clock: Clock | None, 
 def test_the_job_of_a_hook_is_followed_to_a_bound(
     monkeypatch: pytest.MonkeyPatch, completions: int, codes: list[str]
 ) -> None:
-    monkeypatch.setattr("kplan.course.carry_out._MOST_ROUNDS", 4)
+    monkeypatch.setattr("kplan.course.manifest_course._MOST_ROUNDS", 4)
     chart = [hook(completions=completions, parallelism=1), deployment("web", 1)]
     change = applied(planner_of(node("n1")), chart, is_timed=False)
     assert (names(change), [one.code for one in change.warnings]) == (["first", "web"], codes)
