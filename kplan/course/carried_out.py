@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 from msgspec import structs
@@ -37,7 +37,6 @@ from kplan.framework.cycle import CycleResult
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 from kplan.health.nodes import nodes_health
-from kplan.remedies.diagnosis import Diagnosis
 from kplan.remedies.replicas import owned_replicas
 
 NOT_RUNNING = "NodeNotReady"
@@ -82,8 +81,8 @@ class Decisions(msgspec.Struct):
 
     def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
         names = session.cluster.nodes.names
-        origins = {result.pod: self.origins[workload]} if workload in self.origins else {}
-        placement = placement_of(session, result, lambda shown: explain(result, names, shown), origins, Diagnosis)
+        origin = self.origins.get(workload)
+        placement = placement_of(session, result, partial(explain, result, names), origin=origin)
         document = placement.to_document(nodes)
         if self.showing.explain or len(document.ties) <= MOST_TIES:
             return document

@@ -74,7 +74,7 @@ def place_in_order(
         elif explains_all or is_small:
             explain_nodes = _noted(shown, explain(result, names, shown), explain_nodes)
         diagnose = diagnosing.diagnosis_of(session, index, result)
-        decisions.append(placement_of(session, result, explain_nodes, question.origins, diagnose))
+        decisions.append(placement_of(session, result, explain_nodes, diagnose, question.origins.get(result.pod)))
         if explains_all:
             decisions[-1].diagnosis  # noqa: B018 - is made while the decision is live, and cached
         if base.on_progress is not None:
@@ -85,13 +85,13 @@ def place_in_order(
         context = partial(_with_warnings, context, tuple(growth.all_warnings))
         nodes = growth.changes({placement.pod.key: placement.node or "" for placement in placements})
     return Plan(
-        placements,
-        base.session.cluster,
-        session,
-        {base.info_of(question, row).key: n for row, n in question.more.items()},
-        () if growth is None else tuple(growth.adds),
-        nodes,
-        course.tries,
+        placements=placements,
+        before=base.session.cluster,
+        session=session,
+        more={base.info_of(question, row).key: n for row, n in question.more.items()},
+        adds=() if growth is None else tuple(growth.adds),
+        nodes=nodes,
+        tries=course.tries,
         fewest_nodes=min(fewest, default=0),
         question=partial(place_in_order, base, question, settle_preemption=settle_preemption),
         make_context=partial(in_whole_groups, context),

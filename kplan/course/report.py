@@ -18,7 +18,7 @@ from kplan.changes.values import Drain, Fail
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
 from kplan.course.answers import verdict
-from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement
+from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement, pod_ref
 from kplan.course.answers.plan import Reported, before_growth, untried_pods, with_most_changes, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
 from kplan.course.asking import PLAIN, Showing
@@ -287,6 +287,4 @@ class ChangedPods:
 
     def _ref(self, pod: ObservedPod) -> PodRef:
         info = self._simulation.session.cluster.pods.infos[pod.row]
-        origins = self._decisions.origins
-        origin = origins.get(self._simulation.workload_of(pod), UNSET) if origins else UNSET
-        return PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin)
+        return pod_ref(info, self.origins.get(self._simulation.workload_of(pod)) if self.origins else None)

@@ -27,6 +27,7 @@ from kplan.framework.results import Outcome, Preemption, StatusCode, Victim
 from kplan.framework.session import Session
 from kplan.remedies.diagnosis import Diagnosis, diagnose
 from kplan.remedies.replicas import ALONE, Replicas, owned_replicas
+from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kplan.course.simulation.controllers.observed import ObservedPod
@@ -218,38 +219,49 @@ def last_placement(
     `origin`: the manifest of the pod. `replicas`: pods like it that wait with it; None for those of its controller,
     where it has no manifest.
     """
-    origins = {} if origin is None else {result.pod: origin}
-    names = session.cluster.nodes.names
     if replicas is None:
         replicas = owned_replicas(session, result.pod) if origin is None else ALONE
-    diagnose_pod = partial(diagnose, session, result, replicas=replicas)
-    return placement_of(session, result, partial(explain, result, names), origins, diagnose_pod)
+    explainer = partial(explain, result, session.cluster.nodes.names)
+    return placement_of(session, result, explainer, partial(diagnose, session, result, replicas=replicas), origin)
 
 
 def placement_of(
-    session: Session, result: CycleResult, explainer: Explain, origins: Mapping[int, d.Origin], diagnoser: Diagnose
+    session: Session,
+    result: CycleResult,
+    explainer: Explain,
+    diagnoser: Diagnose = Diagnosis,
+    origin: d.Origin | None = None,
 ) -> Placement:
     """Return the placement of a decision; `explainer` and `diagnoser` are called when somebody reads them."""
     info = session.cluster.pods.infos[result.pod]
     names = session.cluster.nodes.names
     post_filter = result.post_filter
-    origin = origins.get(result.pod, UNSET)
+    nominated = None if post_filter is None else post_filter.nominated_row
+    group = group_of(info) if result.held_back else None
+    undecided: d.Undecided | None = "other-scheduler" if result.framework is None else None
+    if result.pod in session.refused:
+        undecided = "refused"
     return Placement(
-        d.PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, origin),
-        result.outcome,
-        None if result.row is None else names[result.row],
-        result.message,
-        explainer,
-        stored_message_of(session, result),
-        None if post_filter is None or post_filter.nominated_row is None else names[post_filter.nominated_row],
-        None if post_filter is None else post_filter.status.message,
-        None if post_filter is None else post_filter.findings,
-        diagnoser,
-        len(names) if session.n_joined else None,
-        result.among,
-        object_name("PodGroup", *key) if result.held_back and (key := group_of(info)) is not None else "",
-        "refused" if result.pod in session.refused else "other-scheduler" if result.framework is None else None,
+        pod=pod_ref(info, origin),
+        outcome=result.outcome,
+        node=None if result.row is None else names[result.row],
+        message=result.message,
+        explain=explainer,
+        stored_message=stored_message_of(session, result),
+        nominated_node=None if nominated is None else names[nominated],
+        post_filter_message=None if post_filter is None else post_filter.status.message,
+        findings=None if post_filter is None else post_filter.findings,
+        diagnose=diagnoser,
+        n_nodes=len(names) if session.n_joined else None,
+        among=result.among,
+        held_back_by="" if group is None else object_name("PodGroup", *group),
+        undecided=undecided,
     )
+
+
+def pod_ref(info: PodInfo, origin: d.Origin | None) -> d.PodRef:
+    own = UNSET if origin is None else origin
+    return d.PodRef(info.namespace, info.name, info.uid, info.priority, info.pod.spec.scheduler_name, own)
 
 
 _REMEDIED: tuple[d.GroupState, ...] = ("Partial", "Waits", "Gated")
@@ -340,8 +352,7 @@ def member_placement(
     def explain_nodes(nodes: NodesShown, _live: object = decisions) -> Explanation:
         return explain(result, forked.cluster.nodes.names, nodes)
 
-    origins = {} if origin is None else {pod: origin}
-    return placement_of(forked, result, explain_nodes, origins, lambda: diagnose(forked, result, replicas=replicas))
+    return placement_of(forked, result, explain_nodes, partial(diagnose, forked, result, replicas=replicas), origin)
 
 
 def plans_in_order(
