@@ -5,7 +5,7 @@ Where pods leave because of a change, their controllers create others, as pendin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from kplan.admission.limits import with_usage
 from kplan.api.core import Pod
-from kplan.api.kinds import PODS_FIELD, by_kind_and_name
+from kplan.api.kinds import POD_MAKERS, PODS_FIELD, Kind, by_kind_and_name
 from kplan.api.meta import controller_of
-from kplan.api.names import object_name
 from kplan.api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kplan.changes import values as c
 from kplan.changes.base import ChangeBase
@@ -57,18 +56,14 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     Raises NotFoundError when no workload has this name, and UsageError for a kind that has no replicas.
     """
     kind = which.kind
-    field = PODS_FIELD.get(kind.name)
-    if field is None:
+    if kind.name not in PODS_FIELD:
         kinds = ", ".join(map(str.lower, PODS_FIELD))
         raise UsageError(f"{which.text}: a {kind.name} has no number of replicas", hint=f"use {kinds}")
-    matches: list[Any] = find(which, base.snapshot)
-    objects = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in matches]
-    keys = [object_name(kind.name, obj.metadata.namespace, obj.metadata.name) for obj in objects]
-    whole = {**base.snapshot.whole, **_scaled_whole(base.snapshot, keys, field, replicas)}
-    rewritten = replace(edits.with_updated(base.snapshot, kind.attribute, objects), whole=whole)
+    objects = find(which, base.snapshot)
+    rewritten = _scaled(base.snapshot, kind, objects, replicas)
     simulation = begin_controllers(base, rewritten)
-    for key in keys:
-        owner = simulation.workloads.find(key)
+    for obj in objects:
+        owner = simulation.workloads.find(f"{kind.name}/{obj.metadata.key}")
         if owner is not None:
             simulation.enqueue(owner)
     simulation.controllers.run()
@@ -112,26 +107,25 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
         state = simulation.workloads.find(key)
         if not isinstance(state, DeploymentState | StatefulSetState):
             continue
-        attribute = "deployments" if isinstance(state, DeploymentState) else "stateful_sets"
-        present: tuple[Any, ...] = snapshot.objects(attribute)
-        replicas = state.wanted.replicas
+        kind, replicas = POD_MAKERS[state.ref.kind], state.wanted.replicas
+        present: tuple[Any, ...] = snapshot.objects(kind.attribute)
         own = (obj for obj in present if obj.metadata.key == state.ref.path)
-        other = (obj for obj in own if (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas)
-        objects = [replace(obj, spec=replace(obj.spec, replicas=replicas)) for obj in other]
-        if objects:
-            whole = {**snapshot.whole, **_scaled_whole(snapshot, [key], "replicas", replicas)}
-            snapshot = replace(edits.with_updated(snapshot, attribute, objects), whole=whole)
+        other = [obj for obj in own if (1 if obj.spec.replicas is None else obj.spec.replicas) != replicas]
+        snapshot = _scaled(snapshot, kind, other, replicas)
     return snapshot
 
 
-def _scaled_whole(snapshot: Snapshot, keys: Iterable[str], field: str, replicas: int) -> dict[str, dict[str, Any]]:
-    contents = {}
-    for key in keys:
-        content = snapshot.whole.get(key)
+def _scaled(snapshot: Snapshot, kind: Kind, objects: Sequence[Any], replicas: int) -> Snapshot:
+    """Return the snapshot with another number of replicas of some of its objects, also where these are held whole."""
+    field, whole = PODS_FIELD[kind.name], dict(snapshot.whole)
+    for obj in objects:
+        key = f"{kind.name}/{obj.metadata.key}"
+        content = whole.get(key)
         read = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
         if read is not None:
-            contents[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
-    return contents
+            whole[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
+    scaled = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in objects]
+    return replace(edits.with_updated(snapshot, kind.attribute, scaled), whole=whole) if scaled else snapshot
 
 
 def _unsettled(simulation: Simulation, snapshot: Snapshot) -> Iterable[InputWarning]:
