@@ -40,7 +40,7 @@ from kplan.course.simulation.draining import Drain, drain_warnings
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade
-from kplan.course.simulation.queue import in_turn as turns_of
+from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
@@ -236,11 +236,9 @@ class _Course:
             course = QueueCourse(simulation, task.queue, pods, 0.0 if task.steps else EVER)
             for _ in course:
                 pass
-            infos = simulation.session.cluster.pods.infos
-            change.queue = tuple(infos[queued.pod].key for queued in course.queue)
-            if task.queue.pods or task.is_queue:
-                change.subject_pods, change.pods = course.subject_pods, pods
-                change.is_roomy = task.is_queue and course.is_roomy
+            self._note_queue(course.queue, pods)
+            change.pods = pods if task.queue.pods or task.is_queue else None
+            change.is_roomy = task.is_queue and course.is_roomy
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
         for step in task.steps:
@@ -261,24 +259,26 @@ class _Course:
             simulation.provisioner.remove_too()
         if task.queue is not None:
             change.occupancy = Occupancy(simulation) if self._is_watched else None
-            change.queue = self._retry_pending()
-            if task.queue.pods or task.is_queue:
-                subject_pods = subject_pods_of(self._base.session, task.queue.pods_of(self._base))
-                change.subject_pods = subject_pods.intersection(change.queue)
+            self._note_queue(self._retry_pending(), task.queue.pods_of(self._base))
         for step in task.steps:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
         simulation.run(clock.look)
 
-    def _retry_pending(self) -> tuple[str, ...]:
+    def _note_queue(self, queue: Sequence[QueuedPod], question: QuestionPods) -> None:
+        session, task = self.simulation.session, self._task
+        self._change.queue = tuple(session.cluster.pods.infos[queued.pod].key for queued in queue)
+        if task.is_queue or (task.queue is not None and task.queue.pods):
+            self._change.subject_pods = subject_pods_of(session, queue, question)
+
+    def _retry_pending(self) -> Sequence[QueuedPod]:
         """Have the scheduler try all pending pods again; return these in their order."""
-        session = self._base.session
-        turns, infos = turns_of(session, self._base.pending().rows), session.cluster.pods.infos
+        turns = in_turn(self._base.session, self._base.pending().rows)
         for queued in turns:
             if queued.place is QueuePlace.FOREIGN:
                 note_left_alone(self.simulation, queued.pod)
         self.simulation.retry_pending()
-        return tuple(infos[queued.pod].key for queued in turns)
+        return turns
 
     def _start_cron_jobs(self, seconds: float) -> None:
         """Have cron jobs, those that are applied included, run by their schedule for so long."""

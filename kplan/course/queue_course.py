@@ -24,11 +24,10 @@ LEFT_ALONE = (QueuePlace.FOREIGN, QueuePlace.DELETING)
 """Pods of another scheduler and pods that are being deleted: kube-scheduler does not schedule them either."""
 
 
-def subject_pods_of(session: Session, question: QuestionPods) -> frozenset[str]:
-    """Return NAMESPACE/NAME of the pods that a question about the queue is about, and that kube-scheduler schedules."""
-    infos = session.cluster.pods.infos
-    queue = in_turn(session, [row for row in question.rows if row not in question.pending_before])
-    return frozenset(infos[queued.pod].key for queued in queue if queued.place not in LEFT_ALONE)
+def subject_pods_of(session: Session, queue: Iterable[QueuedPod], question: QuestionPods) -> frozenset[str]:
+    """Return NAMESPACE/NAME of the pods of a queue that a question is about, and that kube-scheduler schedules."""
+    own, infos = frozenset(question.rows) - question.pending_before, session.cluster.pods.infos
+    return frozenset(infos[one.pod].key for one in queue if one.pod in own and one.place not in LEFT_ALONE)
 
 
 def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
@@ -50,8 +49,9 @@ class QueueCourse:
         if queue.has_all_pending:
             simulation.node_lifecycle.go_on()
         self.simulation = simulation
-        self.subject_pods = subject_pods_of(simulation.session, question)  #: the pods that the question is about
         self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)  #: at the start
+        #: the pods that the question is about
+        self.subject_pods = subject_pods_of(simulation.session, self.queue, question)
         self.attempts: list[int] = []  #: row of the pod of each decision
         self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
         self._question, self._patience = question, patience
