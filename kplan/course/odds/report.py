@@ -161,8 +161,11 @@ def _spread(seconds: Mapping[float, int]) -> EndSpread:
 
 def _all_placed(odds: Odds, pods: Iterable[str]) -> int:
     wanted = set(pods)
-    ends = ((outcome.runs, (*outcome.pending, *outcome.gone, *outcome.blocked)) for outcome in odds.outcomes)
-    return sum(runs for runs, unplaced in ends if wanted.isdisjoint(unplaced))
+    return sum(
+        outcome.runs
+        for outcome in odds.outcomes
+        if all(end.rest is Rest.PLACED for key, end in outcome.example.ends.items() if key in wanted)
+    )
 
 
 def _pod(odds: Odds, pod: DrawnPod) -> PodOdds:
@@ -246,9 +249,9 @@ def _examples(odds: Odds) -> tuple[RunExample, ...]:
         RunExample(
             share=wilson(outcome.runs, odds.runs),
             pending=outcome.pending,
-            evicted=outcome.evicted,
-            gone=outcome.gone if odds.is_change else UNSET,
-            blocked=outcome.blocked if odds.is_change else UNSET,
+            evicted=tuple(sorted(outcome.example.evicted)),
+            gone=outcome.example.keys(Rest.GONE) if odds.is_change else UNSET,
+            blocked=outcome.example.keys(Rest.BLOCKED) if odds.is_change else UNSET,
             placements=outcome.placements,
             messages=dict(outcome.example.messages),
         )

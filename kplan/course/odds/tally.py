@@ -55,7 +55,7 @@ class Rest(enum.StrEnum):
 
     PLACED = "placed"  #: the pod, or its replacement, is on a node
     PENDING = "pending"
-    GONE = "gone"  #: the pod is evicted, and nothing replaces it
+    GONE = "gone"  #: the pod is evicted, also by preemption, and nothing replaces it
     BLOCKED = "blocked"  #: the pod cannot be evicted, and stays
 
 
@@ -107,21 +107,6 @@ class OutcomeOdds(msgspec.Struct):
     def pending(self) -> tuple[str, ...]:
         """Pods that stay pending."""
         return self.example.keys(Rest.PENDING)
-
-    @property
-    def gone(self) -> tuple[str, ...]:
-        """Pods that are evicted and not replaced, including victims of preemption."""
-        return self.example.keys(Rest.GONE)
-
-    @property
-    def blocked(self) -> tuple[str, ...]:
-        """Pods that cannot be evicted."""
-        return self.example.keys(Rest.BLOCKED)
-
-    @property
-    def evicted(self) -> tuple[str, ...]:
-        """Victims of preemption, by name."""
-        return tuple(sorted(self.example.evicted))
 
     @property
     def placements(self) -> dict[str, str]:
