@@ -48,7 +48,8 @@ class Growth(msgspec.Struct):
         if not prices and self.price_before is None:
             return None
         # What a removal saves is what its nodes cost, less what those that come for them cost.
-        gone = sum((removal.saves or 0.0) + _price(removal.replacements) for removal in self.removes)
+        gone = sum(removal.saves or 0.0 for removal in self.removes)
+        gone += sum(new.price or 0.0 for removal in self.removes for new in removal.replacements)
         return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 
     def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
@@ -120,10 +121,6 @@ class Growth(msgspec.Struct):
             elsewhere=elsewhere,
             price=NodePrices(before=self.price_before, after=self.price_after),
         )
-
-
-def _price(nodes: Iterable[NewNode]) -> float:
-    return sum(new.price or 0.0 for new in nodes)
 
 
 def prices_of(base: Base) -> Mapping[str, float]:
