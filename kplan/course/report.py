@@ -21,7 +21,7 @@ from kplan.course.answers import verdict
 from kplan.course.answers.placement import NodesShown, group_plans, held_back, pending_placement, pod_ref
 from kplan.course.answers.plan import Reported, before_growth, untried_pods, with_most_changes, with_new_nodes
 from kplan.course.answers.utilisation import cluster_map, largest_fits, utilisation
-from kplan.course.asking import PLAIN, Showing
+from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import Opening, carry_out
 from kplan.course.missing import (
@@ -85,10 +85,9 @@ class ChangePlan(Reported, CarriedOut):
         before and after.
         """
         shown = Shown()
-        showing = Showing(fail_on, shown, shown, explain=True, is_whole=True, with_map=with_map)
-        decisions = Decisions(showing)
+        decisions = Decisions(Showing(fail_on, shown, shown, explain=True, is_whole=True, with_map=with_map))
         change = self if self.task.clock is not None else carry_out(self.origin, self.task, decisions)
-        return change_report(change, showing, decisions)
+        return change_report(change, decisions)
 
 
 def plan_of(base: Base, task: Task) -> ChangePlan:
@@ -105,16 +104,16 @@ _End = tuple[str | bytes, str, str]
 """What pods have in common that share a diagnosis: their owner (without one what they say), their node, the message."""
 
 
-def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decisions | None = None) -> PlanReport:
+def change_report(change: CarriedOut, decisions: Decisions | None = None) -> PlanReport:
     """Return the PlanReport.
 
-    `showing`: how much of it the report holds; without nodes none are explained for pods that stay pending.
-    `decisions`: the decisions about the pods of new workloads.
+    `decisions`: those about the pods of new workloads, and how much the report holds; where they are shown without
+    nodes, none are explained for pods that stay pending.
     """
     from kplan.course.odds.luck import luck_of_change
 
-    base, command = change.origin, change.task.command
-    pods = ChangedPods(change, () if showing.nodes is UNSET else showing.nodes, decisions)
+    base, command, decisions = change.origin, change.task.command, decisions or Decisions()
+    showing, pods = decisions.showing, ChangedPods(change, decisions)
     chosen = verdict.DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on
     context = base.context(change.pods)
     growth = change.growth
@@ -160,7 +159,7 @@ def change_report(change: CarriedOut, showing: Showing = PLAIN, decisions: Decis
         cluster=cluster_map(at_first, after) if showing.with_map else UNSET,
         steps=tuple(change.steps),
         after=change.after,
-        workloads=tuple(replace(one, origin=pods.origins.get(one.key, UNSET)) for one in change.workloads),
+        workloads=tuple(replace(one, origin=decisions.origins.get(one.key, UNSET)) for one in change.workloads),
         blocked=dict(change.blocked),
         obstacles=with_remedies(change),
         come_back={name: tuple(pods) for name, pods in change.come_back.items()},
@@ -211,11 +210,9 @@ def _forced(change: CarriedOut) -> Forced | UnsetType:
 class ChangedPods:
     """The pods of a change as a report lists them."""
 
-    def __init__(self, change: CarriedOut, nodes: NodesShown, decisions: Decisions | None = None) -> None:
-        self._simulation = change.simulation
-        self._nodes = nodes
-        self._decisions = decisions or Decisions()
-        self.origins = self._decisions.origins
+    def __init__(self, change: CarriedOut, decisions: Decisions) -> None:
+        self._simulation, self._decisions = change.simulation, decisions
+        self._nodes: NodesShown = () if decisions.showing.nodes is UNSET else decisions.showing.nodes
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
         self._decided: dict[_End, int] = {}
         self._n_decided = [0, 0]  # of pods that go anywhere, and of daemon sets
@@ -286,5 +283,5 @@ class ChangedPods:
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 
     def _ref(self, pod: ObservedPod) -> PodRef:
-        info = self._simulation.session.cluster.pods.infos[pod.row]
-        return pod_ref(info, self.origins.get(self._simulation.workload_of(pod)) if self.origins else None)
+        info, origins = self._simulation.session.cluster.pods.infos[pod.row], self._decisions.origins
+        return pod_ref(info, origins.get(self._simulation.workload_of(pod)) if origins else None)

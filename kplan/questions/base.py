@@ -138,4 +138,4 @@ def change_of(
         if clock.node_start and base.autoscaler is None and not brings_nodes:
             showing.tell_no_effect("node_start", "no autoscaler is followed, so that no node comes")
         clock.tell_unused(change.simulation.durations, showing)
-    return change_report(change, showing, decisions)
+    return change_report(change, decisions)

@@ -179,7 +179,7 @@ def _report_of(
         return answer.report(fail_on=(), nodes_of=nodes_of, with_map=showing.with_map)
     whole = replace(showing, fail_on=(), nodes=Shown(1), others=Shown(1), explain=True, is_whole=True)
     decisions = Decisions(whole, nodes_of=shown)
-    return change_report(carry_out(subject.base, Task(queue=WorkedOff()), decisions), whole, decisions)
+    return change_report(carry_out(subject.base, Task(queue=WorkedOff()), decisions), decisions)
 
 
 def _requests_of(manifests: Manifests | None) -> dict[str, int] | None:
@@ -217,4 +217,4 @@ def _answer(subject: Subject, opening: Opening | None, showing: Showing) -> Plan
         return carry_out(subject.base, Task(queue=WorkedOff()))
     decisions = Decisions(replace(showing, fail_on=()), subject.origins)
     change = opening.carry_out(None if showing.nodes is UNSET else decisions)
-    return change_report(change, decisions.showing, decisions)
+    return change_report(change, decisions)

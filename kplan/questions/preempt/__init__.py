@@ -35,6 +35,7 @@ class Preempt(AboutPods, frozen=True):
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PreemptionReport:
         from kplan.course.answers.plan import before_growth
         from kplan.course.answers.utilisation import cluster_map
+        from kplan.course.carried_out import Decisions
         from kplan.course.in_order import place_in_order
         from kplan.course.odds.luck import luck_of_change
         from kplan.course.report import ChangedPods
@@ -63,5 +64,5 @@ class Preempt(AboutPods, frozen=True):
             report,
             aftermath=aftermath,
             cluster=cluster_map(before_growth(before, after), after) if showing.with_map else UNSET,
-            luck=luck_of_change(course, ChangedPods(course, ()).changes, report.verdict.fail_on),
+            luck=luck_of_change(course, ChangedPods(course, Decisions()).changes, report.verdict.fail_on),
         )
