@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import msgspec
-from msgspec import structs
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
@@ -232,14 +230,11 @@ class CarriedOut:
     @cached_property
     def timeline(self) -> d.Timeline:
         """When the changes end, and how many pods of each workload are ready meanwhile; UsageError without a clock."""
-        if self.task.clock is None:
+        clock = self.task.clock
+        if clock is None:
             raise UsageError("nothing takes time without a clock", hint="ask planner.timeline for when all happens")
-        look = self.task.clock.look
         is_stuck = bool(self.blocked) or any(workload.state is d.WorkloadState.STUCK for workload in self.workloads)
-        until = look if look < math.inf else None
-        timeline = timeline_of(self.simulation, until, is_over=self.is_over, is_stuck=is_stuck)
-        if self.task.clock.runs_for:
-            timeline = structs.replace(timeline, runs_for=min(self.task.clock.runs_for, look))
+        timeline = timeline_of(self.simulation, clock, is_over=self.is_over, is_stuck=is_stuck)
         return timeline if self.occupancy is None else self.occupancy.added_to(timeline)
 
     @property

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.utilisation import allocatable, requested, resources_of
+from kplan.course.clock import Clock
 from kplan.course.simulation.durations import Duration
 from kplan.course.simulation.loop import Simulation
 from kplan.documents import change as d
@@ -138,7 +139,7 @@ _IS_READY = frozenset({StepEvent.READY, StepEvent.RECOVERED})
 _IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *_IS_READY, *_NOT_READY})
 
 
-def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, is_stuck: bool) -> d.Timeline:
+def timeline_of(simulation: Simulation, clock: Clock, *, is_over: bool, is_stuck: bool) -> d.Timeline:
     """Return when a simulation with a clock ended, and how many pods of each workload were ready meanwhile.
 
     `is_over`: nothing more was to happen. `is_stuck`: something is wanting at the end.
@@ -146,7 +147,8 @@ def timeline_of(simulation: Simulation, until: float | None, *, is_over: bool, i
     end = round(max(simulation.log.last_change - simulation.starts_at, 0.0), 2)
     return d.Timeline(
         end=end,
-        until=until,
+        until=clock.look if clock.look < math.inf else None,
+        runs_for=min(clock.runs_for, clock.look) if clock.runs_for else UNSET,
         is_over=is_over,
         stuck_at=end if is_over and is_stuck else None,
         workloads=_workloads(simulation),

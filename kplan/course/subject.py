@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kplan.course.task import Task
     from kplan.documents.placement import Origin
     from kplan.snapshot.model import Snapshot
-    from kplan.workloads import Manifests
+    from kplan.workloads import Manifests, ManifestWorkload
     from kplan.workloads.sources import Source
 
 _REPORTED_AS_CHANGES = frozenset({"AlreadyExists", "AutoscaledReplicas"})
@@ -57,7 +57,7 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
     def written(self) -> list[tuple[str, WrittenWorkload]]:
         """The workloads of the manifests as they are applied, each with KIND/NAMESPACE/NAME of its manifest."""
         workloads: list[tuple[str, WrittenWorkload]] = []
-        for workload in () if self.manifests is None else self.manifests.workloads:
+        for workload in self._of_manifests:
             target = workload_type(workload.item.api_version, workload.kind)
             if target is None:
                 continue
@@ -80,21 +80,22 @@ class Subject(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def has_updates(self) -> bool:
         """Whether the manifests change workloads of the cluster, or come in turn, and no pods are named, too."""
-        if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self.manifests.workloads):
+        if self.manifests is None or self.names_pods or all(one.kind == "Pod" for one in self._of_manifests):
             return False
-        return has_updates(self.manifests, self.base.snapshot) or self._has_turns
+        if has_updates(self.manifests, self.base.snapshot):
+            return True
+        hooks = [hook_of(one.item.value()) for one in self._of_manifests]
+        # Jobs of such hooks are done before the other workloads come.
+        return None in hooks and any(hook is not None and hook.comes_first for hook in hooks)
 
     @property
-    def _has_turns(self) -> bool:
-        """Whether jobs of hooks are done before the other workloads come."""
-        hooks = [hook_of(one.item.value()) for one in (() if self.manifests is None else self.manifests.workloads)]
-        return None in hooks and any(hook is not None and hook.comes_first for hook in hooks)
+    def _of_manifests(self) -> Sequence[ManifestWorkload]:
+        return () if self.manifests is None else self.manifests.workloads
 
     @property
     def origins(self) -> dict[str, Origin]:
         """The position of each workload in the files, by KIND/NAMESPACE/NAME."""
-        workloads = () if self.manifests is None else self.manifests.workloads
-        return {workload.key: origin_of(workload) for workload in workloads}
+        return {workload.key: origin_of(workload) for workload in self._of_manifests}
 
 
 def subject_of(
