@@ -60,9 +60,11 @@ def test_a_new_template_of_a_daemon_set_goes_by_the_taints_of_now() -> None:
     assert len(_times(_course([*map(_node, THREE), daemon_set("a", "app:0")], *changes), "a")["created"]) == 2
 
 
-def test_pods_on_a_node_that_is_back_are_not_said_to_stay_without_running() -> None:
-    report = _course([*map(_node, THREE), *WEB], {"fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
+def test_a_kubelet_that_is_back_does_what_it_could_not_do_and_its_pods_are_not_said_to_stay_without_running() -> None:
+    deleted = {"at": 3, "delete": [["Pod", "default/web-h1-000"]]}
+    report = _course([*map(_node, THREE), *WEB], deleted, {"at": 4, "fail": ["n0"]}, {"at": 80, "recover": ["n0"]})
     assert report["warnings"] == []
+    assert _times(report)["gone"] == _times(report)["ready"] == [80.0]
 
 
 @pytest.mark.parametrize(
