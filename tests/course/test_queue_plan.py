@@ -150,14 +150,14 @@ def test_utilisation_counts_before_and_after() -> None:
 
 def test_pods_that_keep_being_evicted_are_given_up_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(motion, "MAX_RETURNS", 0)
-    objects = [node("a"), pod("worker", cpu="4", on="a", owner="ReplicaSet/owner"), pod("big", cpu="4", priority=10)]
-    report = planner_of(objects).plan_queue().to_dict()
+    workers = [pod(name, cpu="2", on="a", owner="ReplicaSet/owner") for name in ("w1", "w2")]
+    report = planner_of(node("a"), *workers, pod("big", cpu="4", priority=10)).plan_queue().to_dict()
 
     assert [(warning["code"], warning["message"]) for warning in report["warnings"]] == [
-        ("EvictionCycle", "default/big and default/worker preempt each other again and again")
+        ("EvictionCycle", "default/big and default/w1, default/w2 preempt each other again and again")
     ]
     assert [(change["pod"], change["action"], change["reason"]) for change in report["changes"][1:]] == [
-        ("default/worker", "!", "keeps being evicted wherever its controller puts it")
+        (f"default/{name}", "!", "keeps being evicted wherever its controller puts it") for name in ("w1", "w2")
     ]
 
 

@@ -23,10 +23,10 @@ def test_pods_of_each_run_have_the_zone_of_the_node_that_their_template_names() 
 
 
 @pytest.mark.parametrize(("zone", "runs"), [("Mars/Base", 0), ("Etc/UTC", 6)])
-def test_no_run_starts_in_a_time_zone_that_nobody_knows(zone: str, runs: int) -> None:
+def test_no_run_starts_in_a_time_zone_that_nobody_knows_and_pods_belong_to_their_run(zone: str, runs: int) -> None:
     planner = planner_of(node("n1", "8"), cron_job("tick", "*/10 * * * *", job("tick", cpu="1"), timeZone=zone))
     change = carry_out(planner, Task(clock=Clock(run={"*": 60}, runs_for=3600)))
-    assert len(change.simulation.infos) == runs
+    assert len({info.pod.metadata.owner_references for info in change.simulation.infos}) == runs
     assert [one.code for one in change.all_warnings] == ["UnknownTimeZone"] * (not runs)
 
 
