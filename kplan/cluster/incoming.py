@@ -15,7 +15,6 @@ from kplan.admission.defaults import UIDS
 from kplan.admission.gates import NEWEST
 from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
-from kplan.admission.updates import update_errors
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from kplan.api.field_errors import invalid_words
 from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
@@ -179,6 +178,8 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
     Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
     class get the default one.
     """
+    from kplan.admission.updates import update_errors
+
     completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
     there = with_objects(snapshot, completed)
     classes = there.storage_classes
