@@ -70,6 +70,13 @@ def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
     assert (report.price.before, report.price.after) == (1.0, 0.5)
 
 
+# Two troubles make a node count as not ready, which stays for longer; memory is none. Upstream: GetNodeReadiness.
+@pytest.mark.parametrize(("trouble", "goes"), [("MemoryPressure", 1), ("DiskPressure", 0), ("NetworkUnavailable", 0)])
+def test_a_node_in_trouble_does_not_go_after_the_unneeded_time(trouble: str, goes: int) -> None:
+    (idle := node("n1"))["status"]["conditions"].append({"type": trouble, "status": "True"})
+    assert len(ask([group("g", "n1")], idle, usual=True).removes) == goes
+
+
 @pytest.mark.parametrize(("is_local", "after"), [(False, []), (True, [61])])
 def test_nodes_wait_after_a_scale_up_of_any_group_or_only_of_their_own(is_local: bool, after: list[int]) -> None:
     flags = {"scale-down-unneeded-time": "1m", "scale-down-delay-type-local": is_local}
