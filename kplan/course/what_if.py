@@ -22,7 +22,10 @@ from kplan.changes.base import ChangeBase
 from kplan.changes.limits import LoosenBudget, RaiseQuota
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
+from kplan.cluster.references import Reference, find, name_of, parse_reference
+from kplan.course import edits
 from kplan.course.provisioning import growth_of
+from kplan.course.resizing import Recommendations, read_recommendations, resized
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.owners import DeploymentState, StatefulSetState
@@ -33,10 +36,8 @@ from kplan.errors import UsageError
 from kplan.facts import ClusterChange, InputWarning
 from kplan.framework.listers import key_of
 from kplan.rules.volumes import claims_of
+from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.model import Snapshot
-from kplan.whatif import edits
-from kplan.whatif.edits import Recommendations, read_recommendations, resized
-from kplan.whatif.references import Reference, find, name_of, parse_reference
 
 
 class Followed(NamedTuple):
@@ -243,7 +244,16 @@ def edited(base: B, changes: Iterable[Edit]) -> B:
         before = base.with_snapshot(replace(after, changes=(*after.changes, note)))
     if before is base:
         return base
-    return base.with_snapshot(edits.with_warnings(base.snapshot, before.snapshot), not_before=moment or None)
+    return base.with_snapshot(_with_own_warnings(base.snapshot, before.snapshot), not_before=moment or None)
+
+
+def _with_own_warnings(before: Snapshot, after: Snapshot) -> Snapshot:
+    """Return a changed snapshot whose warnings about references are those of its own nodes and pods."""
+    if before.nodes is after.nodes and before.pods is after.pods:
+        return after
+    stale = set(reference_warnings(before))
+    others = tuple(warning for warning in after.warnings if warning not in stale)
+    return replace(after, warnings=(*others, *reference_warnings(after)))
 
 
 def changed(base: B, changes: Iterable[ChangeBase]) -> B:

@@ -9,9 +9,9 @@ from kplan.questions import Place, Plan
 from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.capacity.test_templates import workload
+from tests.course.test_edits import vpa
 from tests.objects import planner_of
 from tests.questions.remedy.test_report import deployment, node
-from tests.whatif.test_edits import vpa
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/karpenter/cluster.yaml"
 TYPES = CLUSTER.with_name("instance-types.yaml")

@@ -9,8 +9,8 @@ from kplan.course.clock import Clock
 from kplan.questions.plan import Plan
 from tests.autoscaling.cluster_autoscaler import test_advice as groups
 from tests.autoscaling.karpenter import test_devices as karpenter
+from tests.course.test_edits import NOW
 from tests.objects import head, planner_of
-from tests.whatif.test_edits import NOW
 
 PODS = ("p0", "p1", "p2")
 

@@ -4,8 +4,8 @@ import pytest
 
 import kplan
 from tests.course.simulation.test_jobs import FAIL_JOB, IGNORE, job, pods_of, policy
+from tests.course.test_edits import vpa
 from tests.objects import Object, daemon_set, node, owned_pod, planner_of, stateful_set
-from tests.whatif.test_edits import vpa
 
 
 def left(without: str, workload: Object) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from kplan.api.names import WorkloadRef
 from kplan.capacity.templates import own_workloads
 from kplan.changes.values import Delete
 from kplan.cluster.incoming import IncomingPod
+from kplan.cluster.references import parse_reference
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest
 from kplan.course.asking import Showing
@@ -33,7 +34,6 @@ from kplan.facts import InputWarning
 from kplan.questions.diff.document import ComparedAnswer, diff_report, tallies_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import PODS, quantity_text, resource_order
-from kplan.whatif.references import parse_reference
 from kplan.workloads import Manifests
 
 _MOST_PARTS = 12  #: so many parts of a change are taken away, the first ones: each is the whole question once more

@@ -8,8 +8,8 @@ import kplan
 import kplan.documents.nodes
 from kplan.documents.remedies import NodesReport
 from kplan.report.new_nodes import stay_words
+from tests.course.test_edits import LABELS, NOW, READY, TRUE, pool
 from tests.objects import head, owned_by, planner_of, template
-from tests.whatif.test_edits import LABELS, NOW, READY, TRUE, pool
 
 SIZES = {"m.large": 2, "m.xlarge": 4, "m.2xlarge": 8}
 TYPES: list[dict[str, Any]] = [

@@ -11,9 +11,9 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, node_pool
 from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
+from tests.course.test_edits import NOW
 from tests.objects import head, planner_of
 from tests.report.documents import demo_document, node, pod
-from tests.whatif.test_edits import NOW
 
 
 def text(objects: list[dict[str, Any]], *pods: str, settle: bool = False) -> str:

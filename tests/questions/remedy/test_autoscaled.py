@@ -15,11 +15,11 @@ from kplan.report.options import ReportOptions
 from kplan.report.registry import render
 from tests.autoscaling.karpenter.test_autoscaler import TYPES, machine, node_pool
 from tests.autoscaling.karpenter.test_autoscaler import pod as waiting_pod
+from tests.course.test_edits import NOW
 from tests.objects import Object, planner_of
 from tests.questions.remedy.replay import replayed
 from tests.questions.remedy.test_report import deployment, node
 from tests.schemas import assert_keeps_to_its_schema
-from tests.whatif.test_edits import NOW
 
 ZONE = "topology.kubernetes.io/zone"
 

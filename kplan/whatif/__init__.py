@@ -1,1 +1,0 @@
-"""Changes of a cluster that nobody makes: objects added, replaced, removed and scaled."""
