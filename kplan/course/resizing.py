@@ -20,7 +20,6 @@ from kplan.api.kinds import MADE, POD_MAKERS
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped, milli_value, value
-from kplan.api.workloads import ContainerResourcePolicy, VerticalPodAutoscaler
 from kplan.cluster.incoming import with_objects
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import RequestSum
@@ -29,13 +28,10 @@ from kplan.reading.files import REPORTS
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, quantity_text
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.autoscalers import CONTROLLED, Requests, recommended_requests
 
 VPA = "vpa"
 _MOST = 2**53
-_OFF, _ANY = "Off", "*"
-_CONTROLLED = (CPU, MEMORY)
-
-Requests = Mapping[str, Mapping[str, str]]  #: container -> resource -> amount
 
 
 class Recommendations(msgspec.Struct, frozen=True):
@@ -86,7 +82,7 @@ def read_recommendations(source: str) -> Recommendations:
             continue
         for scan in report.scans:
             target = scan.object
-            amounts = {name: text for name, text in _amounts(scan.recommended) if name in _CONTROLLED}
+            amounts = {name: text for name, text in _amounts(scan.recommended) if name in CONTROLLED}
             if amounts:
                 key = object_name(target.kind, target.namespace, target.name)
                 requests.setdefault(key, {})[target.container] = amounts
@@ -117,8 +113,8 @@ class Resized(msgspec.Struct, frozen=True):
 
 def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     """Give workloads and pods the recommended requests; raises UsageError where none has a recommendation."""
-    own = _recommended(snapshot.vertical_pod_autoscalers)
-    wanted = dict(own) if recommended.requests is None else recommended.requests
+    own = recommended_requests(snapshot.vertical_pod_autoscalers)
+    wanted = {one.workload: one.requests for one in own} if recommended.requests is None else recommended.requests
     owners = _owners(snapshot)
     objects: list[Any] = []
     names: set[str] = set()
@@ -154,26 +150,10 @@ def resized(snapshot: Snapshot, recommended: Recommendations) -> Resized:
     after = replace(after, whole={key: whole for key, whole in after.whole.items() if key not in keys})
     sums = {
         name: RequestSum(before=quantity_text(name, before[name]), after=quantity_text(name, then[name]))
-        for name in _CONTROLLED
+        for name in CONTROLLED
         if before[name] != then[name]
     }
     return Resized(after, sorted(names), _without_room(after, grown), sums)
-
-
-def _recommended(autoscalers: Iterable[VerticalPodAutoscaler]) -> Iterator[tuple[str, Requests]]:
-    for autoscaler in autoscalers:
-        target = autoscaler.spec.target_ref
-        policies = {policy.container_name: policy for policy in autoscaler.spec.resource_policy.container_policies}
-        requests: dict[str, Mapping[str, str]] = {}
-        for container in autoscaler.status.recommendation.container_recommendations:
-            name = container.container_name
-            policy = policies.get(name) or policies.get(_ANY) or ContainerResourcePolicy()
-            controlled = _CONTROLLED if policy.controlled_resources is None else policy.controlled_resources
-            amounts = {resource: str(amount) for resource, amount in container.target.items() if resource in controlled}
-            if amounts and policy.mode != _OFF:
-                requests[name] = amounts
-        if requests:
-            yield object_name(target.kind, autoscaler.metadata.namespace, target.name), requests
 
 
 def _owners(snapshot: Snapshot) -> dict[str, str]:
@@ -229,7 +209,7 @@ def _without_room(snapshot: Snapshot, grown: Mapping[str, Sequence[Pod]]) -> lis
         for pod in pods_on[name]:
             used.update(PodInfo(pod).requests)
         for pod in sorted(grown[name], key=lambda pod: pod.metadata.key):
-            if all(used[resource] <= offered[resource] for resource in _CONTROLLED):
+            if all(used[resource] <= offered[resource] for resource in CONTROLLED):
                 break
             used.subtract(PodInfo(pod).requests)
             evicted.append(pod)

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kplan.api.core import Pod, ReplicationController
+from kplan.api.core import Pod
 from kplan.api.labels import Selector
 from kplan.api.meta import controller_of
-from kplan.api.workloads import ReplicaSet, StatefulSet
+from kplan.api.names import WorkloadRef, controller_name, object_name
 from kplan.documents.placement import Origin
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claim_name
+from kplan.workloads.autoscalers import live_replicas
 
 
 class Replicas(msgspec.Struct, frozen=True):
@@ -72,40 +73,23 @@ def owned_replicas(session: Session, row: int) -> Replicas:
         for other in mine
         if not cluster.pods.infos[other].pod.spec.node_name
     )
-    kind, name, wanted = _workload_of(session, info.namespace, owner.kind, owner.name)
-    if kind == "StatefulSet":  # those after the first that waits are not there yet
+    workload = WorkloadRef.parse(workload_of(session, info))
+    wanted = live_replicas(session.listers.snapshot, *workload.parts) or 0
+    if workload.kind == "StatefulSet":  # those after the first that waits are not there yet
         pending = max(pending, wanted - len(placed))
-    return Replicas(f"{kind} {info.namespace}/{name}", kind, placed, max(pending, 1), wanted == len(placed) + pending)
+    return Replicas(workload.title, workload.kind, placed, max(pending, 1), wanted == len(placed) + pending)
 
 
-def workload_of(session: Session, info: PodInfo) -> tuple[str, str, str]:
-    """Return what a pod belongs to, as kind, namespace and name; a pod without a controller belongs to itself."""
+def workload_of(session: Session, info: PodInfo) -> str:
+    """Return what a pod belongs to, as KIND/NAMESPACE/NAME; a pod without a controller belongs to itself."""
     owner = controller_of(info.pod.metadata)
     if owner is None:
-        return "Pod", info.namespace, info.name
-    kind, name, _ = _workload_of(session, info.namespace, owner.kind, owner.name)
-    return kind, info.namespace, name
-
-
-def _workload_of(session: Session, namespace: str, kind: str, name: str) -> tuple[str, str, int]:
-    """Return kind, name and wanted replicas of a controller, or of the deployment that owns it; 0 where unknown."""
-    listers, key = session.listers, (namespace, name)
-    owner: ReplicaSet | StatefulSet | ReplicationController | None = None
-    if kind == "ReplicaSet":
-        owner = listers.replica_sets.get(key)
-        parent = None if owner is None else controller_of(owner.metadata)
-        if parent is not None and parent.kind == "Deployment":
-            wanted = (
-                deployment.spec.replicas
-                for deployment in listers.snapshot.deployments
-                if (deployment.metadata.namespace, deployment.metadata.name) == (namespace, parent.name)
-            )
-            return parent.kind, parent.name, next(wanted, None) or 0
-    elif kind == "StatefulSet":
-        owner = listers.stateful_sets.get(key)
-    elif kind == "ReplicationController":
-        owner = listers.replication_controllers.get(key)
-    return kind, name, 0 if owner is None else owner.spec.replicas or 0
+        return object_name("Pod", info.namespace, info.name)
+    # The listers also have those that a rollout has made.
+    sets = session.listers.replica_sets if owner.kind == "ReplicaSet" else {}
+    replica_set = sets.get((info.namespace, owner.name))
+    above = "" if replica_set is None else controller_name(replica_set.metadata)
+    return above if above.startswith("Deployment/") else object_name(owner.kind, info.namespace, owner.name)
 
 
 def pending_replicas(session: Session, row: int, number: int) -> Replicas:

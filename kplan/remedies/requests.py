@@ -21,6 +21,7 @@ from kplan.remedies.replicas import Replicas, workload_of
 from kplan.remedies.trials import Case, NearMisses, Offer, Offers
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
+from kplan.workloads.autoscalers import recommended_requests
 
 _FIT = "NodeResourcesFit"
 _PORTS = "NodePorts"
@@ -111,15 +112,11 @@ def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
 
 def _least(case: Case, requester: Requester, resource: str) -> tuple[str, int]:
     """Return who recommends a request, and the least that it is lowered to: what it uses, or else half of it."""
-    kind, namespace, name = workload_of(case.live, case.info)
-    for scaler in case.live.listers.snapshot.vertical_pod_autoscalers:
-        target = scaler.spec.target_ref
-        if (target.kind, scaler.metadata.namespace, target.name) != (kind, namespace, name):
-            continue
-        for container in scaler.status.recommendation.container_recommendations:
-            if container.container_name == requester.name and resource in container.target:
-                unit = unit_of(resource)
-                return scaler.metadata.key, -(-in_units(resource, str(container.target[resource])) // unit) * unit
+    workload, unit = workload_of(case.live, case.info), unit_of(resource)
+    for recommended in recommended_requests(case.live.listers.snapshot.vertical_pod_autoscalers):
+        amounts = recommended.requests.get(requester.name, {})
+        if recommended.workload == workload and resource in amounts:
+            return recommended.by, -(-in_units(resource, amounts[resource]) // unit) * unit
     return "", least_of(case.pod, requester, resource)
 
 

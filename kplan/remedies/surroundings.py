@@ -18,6 +18,7 @@ from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import ObjectMeta, controller_of
+from kplan.api.names import WorkloadRef
 from kplan.api.quantity import listing, value
 from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
@@ -355,8 +356,7 @@ def move(case: Case) -> Offers:
     moved = []
     for row, node in zip(leaving, end.goes_to, strict=True):
         info, on = cluster.pods.infos[row], cluster.nodes.names[cluster.node_of[row]]
-        _, namespace, name = workload_of(case.live, info)
-        owner = "" if namespace == case.info.namespace else f"{namespace}/{name}"
+        owner = "" if info.namespace == case.info.namespace else WorkloadRef.parse(workload_of(case.live, info)).path
         budgets = tuple(case.trials.budgets.covering(cluster.pods, row))
         moved.append(r.MovedPod(pod=info.key, node=on, goes_to=node, budgets=budgets, of_others=owner))
     if moved:

@@ -1,23 +1,54 @@
-"""What a HorizontalPodAutoscaler does with the number of replicas in a manifest.
+"""What a HorizontalPodAutoscaler does with the number of replicas in a manifest, and a vertical one with requests.
 
-What it does next depends on metrics, which no snapshot holds. So a warning names the autoscaler of a workload and its
-bounds, and says what it does at once whatever the metrics are.
+What the first does next depends on metrics, which no snapshot holds. So a warning names the autoscaler of a workload
+and its bounds, and says what it does at once whatever the metrics are.
 Upstream: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kplan.api.kinds import kind_of, split_api_version
 from kplan.api.names import object_name
 from kplan.api.quantity import grouped
-from kplan.api.workloads import HorizontalPodAutoscaler
+from kplan.api.workloads import ContainerResourcePolicy, HorizontalPodAutoscaler, VerticalPodAutoscaler
 from kplan.facts import InputWarning
+from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
 CODE = "AutoscaledReplicas"
+
+CONTROLLED = (CPU, MEMORY)  #: the resources of which requests are recommended
+_OFF, _ANY = "Off", "*"
+
+Requests = Mapping[str, Mapping[str, str]]  #: container -> resource -> amount
+
+
+class Recommended(NamedTuple):
+    """What a VerticalPodAutoscaler recommends for a workload."""
+
+    by: str  #: NAMESPACE/NAME of the autoscaler
+    workload: str  #: KIND/NAMESPACE/NAME
+    requests: Requests  #: of the containers, and the resources, that its policies let it scale
+
+
+def recommended_requests(scalers: Iterable[VerticalPodAutoscaler]) -> Iterator[Recommended]:
+    for scaler in scalers:
+        target = scaler.spec.target_ref
+        policies = {policy.container_name: policy for policy in scaler.spec.resource_policy.container_policies}
+        requests: dict[str, Mapping[str, str]] = {}
+        for container in scaler.status.recommendation.container_recommendations:
+            name = container.container_name
+            policy = policies.get(name) or policies.get(_ANY) or ContainerResourcePolicy()
+            controlled = CONTROLLED if policy.controlled_resources is None else policy.controlled_resources
+            amounts = {resource: str(amount) for resource, amount in container.target.items() if resource in controlled}
+            if amounts and policy.mode != _OFF:
+                requests[name] = amounts
+        if requests:
+            workload = object_name(target.kind, scaler.metadata.namespace, target.name)
+            yield Recommended(scaler.metadata.key, workload, requests)
 
 
 class Autoscalers:
