@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import EFFECTS, Taint
-from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus, Pod, PodSpec, PodTemplateSpec
+from kplan.api.core import Node, NodeSpec, Pod, PodSpec, PodTemplateSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import HOSTNAME
 from kplan.api.meta import KubeStruct, QuantityLike
@@ -41,6 +41,7 @@ from kplan.errors import InputError, Problem
 from kplan.framework.cycle import schedule_pod
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.remedies.node_shapes import AddedNodes, NodeShape, added_nodes, copies, node_shapes
+from kplan.remedies.trials import least
 from kplan.rules.resources import CPU, MEMORY, PODS
 from kplan.workloads.expansion import runs_on
 
@@ -138,8 +139,8 @@ class _Reader(EntryReader):
         if entry is None:
             return None
         self._entry = entry
-        model = self._nodes.get(entry.like)
-        if entry.like and model is None:
+        model = self._nodes.get(entry.like, Node())
+        if entry.like and entry.like not in self._nodes:
             hint = did_you_mean([entry.like], self._nodes) or "kubectl get nodes lists the nodes"
             self.wrong("like", f"the snapshot has no node {entry.like}", hint)
         name = entry.name or entry.like
@@ -148,18 +149,14 @@ class _Reader(EntryReader):
         elif len(name) > _MOST_NAME or dns_subdomain_problems(name):
             problem = next(iter(dns_subdomain_problems(name)), f"must be no more than {_MOST_NAME} characters")
             self.wrong("name", f"{name!r} cannot begin the name of a node: {problem}", "for example m7i.xlarge")
-        allocatable = self._allocatable({} if model is None else model.status.allocatable)
-        labels = self._labels({} if model is None else model.metadata.labels)
-        if model is None:
-            metadata, taints = NodeMeta(name=name, labels=labels), self._taints(())
-            node = Node(metadata=metadata, spec=NodeSpec(taints=taints), status=NodeStatus(allocatable, allocatable))
-        else:
-            node = replace(
-                model,
-                metadata=replace(model.metadata, labels=labels),
-                spec=NodeSpec(taints=self._taints(model.spec.taints)),
-                status=replace(model.status, allocatable=allocatable, capacity=allocatable),
-            )
+        allocatable = self._allocatable(model.status.allocatable)
+        labels = self._labels(model.metadata.labels)
+        node = replace(
+            model,
+            metadata=replace(model.metadata, name=model.metadata.name or name, labels=labels),
+            spec=NodeSpec(taints=self._taints(model.spec.taints)),
+            status=replace(model.status, allocatable=allocatable, capacity=allocatable),
+        )
         return PricedShape(name, self._price(), node, entry.like)
 
     def _price(self) -> Decimal:
@@ -339,24 +336,12 @@ class _Tries:
             return self.fits(self.of(indices, nodes))
 
         if any(template.group is not None for template in self._templates):
-            least = least_for_groups(fits, self._wanted)
+            # One more node may be no help by itself, so that what fits on few nodes tells nothing of more.
+            number = least(MAX_NODES_FOR_GROUPS, lambda nodes: fits(nodes) >= self._wanted) or None
         else:
             takes = sum(self.alone[index] or 0 for index in indices)
-            least = least_number(fits, self._fit_now, self._wanted, -(-self.missing // max(takes, 1)))
-        return None if least is None else self.of(indices, least)
-
-
-def least_for_groups(fits: Callable[[int], int], wanted: int) -> int | None:
-    """Return the least number of nodes with which so many whole groups fit; one more node may be no help by itself."""
-    low, high = 0, 1
-    while fits(high) < wanted:
-        if high >= MAX_NODES_FOR_GROUPS:
-            return None
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) >= wanted else (middle, high)
-    return high
+            number = least_number(fits, self._fit_now, self._wanted, -(-self.missing // max(takes, 1)))
+        return None if number is None else self.of(indices, number)
 
 
 def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: int) -> int | None:

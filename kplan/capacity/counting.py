@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 
 import msgspec
 from msgspec.structs import replace
@@ -196,7 +197,8 @@ def fill(
     """
     fit = (since or Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))).resumed()
     quotas = _quotas(session, templates)
-    for n_placed, index in enumerate(_turns(templates)):
+    turns = cycle([index for index, template in enumerate(templates) for _ in range(template.share)])
+    for n_placed, index in enumerate(turns):
         if limit is not None and n_placed >= limit:
             break
         if templates[index].group is not None:
@@ -255,13 +257,6 @@ def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> Cy
             carry_out(session, retry)
             return retry
     return result
-
-
-def _turns(templates: Sequence[Template]) -> Iterator[int]:
-    while True:
-        for index, template in enumerate(templates):
-            for _ in range(template.share):
-                yield index
 
 
 MOST_NODES = 1_000

@@ -6,15 +6,18 @@ That is for surges, for autoscalers at their maximum, and for the largest pods.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, PodSpec
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef, object_name
+from kplan.api.quantity import grouped
 from kplan.capacity.counting import fill_from, stop_of
 from kplan.capacity.measure import requests_of
 from kplan.capacity.templates import Template, next_replicas, own_workloads, templates_of
@@ -129,7 +132,7 @@ def _report(
 
 
 def base_of_manifests(
-    base: B, manifests: Manifests, *, wanted: int | None = None, limit: int | None = None
+    base: B, manifests: Manifests, *, wanted: int | None, limit: int | None
 ) -> tuple[B, list[Template]]:
     """Return a cluster that holds the objects of manifests, and their workloads, each admitted alone.
 
@@ -211,13 +214,9 @@ def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | In
     maker = PodMaker(base.objects, at_rest(base).session.listers.fork(), base.release.number)
     with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
     pods: list[Pod | IncomingPod] = []
-    for key, number in wanted:
-        try:
-            template, claims = next_replicas(base, key, number)
-        except NotFoundError:
-            continue
-        if claims:
-            base = base.with_snapshot(with_objects(base.snapshot, claims))
+    claims: list[msgspec.Struct] = []
+    for key, number, template, own_claims in _next_of(base, wanted):
+        claims += own_claims
         replicas = [info.pod for info in template.replicas]
         ref = WorkloadRef.parse(key)
         origin = Origin(base.snapshot.source, kind=ref.kind, name=ref.name)
@@ -225,18 +224,21 @@ def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | In
             pod = _numbered(replicas[index % len(replicas)], index, number)
             refused = template.refused or (maker.make_bare(pod)[1] if ref.namespace in with_quota else "")
             pods.append(IncomingPod(pod, origin, refused) if refused else pod)
-    return base, pods
+    return base.with_snapshot(with_objects(base.snapshot, claims)) if claims else base, pods
+
+
+def _next_of(base: Base, wanted: Iterable[Wanted]) -> Iterator[tuple[str, int, Template, list[msgspec.Struct]]]:
+    """Yield workloads with their next pods and the claims of these, where the snapshot says what pods they make."""
+    for key, number in wanted:
+        with suppress(NotFoundError):
+            yield key, number, *next_replicas(base, key, number)
 
 
 def fit_together(base: Base, wanted: Iterable[Wanted]) -> int | None:
     """Return how many `next_pods` there are if they certainly fit together, whichever nodes are chosen; else None."""
     with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
     pods: list[tuple[PodInfo, int]] = []
-    for key, number in wanted:
-        try:
-            template, claims = next_replicas(base, key, number)
-        except NotFoundError:
-            continue
+    for key, number, template, claims in _next_of(base, wanted):
         if claims or template.refused or template.are_distinct or WorkloadRef.parse(key).namespace in with_quota:
             return None
         pods.append((template.replicas[0], number))
@@ -282,22 +284,19 @@ def _as_large_as(pod: Pod, labels: dict[str, str]) -> Pod:
 
 
 def _largest(base: Base, label: str) -> Iterator[tuple[str, Pod]]:
-    """Yield each pool with its pod that requests most cpu and memory, by its share of what a node of the pool has."""
+    """Yield each pool with its pod whose requests are the largest share of what its node has; of equal ones by name."""
     nodes = base.session.cluster.nodes
     pools = {node.metadata.name: node.metadata.labels.get(label) for node in base.objects.nodes}
-    largest: dict[str, tuple[float, str, Pod]] = {}
-    for info in base.session.cluster.pods.infos:
-        pool = pools.get(info.pod.spec.node_name)
-        if pool is None or daemon_set_of(info.pod):
-            continue
+    running = ((pools.get(info.pod.spec.node_name), info) for info in base.session.cluster.pods.infos)
+    by_pool = grouped((pool, info) for pool, info in running if pool is not None and not daemon_set_of(info.pod))
+
+    def share(info: PodInfo) -> float:
         row = nodes.row_of[info.pod.spec.node_name]
         offered = {name: int(nodes.allocatable(name)[row]) for name in info.requests}
-        shares = (amount / offered[name] for name, amount in info.requests.items() if offered[name])
-        share = max(shares, default=0.0)
-        held = largest.get(pool)
-        if held is None or (share, held[1]) > (held[0], info.key):
-            largest[pool] = (share, info.key, info.pod)
-    return iter((pool, pod) for pool, (_, _, pod) in largest.items())
+        return max((amount / offered[name] for name, amount in info.requests.items() if offered[name]), default=0.0)
+
+    for pool, infos in by_pool.items():
+        yield pool, min(infos, key=lambda info: (-share(info), info.key)).pod
 
 
 MOST_NODES = 200  #: in a larger cluster nodes are not drained one after another beside another question

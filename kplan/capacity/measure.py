@@ -24,7 +24,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, verdict_on
+from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
 from kplan.course.growth import Growth
 from kplan.documents import capacity
 from kplan.documents.base import Condition, Context, Counted, Verdict
@@ -159,9 +159,7 @@ class Capacity(Answer):
             name, group = "" if stopped is None else self.templates[stopped].name, self.stopped_group or UNSET
             stop = capacity.Stop(template=name, placement=self.stop.to_document(nodes), group=group)
         return capacity.CapacityReport(
-            snapshot=self.context.snapshot,
-            scheduler=self.context.scheduler,
-            verdict=self.verdict(fail_on),
+            **judged(self.context, self.verdict(fail_on)),
             summary=capacity.CapacitySummary(
                 fits=self.fit.total,
                 wanted=self.wanted,
@@ -169,7 +167,6 @@ class Capacity(Answer):
                 nodes=len({row for _, row in self.fit.placed}),
                 victims=len(self.fit.evicted),
             ),
-            warnings=self.context.warnings,
             templates=tuple(
                 capacity.TemplateFit(
                     name=template.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
@@ -31,6 +31,8 @@ class AboutWorkloads(Question, frozen=True):
     namespace: str = ""
     workloads: tuple[str, ...] = ()
 
+    keeps_groups: ClassVar[bool] = False  #: all pods are read of workloads whose pods belong to pod groups
+
     def subject(self, base: Base) -> Subject:
         """Return the manifests with one replica of each workload."""
         from kplan.capacity.measure import single_replicas
@@ -38,8 +40,8 @@ class AboutWorkloads(Question, frozen=True):
 
         if not self.manifests:
             return Subject(base)
-        keeps_groups = isinstance(self, Counting)
-        return Subject(base, manifests=single_replicas(base, self.manifests, self.namespace, keeps_groups=keeps_groups))
+        read = single_replicas(base, self.manifests, self.namespace, keeps_groups=self.keeps_groups)
+        return Subject(base, manifests=read)
 
     def _named(self, base: Base) -> list[str]:
         """Return the workloads as KIND/NAMESPACE/NAME; raises UsageError or NotFoundError for what is none."""
@@ -69,6 +71,8 @@ class Counting(AboutWorkloads, frozen=True):
     replicas : how many should fit
     mix : ratio in which several workloads are counted (default 1:1)
     """
+
+    keeps_groups: ClassVar[bool] = True
 
     replicas: Number | None = None
     mix: Annotated[tuple[Positive, ...], Option("N:M...", read=_shares, more=True)] = ()
