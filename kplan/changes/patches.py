@@ -7,105 +7,66 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from kplan.api.core import Container, Pod, PodSpec, PodTemplateSpec
-from kplan.api.pod import ContainerPort, ResourceRequirements
-from kplan.workloads.merging import DELETES, REPLACES
+from kplan.api.core import Pod, PodTemplateSpec
+from kplan.workloads.merging import DELETES, MERGE_KEYS, REPLACES, identity
+
+_SET_ANEW = ("priority", "preemptionPolicy")  #: by the API server, as the priority class has them
 
 
-def patch_of(  # noqa: C901 - one case a field, in one place
-    old: Pod, new: Pod, template: Pod | PodTemplateSpec
-) -> dict[str, Any]:
+def patch_of(old: Pod, new: Pod, template: Pod | PodTemplateSpec) -> dict[str, Any]:
     """Return the patch of a template's ``spec`` that changes its pods as one pod was changed.
 
     `template` is of the pod's workload, or the pod itself; it may lack what admission adds to pods.
     """
-    patch: dict[str, Any] = {}
-    before, after = old.spec, new.spec
-    if containers := _containers(before.containers, after.containers):
-        patch["containers"] = containers
-    if containers := _containers(before.init_containers, after.init_containers):
-        patch["initContainers"] = containers
-    if after.resources != before.resources:
-        patch["resources"] = _resources(before.resources, after.resources)
-    if after.node_selector != before.node_selector:
-        patch["nodeSelector"] = _difference(before.node_selector, after.node_selector)
-    if after.tolerations != before.tolerations:
-        patch["tolerations"] = _tolerations(before, after, template.spec)
-    if after.affinity != before.affinity:
-        patch["affinity"] = _with_nulls(to_builtins(template.spec.affinity), to_builtins(after.affinity))
-    if after.topology_spread_constraints != before.topology_spread_constraints:
-        patch["topologySpreadConstraints"] = [
-            *_removed(before, after),
-            *(to_builtins(constraint) for constraint in after.topology_spread_constraints),
-        ]
-    if after.scheduler_name != before.scheduler_name:
-        patch["schedulerName"] = after.scheduler_name
-    if after.priority_class_name != before.priority_class_name:  # the API server sets the number anew
-        patch |= {"priorityClassName": after.priority_class_name, "priority": None}
-    claims = [
-        {"name": new.name, "persistentVolumeClaim": {"claimName": new.persistent_volume_claim.claim_name}}
-        for former, new in zip(before.volumes, after.volumes, strict=True)
-        if new != former and new.persistent_volume_claim is not None
-    ]
-    if claims:
-        patch["volumes"] = claims
+    before, after, own = (to_builtins(spec) for spec in (old.spec, new.spec, template.spec))
+    patch = {field: value for field, value in _difference(before, after).items() if field not in _SET_ANEW}
+    if "priorityClassName" in patch:
+        patch["priority"] = None
+    for field, whole in (("tolerations", _tolerations), ("topologySpreadConstraints", _spreads)):
+        if field in patch:
+            patch[field] = whole(*(spec.get(field, []) for spec in (before, after, own)))
+    if "affinity" in patch:
+        patch["affinity"] = _with_nulls(own.get("affinity"), after.get("affinity"))
     return patch
 
 
-def _containers(before: tuple[Container, ...], after: tuple[Container, ...]) -> list[dict[str, Any]]:
-    changes = []
-    for old, new in zip(before, after, strict=True):
-        change: dict[str, Any] = {}
-        if old.resources != new.resources:
-            change["resources"] = _resources(old.resources, new.resources)
-        if ports := _ports(old.ports, new.ports):
-            change["ports"] = ports
-        changes += [{"name": new.name, **change}] if change else []
-    return changes
+def _difference(before: Any, after: Any, field: str = "") -> Any:
+    """Return what makes a value another one where it is merged with it: null for what is removed."""
+    if isinstance(before, Mapping):
+        changed: dict[str, Any] = {}
+        for name in {**before, **after}:
+            old = before.get(name)
+            new = after.get(name, {} if isinstance(old, Mapping) else None)
+            if new != old:
+                changed[name] = _difference(old, new, name)
+        return changed
+    keys = MERGE_KEYS.get(field)
+    if keys is None or before is None or after is None:
+        return after
+    elements = [(item, new) for item, new in zip(before, after, strict=True) if item != new]
+    firsts = [item.get(keys[0]) for item in before]
+    if any(firsts.count(item.get(keys[0])) > 1 for item, _ in elements):
+        return [REPLACES, *after]  # the first key alone tells them apart (patchMergeKey in k8s.io/api/core/v1/types.go)
+    return [_named(item, keys) | _difference(item, new) for item, new in elements]
 
 
-def _ports(before: Sequence[ContainerPort], after: Sequence[ContainerPort]) -> list[dict[str, Any]]:
-    """Return what takes ports of the node away; all ports where two have one number, which alone tells them apart.
-
-    Upstream: patchMergeKey of Container.Ports in k8s.io/api/core/v1/types.go.
-    """
-    freed = [port for port, new in zip(before, after, strict=True) if port != new]
-    numbers = [port.container_port for port in before]
-    if any(numbers.count(port.container_port) > 1 for port in freed):
-        return [REPLACES, *map(to_builtins, after)]
-    return [
-        {"containerPort": port.container_port, "protocol": port.protocol or "TCP", "hostPort": None}
-        | ({"hostIP": None} if port.host_ip else {})
-        for port in freed
-    ]
+def _named(item: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return the keys by which an element of a list is known, with their defaults."""
+    return {key: item.get(key, text) for key, text in zip(keys, identity(item, keys), strict=True) if text}
 
 
-def _resources(before: ResourceRequirements | None, after: ResourceRequirements | None) -> dict[str, Any]:
-    sides = {name: (getattr(before, name, {}), getattr(after, name, {})) for name in ("requests", "limits")}
-    return {name: _difference(old, new) for name, (old, new) in sides.items() if old != new}
+def _tolerations(before: Sequence[Any], after: Sequence[Any], template: Sequence[Any]) -> list[Any]:
+    """Return all tolerations of a template, as their list is replaced as a whole."""
+    remaining = [toleration for toleration in template if toleration not in before or toleration in after]
+    return [*remaining, *(toleration for toleration in after if toleration not in before)]
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a merge patch says to turn one map into another: null for what is removed."""
-    changed: dict[str, Any] = {key: None for key in before if key not in after}
-    return changed | {key: to_builtins(value) for key, value in after.items() if before.get(key) != value}
-
-
-def _tolerations(before: PodSpec, after: PodSpec, template: PodSpec) -> list[Any]:
-    gone = [toleration for toleration in before.tolerations if toleration not in after.tolerations]
-    added = [toleration for toleration in after.tolerations if toleration not in before.tolerations]
-    remaining = [toleration for toleration in template.tolerations if toleration not in gone]
-    return [to_builtins(toleration) for toleration in (*remaining, *added)]
-
-
-def _removed(before: PodSpec, after: PodSpec) -> list[dict[str, Any]]:
-    """Return what deletes the spread constraints that are no more; their key is topologyKey and whenUnsatisfiable."""
-    remaining = {(one.topology_key, one.when_unsatisfiable) for one in after.topology_spread_constraints}
-    return [
-        DELETES | {"topologyKey": one.topology_key, "whenUnsatisfiable": one.when_unsatisfiable}
-        for one in before.topology_spread_constraints
-        if (one.topology_key, one.when_unsatisfiable) not in remaining
-    ]
+def _spreads(before: Sequence[Any], after: Sequence[Any], _template: Sequence[Any]) -> list[Any]:
+    """Return all constraints, behind what deletes those that are no more, as the key of which others may have it."""
+    keys = MERGE_KEYS["topologySpreadConstraints"]
+    remaining = [identity(one, keys) for one in after]
+    gone = (one for one in before if identity(one, keys) not in remaining)
+    return [*(DELETES | _named(one, keys) for one in gone), *after]
 
 
 def _with_nulls(before: Any, after: Any) -> Any:
