@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kplan.api.affinity import COMPARISON_GATE, DO_NOT_SCHEDULE, Affinity, Taint
+from kplan.api.affinity import COMPARISON_GATE, DO_NOT_SCHEDULE, Affinity, PodAffinity, Taint
 from kplan.api.core import Pod
 from kplan.api.labels import CONTROL_PLANE, HOSTNAME
 from kplan.changes import remedy as r
@@ -60,12 +60,22 @@ _TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopo
 _MOST_TRIED = 3
 
 
-def by_cause(case: Case, causes: c.Causes) -> Offers:
+def by_cause(case: Case, causes: c.Causes) -> Offers:  # noqa: C901 - one case a cause, in one place
     """Offer what ends the causes each of which alone keeps the pod from running."""
     for cause in causes.whole:
         match cause:
-            case c.MissingClaim() | c.LeavingClaim() | c.UnboundClaim():
-                yield from _of_claim(case, cause)
+            case c.MissingClaim():
+                yield from _claim(case, cause)
+            case c.LeavingClaim(claim=claim):  # to free it, or a volume, is not tried: it loses data
+                freed = r.Awaited(what="claim", name=claim, because=(case.info.key,))
+                command = f"kubectl delete pod {quote(case.pod.metadata.name)} -n {quote(case.info.namespace)}"
+                yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
+            case c.UnboundClaim(released=volume) if volume:
+                freed = r.Awaited(what="volume", name=volume, because=(cause.former_claim,))
+                command = f"""kubectl patch pv {quote(volume)} --type merge -p '{{"spec":{{"claimRef":null}}}}'"""
+                yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
+            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
+                yield from _class(case, cause)
             case c.MissingOfDevices():
                 of = f"ResourceClaim {cause.claim}" if cause.claim else ""
                 yield from missing_object(cause.kind, cause.name, cause.nearest, of)
@@ -83,25 +93,6 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:
                 yield from missing_object("namespace", name, cause.nearest)
             case _:
                 pass
-
-
-def _of_claim(case: Case, cause: c.MissingClaim | c.LeavingClaim | c.UnboundClaim) -> Offers:
-    """Offer a claim or class that exists, or to free the claim or a volume; that is not tried, as it loses data."""
-    match cause:
-        case c.MissingClaim():
-            yield from _claim(case, cause)
-        case c.LeavingClaim():
-            freed = r.Awaited(what="claim", name=cause.claim, because=(case.info.key,))
-            command = f"kubectl delete pod {quote(case.pod.metadata.name)} -n {quote(case.info.namespace)}"
-            yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
-        case c.UnboundClaim(released=volume) if volume:
-            freed = r.Awaited(what="volume", name=volume, because=(cause.former_claim,))
-            command = f"""kubectl patch pv {quote(volume)} --type merge -p '{{"spec":{{"claimRef":null}}}}'"""
-            yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
-        case c.UnboundClaim(storage_class=name, class_exists=False) if name:
-            yield from _class(case, cause)
-        case _:
-            pass
 
 
 def _renamed(case: Case, pod: Pod, *, what: str, old: str, to: str, of: str = "") -> Offers:
@@ -267,18 +258,19 @@ def together(case: Case, misses: NearMisses) -> Offers:
     """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
     if _PODS not in misses.rejecting:
         return
-    pod, terms = case.pod, intended.required_together(case.pod)
+    rules = (case.pod.spec.affinity or Affinity()).pod_affinity or PodAffinity()
     for guess in intended.suggested_pods(case.live, case.info):
-        term = terms[guess.index]
+        term = rules.required_during_scheduling_ignored_during_execution[guess.index]
+        with_term = partial(variants.with_term, case.pod, rules, guess.index)
         if isinstance(guess, intended.MeantLabel):
-            corrected = variants.with_term(pod, guess.index, variants.with_label(term, guess.old, guess.to))
+            corrected = with_term(variants.with_label(term, guess.old, guess.to))
             old, to = "=".join(guess.old), "=".join(guess.to)
             yield from _renamed(case, corrected, what="label", of="podAffinity", old=old, to=to)
             continue
         wider, key = replace(term, namespaces=(*term.namespaces, guess.namespace)), guess.topology_key
         addition = r.NamespaceAddition(namespace=guess.namespace, selector=guess.selector, topology_key=key)
         remedy = r.SearchNamespace(change=addition, then=None)
-        offers: list[Offer] = list(case.changed(remedy, variants.with_term(pod, guess.index, wider)))
+        offers: list[Offer] = list(case.changed(remedy, with_term(wider)))
         yield from offers
         if offers:
             return

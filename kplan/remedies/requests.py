@@ -12,7 +12,6 @@ from kplan.admission import limits
 from kplan.admission.limits import Rejection
 from kplan.api.core import REQUESTS, Pod, container_totals
 from kplan.api.kinds import SCALED
-from kplan.api.quantity import milli_value, value
 from kplan.changes import remedy as r
 from kplan.engine.details import Detail, InsufficientResource, TakenHostPort
 from kplan.framework.session import Session
@@ -20,7 +19,7 @@ from kplan.remedies import variants
 from kplan.remedies.replicas import Replicas, workload_of
 from kplan.remedies.trials import Case, NearMisses, Offer, Offers
 from kplan.remedies.variants import Requester
-from kplan.rules.resources import CPU, MEMORY, PODS, quantity_text
+from kplan.rules.resources import CPU, MEMORY, PODS, nano, quantity_text, rounded
 from kplan.workloads.autoscalers import recommended_requests
 
 _FIT = "NodeResourcesFit"
@@ -116,7 +115,7 @@ def _least(case: Case, requester: Requester, resource: str) -> tuple[str, int]:
     for recommended in recommended_requests(case.live.listers.snapshot.vertical_pod_autoscalers):
         amounts = recommended.requests.get(requester.name, {})
         if recommended.workload == workload and resource in amounts:
-            return recommended.by, -(-in_units(resource, amounts[resource]) // unit) * unit
+            return recommended.by, -(-rounded(resource, nano(amounts[resource])) // unit) * unit
     return "", least_of(case.pod, requester, resource)
 
 
@@ -124,7 +123,7 @@ def _low_enough(case: Case, remedy: r.LowerRequest) -> list[Offer]:
     """Lower a request as little as lets all run."""
     change = remedy.change
     requester = next(one for one in variants.requesters(case.pod) if one.name == change.container)
-    unit, high = unit_of(change.resource), in_units(change.resource, change.old)
+    unit, high = unit_of(change.resource), rounded(change.resource, nano(change.old))
     amount = -(-least_of(case.pod, requester, change.resource) // unit) * unit
     low, best = amount, list[Offer]()
     for _ in range(_STEPS + 1):
@@ -174,21 +173,16 @@ def least_of(pod: Pod, requester: Requester, resource: str) -> int:
     """Return the least that a request is lowered to; that of a pod is not below what its containers request."""
     least = -(-_amount(requester, resource) // _MOST_TIMES_LOWER)
     own = None if requester.name else container_totals(pod.spec, REQUESTS).get(resource)
-    return least if own is None else max(least, in_units(resource, str(own)))
+    return least if own is None else max(least, rounded(resource, own.nanos))
 
 
 def _amount(requester: Requester, resource: str) -> int:
-    return in_units(resource, requester.resources.requests[resource])
+    return rounded(resource, nano(requester.resources.requests[resource]))
 
 
 def unit_of(resource: str) -> int:
     """Return the amount of which a lower request is a multiple, in the scheduler's units."""
     return _MEBI if resource == MEMORY else _MILLI if resource == CPU else 1
-
-
-def in_units(resource: str, quantity: str | float) -> int:
-    """Return a quantity in the scheduler's units: milli-CPU, bytes or pieces."""
-    return milli_value(quantity) if resource == CPU else value(quantity)
 
 
 def without_host_ports(case: Case, misses: NearMisses) -> Offers:

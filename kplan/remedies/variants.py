@@ -15,7 +15,6 @@ from kplan.changes.remedy import Policy
 _FULL_WEIGHT = 100
 
 
-A = TypeVar("A", a.PodAffinity, a.PodAntiAffinity)
 R = TypeVar("R", a.PodAffinityTerm, a.TopologySpreadConstraint)
 
 
@@ -124,44 +123,60 @@ def with_condition(pod: Pod, index: int, label: Label | None) -> Pod:
     return with_spec(pod, affinity=replace(affinity, node_affinity=node_affinity))
 
 
+def _hard_spreads(pod: Pod) -> Iterator[a.TopologySpreadConstraint]:
+    constraints = pod.spec.topology_spread_constraints
+    return (one for one in constraints if one.when_unsatisfiable == a.DO_NOT_SCHEDULE)
+
+
+def _with_spread(pod: Pod, old: a.TopologySpreadConstraint, **fields: Any) -> Pod:
+    """Return the pod with other fields of one of its spread constraints."""
+    spreads = (replace(one, **fields) if one is old else one for one in pod.spec.topology_spread_constraints)
+    return with_spec(pod, topology_spread_constraints=tuple(spreads))
+
+
 def relaxed_spreads(pod: Pod) -> Iterator[tuple[str, Pod]]:
     """Yield each topology key of a hard spread constraint, with the pod for which that constraint is soft."""
-    constraints = pod.spec.topology_spread_constraints
-    for constraint in constraints:
-        if constraint.when_unsatisfiable == a.DO_NOT_SCHEDULE:
-            relaxed = tuple(
-                replace(other, when_unsatisfiable=a.SCHEDULE_ANYWAY, min_domains=None) if other is constraint else other
-                for other in constraints
-            )
-            yield constraint.topology_key, with_spec(pod, topology_spread_constraints=relaxed)
+    for spread in _hard_spreads(pod):
+        yield spread.topology_key, _with_spread(pod, spread, when_unsatisfiable=a.SCHEDULE_ANYWAY, min_domains=None)
+
+
+def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
+    """Yield each policy that a hard spread constraint ignores, its topology key, and the pod that honours it.
+
+    Such a constraint counts the domains of nodes on which the pod may not run.
+    """
+    for spread in _hard_spreads(pod):
+        if spread.node_taints_policy != a.HONOR:
+            yield "nodeTaintsPolicy", spread.topology_key, _with_spread(pod, spread, node_taints_policy=a.HONOR)
+        if spread.node_affinity_policy not in (None, a.HONOR):
+            yield "nodeAffinityPolicy", spread.topology_key, _with_spread(pod, spread, node_affinity_policy=a.HONOR)
 
 
 def with_min_domains(pod: Pod, key: str, number: int) -> Pod:
     """Return the pod whose hard spread constraints over a topology key want so many domains, where they want any."""
-    constraints = tuple(
-        replace(one, min_domains=number) if one.topology_key == key and one.min_domains is not None else one
-        for one in pod.spec.topology_spread_constraints
-    )
-    return with_spec(pod, topology_spread_constraints=constraints)
+    for spread in pod.spec.topology_spread_constraints:
+        if spread.topology_key == key and spread.min_domains is not None:
+            pod = _with_spread(pod, spread, min_domains=number)
+    return pod
+
+
+def _with_required(pod: Pod, rules: a.PodAffinity, terms: Iterable[a.PodAffinityTerm]) -> Pod:
+    """Return the pod with its rules about other pods, of which these terms are required."""
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=tuple(terms))
+    name = "pod_anti_affinity" if isinstance(rules, a.PodAntiAffinity) else "pod_affinity"
+    return with_spec(pod, affinity=replace(pod.spec.affinity or a.Affinity(), **{name: rules}))
 
 
 def relaxed_terms(pod: Pod, rules: a.PodAffinity | None) -> Iterator[tuple[str, Pod]]:
     """Yield each topology key of a required term of a pod's rules, with the pod for which that term is preferred."""
-    affinity = pod.spec.affinity
-    if rules is None or affinity is None:
+    if rules is None:
         return
     required = rules.required_during_scheduling_ignored_during_execution
+    preferred = rules.preferred_during_scheduling_ignored_during_execution
     for term in required:
-        changed = replace(
-            rules,
-            required_during_scheduling_ignored_during_execution=tuple(other for other in required if other is not term),
-            preferred_during_scheduling_ignored_during_execution=(
-                *rules.preferred_during_scheduling_ignored_during_execution,
-                a.WeightedPodAffinityTerm(_FULL_WEIGHT, term),
-            ),
-        )
-        name = "pod_anti_affinity" if isinstance(rules, a.PodAntiAffinity) else "pod_affinity"
-        yield term.topology_key, with_spec(pod, affinity=replace(affinity, **{name: changed}))
+        more = (*preferred, a.WeightedPodAffinityTerm(_FULL_WEIGHT, term))
+        softer = replace(rules, preferred_during_scheduling_ignored_during_execution=more)
+        yield term.topology_key, _with_required(pod, softer, (other for other in required if other is not term))
 
 
 def with_toleration(pod: Pod, index: int, toleration: a.Toleration) -> Pod:
@@ -170,15 +185,11 @@ def with_toleration(pod: Pod, index: int, toleration: a.Toleration) -> Pod:
     return with_spec(pod, tolerations=tuple(tolerations))
 
 
-def with_term(pod: Pod, index: int, term: a.PodAffinityTerm) -> Pod:
-    affinity = pod.spec.affinity
-    rules = affinity.pod_affinity if affinity is not None else None
-    if affinity is None or rules is None:
-        return pod
+def with_term(pod: Pod, rules: a.PodAffinity, index: int, term: a.PodAffinityTerm) -> Pod:
+    """Return the pod with another required term of its rules about other pods."""
     terms = list(rules.required_during_scheduling_ignored_during_execution)
     terms[index] = term
-    changed = replace(rules, required_during_scheduling_ignored_during_execution=tuple(terms))
-    return with_spec(pod, affinity=replace(affinity, pod_affinity=changed))
+    return _with_required(pod, rules, terms)
 
 
 def with_label(term: a.PodAffinityTerm, old: tuple[str, str], to: tuple[str, str]) -> a.PodAffinityTerm:
@@ -198,38 +209,12 @@ def with_label(term: a.PodAffinityTerm, old: tuple[str, str], to: tuple[str, str
 
 def with_topology_key(pod: Pod, old: str, to: str) -> Pod:
     """Return the pod with another topology key in all its spread constraints and terms that have this one."""
-    affinity = pod.spec.affinity
 
     def changed(rules: Iterable[R]) -> tuple[R, ...]:
         return tuple(replace(rule, topology_key=to) if rule.topology_key == old else rule for rule in rules)
 
-    def with_terms(rules: A | None) -> A | None:
-        if rules is None:
-            return None
-        terms = changed(rules.required_during_scheduling_ignored_during_execution)
-        return replace(rules, required_during_scheduling_ignored_during_execution=terms)
-
-    if affinity is not None:
-        together, apart = with_terms(affinity.pod_affinity), with_terms(affinity.pod_anti_affinity)
-        affinity = replace(affinity, pod_affinity=together, pod_anti_affinity=apart)
-    spreads = changed(pod.spec.topology_spread_constraints)
-    return with_spec(pod, topology_spread_constraints=spreads, affinity=affinity)
-
-
-def honoring(pod: Pod) -> Iterator[tuple[Policy, str, Pod]]:
-    """Yield each policy that a hard spread constraint ignores, its topology key, and the pod that honours it.
-
-    Such a constraint counts the domains of nodes on which the pod may not run.
-    """
-    constraints = pod.spec.topology_spread_constraints
-    for constraint in constraints:
-        if constraint.when_unsatisfiable != a.DO_NOT_SCHEDULE:
-            continue
-        ways: list[tuple[Policy, a.TopologySpreadConstraint]] = []
-        if constraint.node_taints_policy != a.HONOR:
-            ways.append(("nodeTaintsPolicy", replace(constraint, node_taints_policy=a.HONOR)))
-        if constraint.node_affinity_policy not in (None, a.HONOR):
-            ways.append(("nodeAffinityPolicy", replace(constraint, node_affinity_policy=a.HONOR)))
-        for policy, changed in ways:
-            others = tuple(changed if other is constraint else other for other in constraints)
-            yield policy, constraint.topology_key, with_spec(pod, topology_spread_constraints=others)
+    affinity = pod.spec.affinity or a.Affinity()
+    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if rules is not None:
+            pod = _with_required(pod, rules, changed(rules.required_during_scheduling_ignored_during_execution))
+    return with_spec(pod, topology_spread_constraints=changed(pod.spec.topology_spread_constraints))
