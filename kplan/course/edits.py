@@ -245,8 +245,12 @@ def with_taints(snapshot: Snapshot, name: str, texts: Sequence[str]) -> tuple[Sn
 def with_budget(snapshot: Snapshot, key: str, fields: Mapping[str, Any]) -> tuple[Snapshot, ClusterChange]:
     """Return the snapshot with fields of a disruption budget changed; raises NotFoundError where there is none."""
     (budget,) = find(parse_reference(f"poddisruptionbudget/{key}"), snapshot)
-    spec = convert(merged(msgspec.to_builtins(budget.spec), fields), type(budget.spec))
-    return with_updated(snapshot, "pod_disruption_budgets", [replace(budget, spec=spec)]), _of_object("budget", budget)
+    return with_updated(snapshot, "pod_disruption_budgets", [patched(budget, fields)]), _of_object("budget", budget)
+
+
+def patched(obj: Any, spec: Mapping[str, Any]) -> Any:
+    """Return an object, or a template, after a strategic merge patch of its ``spec``."""
+    return replace(obj, spec=convert(merged(msgspec.to_builtins(obj.spec), spec), type(obj.spec)))
 
 
 def with_quota(snapshot: Snapshot, key: str, hard: Mapping[str, str]) -> tuple[Snapshot, ClusterChange]:

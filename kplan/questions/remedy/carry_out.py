@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
-from kplan.api.decode import convert
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef
@@ -21,6 +20,7 @@ from kplan.changes.remedy import Remedy
 from kplan.changes.sets import Changes, by_rank, with_joined_moves
 from kplan.cluster.base import Base, Progress
 from kplan.cluster.incoming import with_objects
+from kplan.course.edits import patched
 from kplan.course.growth import Growth, prices_of
 from kplan.course.provisioning import Growing, growth_of
 from kplan.course.simulation.applying import Applying
@@ -35,7 +35,6 @@ from kplan.documents.change import StepEvent
 from kplan.engine.mappings import Recent
 from kplan.remedies import surroundings
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.merging import merged
 
 Waiting = Mapping[str, frozenset[str]]
 """KIND/NAMESPACE/NAME of a workload -> NAMESPACE/NAME of its pods that wait for a node."""
@@ -379,12 +378,12 @@ def _changed_base(base: Base, act: c.Change) -> Base:
 def _with_patch(snapshot: Snapshot, act: c.Patch) -> Snapshot:
     target = WorkloadRef.parse(act.object)
     if target.kind == "Pod":
-        return with_objects(snapshot, [_patched(snapshot.pod_by_key[target.path], act.spec)])
+        return with_objects(snapshot, [patched(snapshot.pod_by_key[target.path], act.spec)])
     if target.kind == "PersistentVolumeClaim":
         claims = (held for held in snapshot.persistent_volume_claims if held.metadata.key == target.path)
-        return with_objects(snapshot, [_patched(claim, act.spec) for claim in claims])
-    patched: list[Any] = [
-        replace(job, spec=replace(job.spec, template=_patched(job.spec.template, act.spec)))
+        return with_objects(snapshot, [patched(claim, act.spec) for claim in claims])
+    changed_objects: list[Any] = [
+        replace(job, spec=replace(job.spec, template=patched(job.spec.template, act.spec)))
         for job in snapshot.jobs
         if job.metadata.key == target.path
     ]
@@ -392,9 +391,5 @@ def _with_patch(snapshot: Snapshot, act: c.Patch) -> Snapshot:
         owner = controller_of(pod.metadata)
         own = None if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
         if own == target.parts and not pod.spec.node_name:
-            patched.append(_patched(pod, act.spec))
-    return with_objects(snapshot, patched)
-
-
-def _patched(obj: Any, spec: Mapping[str, Any]) -> Any:
-    return replace(obj, spec=convert(merged(msgspec.to_builtins(obj.spec), spec), type(obj.spec)))
+            changed_objects.append(patched(pod, act.spec))
+    return with_objects(snapshot, changed_objects)
