@@ -21,8 +21,19 @@ from kplan.diagnosis.intended import is_fact, meant_labels, states_condition, un
 from kplan.engine.details import TooMuchSkew
 from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.remedies import variants
-from kplan.remedies.surroundings import relax_and_add
-from kplan.remedies.trials import Case, NearMisses, Offer, Offers, Trial, first_that_helps
+from kplan.remedies.nodes import relax_and_add
+from kplan.remedies.trials import (
+    NODE_AFFINITY,
+    POD_AFFINITY,
+    SPREAD,
+    TAINTS,
+    Case,
+    NearMisses,
+    Offer,
+    Offers,
+    Trial,
+    first_that_helps,
+)
 from kplan.remedies.variants import Label
 from kplan.rules.volumes import claim_name
 from kplan.snapshot.defaults import default_class
@@ -56,7 +67,6 @@ def keeper_of_gate(gate: str) -> GateKeeper | None:
     return next((_KEEPERS[domain] for domain in domains if domain in _KEEPERS), None)
 
 
-_TAINTS, _AFFINITY, _SPREAD, _PODS = "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"
 _MOST_TRIED = 3
 
 
@@ -152,9 +162,9 @@ def _class(case: Case, cause: c.UnboundClaim) -> Offers:
 
 def selectors(case: Case, misses: NearMisses) -> Offers:
     """Correct a condition on node labels, or leave it out where nothing else rejects some node."""
-    if _AFFINITY not in misses.rejecting:
+    if NODE_AFFINITY not in misses.rejecting:
         return
-    may_remove = len(misses.only(_AFFINITY)) > 0
+    may_remove = len(misses.only(NODE_AFFINITY)) > 0
     of_class = runtime_class_labels(case.pod, case.live.listers.snapshot)  # which admission would add again
     for removal, key, values, with_label in _conditions(case.pod):
         if key in of_class and removal.where == "nodeSelector":
@@ -196,9 +206,9 @@ def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[Label | None]:
 
 def tolerations(case: Case, misses: NearMisses) -> Offers:
     """Correct a toleration that was meant for the taints of nodes, or tolerate them."""
-    positions = misses.only(_TAINTS)
-    if not len(positions) and _TAINTS in misses.rejecting:  # the nodes for which it is meant, but for their taints
-        positions = misses.rejected(_TAINTS, but_not=_AFFINITY)
+    positions = misses.only(TAINTS)
+    if not len(positions) and TAINTS in misses.rejecting:  # the nodes for which it is meant, but for their taints
+        positions = misses.rejected(TAINTS, but_not=NODE_AFFINITY)
     rows = misses.rows[positions]
     table, own = case.live.cluster.nodes, case.pod.spec.tolerations
     compares = case.live.config.release.is_on(COMPARISON_GATE)
@@ -242,11 +252,11 @@ def topology_keys(case: Case, misses: NearMisses) -> Offers:
     """Correct the topology keys of required rules that no node has as a label."""
     pod, nodes = case.pod, case.live.cluster.nodes
     keys: dict[str, str] = {}
-    if _SPREAD in misses.rejecting:
+    if SPREAD in misses.rejecting:
         for constraint in pod.spec.topology_spread_constraints:
             if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
                 keys.setdefault(constraint.topology_key, "topologySpreadConstraints")
-    if _PODS in misses.rejecting:
+    if POD_AFFINITY in misses.rejecting:
         keys |= {term.topology_key: "podAffinity" for term in intended.required_together(pod)}
     for key, rule in keys.items():
         if to := intended.suggested_topology_key(key, nodes):
@@ -256,7 +266,7 @@ def topology_keys(case: Case, misses: NearMisses) -> Offers:
 
 def together(case: Case, misses: NearMisses) -> Offers:
     """Correct the label, or the namespaces, of a required pod affinity that matches no running pod."""
-    if _PODS not in misses.rejecting:
+    if POD_AFFINITY not in misses.rejecting:
         return
     rules = (case.pod.spec.affinity or Affinity()).pod_affinity or PodAffinity()
     for guess in intended.suggested_pods(case.live, case.info):
@@ -280,13 +290,13 @@ def rules(case: Case, misses: NearMisses) -> Offers:
     """Let a spread constraint leave out the nodes on which the pod may not run, and prefer where the pod requires."""
     pod = case.pod
     ways: list[tuple[r.Rule, str, Pod]] = []
-    if _SPREAD in misses.rejecting:
+    if SPREAD in misses.rejecting:
         for policy, key, honoring in variants.honoring(pod):
             honored = r.PolicyChange(policy=policy, topology_key=key)
             yield from case.changed(r.HonorPolicy(change=honored, then=None), honoring)
         yield from _fewer_domains(case, misses)
         ways += [("topologySpreadConstraints", *way) for way in variants.relaxed_spreads(pod)]
-    if _PODS in misses.rejecting:
+    if POD_AFFINITY in misses.rejecting:
         affinity = pod.spec.affinity or Affinity()
         ways += [("podAntiAffinity", *way) for way in variants.relaxed_terms(pod, affinity.pod_anti_affinity)]
         ways += [("podAffinity", *way) for way in variants.relaxed_terms(pod, affinity.pod_affinity)]

@@ -17,13 +17,11 @@ from kplan.engine.details import Detail, InsufficientResource, TakenHostPort
 from kplan.framework.session import Session
 from kplan.remedies import variants
 from kplan.remedies.replicas import Replicas, workload_of
-from kplan.remedies.trials import Case, NearMisses, Offer, Offers
+from kplan.remedies.trials import FIT, HOST_PORTS, Case, NearMisses, Offer, Offers
 from kplan.remedies.variants import Requester
 from kplan.rules.resources import CPU, MEMORY, PODS, nano, quantity_text, rounded
 from kplan.workloads.autoscalers import recommended_requests
 
-_FIT = "NodeResourcesFit"
-_PORTS = "NodePorts"
 _MEBI = 1 << 20
 _MILLI = 10
 _MOST_TIMES_LOWER = 2
@@ -36,8 +34,8 @@ def lower(case: Case, misses: NearMisses) -> Offers:
     """Lower one request where that is enough for some node, else all requests that are too high for one node."""
     offers = [
         offer
-        for position, missing in misses.by_single_reason(_FIT)
-        for resource in _resources(misses.details_at(_FIT, position))
+        for position, missing in misses.by_single_reason(FIT)
+        for resource in _resources(misses.details_at(FIT, position))
         for offer in _lowered(case, {resource: missing})
     ]
     yield from offers or _lowered(case, _missing_together(misses))
@@ -48,10 +46,10 @@ def _missing_together(misses: NearMisses) -> dict[str, int]:
 
     Of several such nodes, it is the one where least is missing of the first resource.
     """
-    positions = misses.only(_FIT)
+    positions = misses.only(FIT)
     if not len(positions):
         return {}
-    verdict = misses.verdicts[_FIT]
+    verdict = misses.verdicts[FIT]
     n_short = np.zeros(len(positions), np.int64)
     for k in range(len(verdict.reasons)):
         n_short += (verdict.bits[positions] >> k & 1).astype(np.int64)
@@ -187,9 +185,9 @@ def unit_of(resource: str) -> int:
 
 def without_host_ports(case: Case, misses: NearMisses) -> Offers:
     """Leave out the host ports that are taken on a node; a pod in the network of its node has all its ports there."""
-    positions = () if case.pod.spec.host_network else misses.only(_PORTS)
+    positions = () if case.pod.spec.host_network else misses.only(HOST_PORTS)
     for position in positions[:1]:
-        details = misses.details_at(_PORTS, int(position))
+        details = misses.details_at(HOST_PORTS, int(position))
         conflicts = [(one.host_port, one.protocol) for one in details if isinstance(one, TakenHostPort)]
         ports = tuple(dict.fromkeys(f"{number}/{protocol}" for number, protocol in conflicts))
         remedy = r.DropHostPorts(change=r.PortsChange(ports=ports), then=None)

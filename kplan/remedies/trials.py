@@ -40,6 +40,10 @@ from kplan.preemption.dry_run import Budgets
 from kplan.remedies.node_shapes import NodeShape, added_nodes
 from kplan.rules.pod_info import PodInfo
 
+FIT, TAINTS, CORDON, HOST_PORTS = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable", "NodePorts"
+NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
+"""The filter plugins whose rejections suggest what would help."""
+
 MOST_TRIALS, MOST_PLACED = 48, 160
 """At most so many trials of one pod, and so many decisions about its replicas in all of them."""
 

@@ -14,7 +14,7 @@ from kplan.diagnosis import causes as c
 from kplan.framework.cycle import CycleResult
 from kplan.framework.listers import Key
 from kplan.framework.session import Session
-from kplan.remedies import mistakes, requests, surroundings
+from kplan.remedies import mistakes, nodes, requests, room
 from kplan.remedies.replicas import ALONE, Replicas
 from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offer, Offers, Trial, Trials
 
@@ -129,15 +129,15 @@ def _number_helped(remedy: r.Remedy) -> int:
 
 def _ways(case: Case, misses: NearMisses, replicas: Replicas) -> Offers:
     """Offer what a decision about a pod that fits on no node suggests."""
-    yield from surroundings.waits(case, misses)
+    yield from nodes.waits(case, misses)
     yield from _of_pod(case, misses)
-    yield from surroundings.uncordon(case, misses)
-    yield from surroundings.repair(case, misses)
-    yield from surroundings.move(case)
+    yield from nodes.uncordon(case, misses)
+    yield from nodes.repair(case, misses)
+    yield from room.move(case)
     if case.result is not None and case.result.filter is not None and case.result.filter.rows is None:
-        yield from surroundings.add(case)
+        yield from nodes.add(case)
     yield from requests.fewer(replicas)
-    yield from surroundings.priority(case)
+    yield from room.priority(case)
 
 
 def _of_pod(case: Case, misses: NearMisses) -> Offers:
@@ -167,17 +167,17 @@ def _ways_of_group(trials: Trials, key: Key) -> Offers:
         yield from mistakes.gates(case, names, frozenset(gated))
     yield from _fewer_members(case, group)
     yield from _further_members(case, group)
-    yield from surroundings.uncordon(case, None)
-    yield from surroundings.add(case)
+    yield from nodes.uncordon(case, None)
+    yield from nodes.add(case)
     yield from _without_topology(case, group)
     for session, result in trials.misfits():
         misfit = Case(trials, session, result.pod, result)
         if misfit.misses is not None:
-            yield from surroundings.waits(misfit, misfit.misses)
-            yield from surroundings.repair(misfit, misfit.misses)
+            yield from nodes.waits(misfit, misfit.misses)
+            yield from nodes.repair(misfit, misfit.misses)
             yield from _of_pod(misfit, misfit.misses)
-    yield from surroundings.move(case)
-    yield from surroundings.priority(case)
+    yield from room.move(case)
+    yield from room.priority(case)
 
 
 def _fewer_members(case: Case, group: PodGroup) -> Offers:

@@ -37,7 +37,7 @@ from kplan.health.nodes import coming_nodes
 from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
 from kplan.remedies.node_shapes import NodeShape, node_shapes
 from kplan.remedies.replicas import owned_replicas
-from kplan.remedies.surroundings import making_room
+from kplan.remedies.room import making_room
 from kplan.remedies.trials import Offer, as_one_like
 from kplan.remedies.variants import tolerating
 from kplan.remedies.ways import offers_for_group, offers_for_pod

@@ -33,7 +33,7 @@ from kplan.course.watching import begin, watched
 from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
 from kplan.engine.mappings import Recent
-from kplan.remedies import surroundings
+from kplan.remedies import room
 from kplan.snapshot.model import Snapshot
 
 Waiting = Mapping[str, frozenset[str]]
@@ -223,7 +223,7 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
     """List the running pods of the snapshot that a controller creates again and that may run elsewhere, by name."""
     infos = simulation.session.cluster.pods.infos
     pods = []
-    for row in surroundings.movable(simulation.session, simulation.pods):
+    for row in room.movable(simulation.session, simulation.pods):
         pod, owner = simulation.pods[row], simulation.owner(row)
         # One without a node in the snapshot waited before, and runs only since then.
         if not pod.is_new and infos[row].pod.spec.node_name and not isinstance(owner, DaemonSetState | None):
