@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import kplan
-from kplan.changes.remedy import Await, Awaited, remedy_words
 from kplan.course.clock import Clock
 from tests.objects import deployment, head, node, planner_of, running, template
 
@@ -108,11 +107,3 @@ def test_a_cron_job_runs_when_it_is_told_to() -> None:
 )
 def test_a_clock_looks_a_day_ahead_unless_it_is_told_otherwise(clock: Clock, seconds: float) -> None:
     assert clock.look == seconds
-
-
-def test_of_many_things_that_are_waited_for_three_are_named() -> None:
-    change = Awaited(what="node", name="n1", because=("a", "b", "c", "d"))
-    assert (
-        remedy_words(Await(change=change, then=None))
-        == "wait until node n1 is set up (a, b, c and 1 more go away then)"
-    )

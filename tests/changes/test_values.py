@@ -140,7 +140,20 @@ def test_changes_of_the_same_part_of_a_pool_become_one() -> None:
     assert one.joined(other) == Pool("p", admits=Admitted("zone", "In", ("a", "b"), 1))
 
 
-def test_the_priority_of_a_group_names_it() -> None:
-    change = r.PriorityChange(old=0, to=9, priority_class="high", evicts=("a/b",), group="a/train")
-    said = r.remedy_words(r.RaisePriority(change=change, then=None))
-    assert said == "use priority class high (9) in PodGroup a/train and its pods, which would evict a/b"
+AWAITED = r.Awaited(what="node", name="n1", because=("a", "b", "c", "d"))
+RAISED = r.PriorityChange(old=0, to=9, priority_class="high", evicts=("a/b",), group="a/train")
+ILL = r.NodeRepair(node="n 1", taints=("agent/off", "node.kubernetes.io/not-ready", "agent/out"))
+
+
+@pytest.mark.parametrize(
+    ("remedy", "words"),
+    [
+        (r.Await(change=AWAITED, then=None), "wait until node n1 is set up (a, b, c and 1 more go away then)"),
+        (r.RaisePriority(change=RAISED, then=None),
+         "use priority class high (9) in PodGroup a/train and its pods, which would evict a/b"),
+        (r.RepairNode(change=ILL, then=None),
+         "repair n 1, which is not ready, not set up (taints agent/off, agent/out): kubectl describe node 'n 1'"),
+    ],
+)  # fmt: skip
+def test_a_remedy_is_said_with_what_it_is_about(remedy: r.Remedy, words: str) -> None:
+    assert r.remedy_words(remedy) == words
