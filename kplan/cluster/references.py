@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kplan.api.kinds import Kind, kind_called, words_of_kinds
+from kplan.api.kinds import Kind, kind_called, type_of, words_of_kinds
 from kplan.api.labels import InvalidSelector, Selector, parse_selector
 from kplan.api.names import nearest_texts, object_name
 from kplan.cluster.workload_pods import nearest_names
@@ -110,6 +110,7 @@ def _path(obj: Any) -> str:
     return "/".join(part for part in (obj.metadata.namespace, obj.metadata.name) if part)
 
 
-def name_of(kind: Kind, obj: Any) -> str:
+def name_of(obj: Any) -> str:
     """Return how an object is named in reports."""
+    kind = type_of(obj)
     return object_name(kind.name, obj.metadata.namespace if kind.is_namespaced else "", obj.metadata.name)

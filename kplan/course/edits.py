@@ -7,7 +7,7 @@ upstream: sigs.k8s.io/karpenter pkg/controllers/nodepool: hash, readiness, valid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, NodeCondition, Pod, ResourceQuota, ResourceQuotaStatus
 from kplan.api.decode import convert
-from kplan.api.kinds import KINDS, Kind, by_kind_and_name, type_of
-from kplan.api.names import object_name
+from kplan.api.kinds import KINDS, by_kind_and_name, type_of
 from kplan.api.provisioning import HASH, HASH_VERSION, NodePool
 from kplan.changes.values import taint_of
 from kplan.cluster.incoming import with_objects
@@ -46,7 +45,7 @@ class Written(NamedTuple):
 def read_objects(source: str | Mapping[str, Any]) -> Written:
     """Read a file, a directory, or one object; raises SnapshotError for unusable ones."""
     loaded = load_objects(source)
-    what = source if isinstance(source, str) else ", ".join(name_of(type_of(obj), obj) for obj in loaded.objects)
+    what = source if isinstance(source, str) else ", ".join(map(name_of, loaded.objects))
     if not loaded.objects:
         raise UsageError(f"{what or 'with'}: no object that scheduling reads", hint="give nodes, pods, workloads, …")
     return Written(loaded, what)
@@ -102,7 +101,7 @@ def with_written(snapshot: Snapshot, written: Written) -> tuple[Snapshot, Cluste
                 status = new.status if has_status else nodes[like].status
                 held[key] = replace(new, metadata=replace(new.metadata, annotations=annotations), status=status)
         changes[attribute] = tuple(held.values())
-    names = [name_of(type_of(obj), obj) for obj in loaded.objects]
+    names = list(map(name_of, loaded.objects))
     whole = {**snapshot.whole, **loaded.whole}
     return replace(snapshot, **changes, whole=whole), change_of("with", written.what, names)
 
@@ -138,65 +137,58 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
 
 def removed(snapshot: Snapshot, which: Reference) -> Removed:
     """Remove objects with all that goes with them; raises NotFoundError where there is none, as `find`."""
-    kind = which.kind
-    gone = {id(obj): (kind, obj) for obj in find(which, snapshot)}
-    lost: list[Pod] = []
-    if kind.name == "Node":
-        names = {obj.metadata.name for _, obj in gone.values()}
+    gone = {id(obj): obj for obj in find(which, snapshot)}
+    names, lost, others = {obj.metadata.name for obj in gone.values()}, list[Pod](), list[Any]()
+    if which.kind.name == "Node":
         lost = [pod for pod in snapshot.pods if pod.spec.node_name in names]
-        gone |= {id(obj): (published, obj) for published, obj in _published_for(snapshot, names)}
-    elif kind.name == "Namespace":
-        names = {obj.metadata.name for _, obj in gone.values()}
-        gone |= {id(obj): (namespaced, obj) for namespaced, obj in _all(snapshot) if obj.metadata.namespace in names}
-    gone |= {id(pod): (type_of(pod), pod) for pod in lost}
+        others = [*_published_for(snapshot, names), *lost]
+    elif which.kind.name == "Namespace":
+        others = [obj for obj in _all(snapshot) if obj.metadata.namespace in names]
+    gone |= {id(obj): obj for obj in others}
     _take_dependents(snapshot, gone)
     changes: dict[str, Any] = {
         attribute: tuple(obj for obj in snapshot.objects(attribute) if id(obj) not in gone)
-        for attribute in dict.fromkeys(gone_kind.attribute for gone_kind, _ in gone.values())
+        for attribute in {type_of(obj).attribute for obj in gone.values()}
     }
-    keys = {object_name(gone_kind.name, obj.metadata.namespace, obj.metadata.name) for gone_kind, obj in gone.values()}
-    whole = {key: value for key, value in snapshot.whole.items() if key not in keys}
+    names_gone = dict.fromkeys(map(name_of, gone.values()))
+    whole = {key: value for key, value in snapshot.whole.items() if key not in names_gone}
     after = replace(snapshot, **changes, whole=whole)
     lost_ids = set(map(id, lost))
-    deleted = [obj for gone_kind, obj in gone.values() if gone_kind.name == "Pod" and id(obj) not in lost_ids]
-    names_gone = [name_of(gone_kind, obj) for gone_kind, obj in gone.values()]
-    return Removed(after, change_of("without", which.text, names_gone), tuple(lost), tuple(deleted))
+    deleted = tuple(obj for obj in gone.values() if isinstance(obj, Pod) and id(obj) not in lost_ids)
+    return Removed(after, change_of("without", which.text, [*names_gone]), tuple(lost), deleted)
 
 
-def _all(snapshot: Snapshot) -> Iterable[tuple[Kind, Any]]:
-    return ((kind, obj) for kind in KINDS for obj in snapshot.objects(kind.attribute))
+def _all(snapshot: Snapshot) -> Iterable[Any]:
+    return (obj for kind in KINDS for obj in snapshot.objects(kind.attribute))
 
 
-def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterable[tuple[Kind, Any]]:
+def _published_for(snapshot: Snapshot, nodes: set[str]) -> Iterator[Any]:
     """Yield the objects that drivers and controllers publish for nodes, and Karpenter's claims of them."""
+    yield from (one for one in snapshot.csi_nodes if one.metadata.name in nodes)
+    yield from (one for one in snapshot.volume_attachments if one.spec.node_name in nodes)
+    yield from (one for one in snapshot.resource_slices if one.spec.node_name in nodes)
     claims = claims_left(snapshot.node_claims, (node for node in snapshot.nodes if node.metadata.name in nodes))
     left = set(map(id, claims))
-    is_about: Mapping[str, Callable[[Any], bool]] = {
-        "csi_nodes": lambda obj: obj.metadata.name in nodes,
-        "volume_attachments": lambda obj: obj.spec.node_name in nodes,
-        "resource_slices": lambda obj: obj.spec.node_name in nodes,
-        "node_claims": lambda obj: id(obj) not in left,
-    }
-    return ((kind, obj) for kind, obj in _all(snapshot) if kind.attribute in is_about and is_about[kind.attribute](obj))
+    yield from (one for one in snapshot.node_claims if id(one) not in left)
 
 
-def _take_dependents(snapshot: Snapshot, gone: dict[int, tuple[Kind, Any]]) -> None:
+def _take_dependents(snapshot: Snapshot, gone: dict[int, Any]) -> None:
     """Add to `gone` all objects whose owners are all in it, as the garbage collector removes them."""
-    owned = [(kind, obj) for kind, obj in _all(snapshot) if obj.metadata.owner_references]
+    owned = [obj for obj in _all(snapshot) if obj.metadata.owner_references]
     owners: set[tuple[str, str, str]] = set()
     fresh = list(gone.values())
     while fresh:
-        owners |= {(kind.name, obj.metadata.namespace, obj.metadata.name) for kind, obj in fresh}
+        owners |= {(type_of(obj).name, obj.metadata.namespace, obj.metadata.name) for obj in fresh}
         fresh = [
-            (kind, obj)
-            for kind, obj in owned
+            obj
+            for obj in owned
             if id(obj) not in gone
             and all(
                 (owner.kind, obj.metadata.namespace, owner.name) in owners or (owner.kind, "", owner.name) in owners
                 for owner in obj.metadata.owner_references
             )
         ]
-        gone |= {id(obj): (kind, obj) for kind, obj in fresh}
+        gone |= {id(obj): obj for obj in fresh}
 
 
 def with_nodes(
@@ -263,7 +255,7 @@ def with_quota(snapshot: Snapshot, key: str, hard: Mapping[str, str]) -> tuple[S
 
 
 def _of_object(word: ChangeWord, obj: Any) -> ClusterChange:
-    return change_of(word, obj.metadata.key, [name_of(type_of(obj), obj)])
+    return change_of(word, obj.metadata.key, [name_of(obj)])
 
 
 _VERSION = "v3"

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.limits import with_usage
@@ -38,6 +37,7 @@ from kplan.framework.listers import key_of
 from kplan.rules.volumes import claims_of
 from kplan.snapshot.build import reference_warnings
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.merging import whole_object
 
 
 class Followed(NamedTuple):
@@ -63,12 +63,12 @@ def with_replicas(base: Base, which: Reference, replicas: int) -> Followed:
     objects = find(which, base.snapshot)
     rewritten = _scaled(base.snapshot, kind, objects, replicas)
     simulation = begin_controllers(base, rewritten)
-    for obj in objects:
-        owner = simulation.workloads.find(f"{kind.name}/{obj.metadata.key}")
+    names = list(map(name_of, objects))
+    for key in names:
+        owner = simulation.workloads.find(key)
         if owner is not None:
             simulation.enqueue(owner)
     simulation.controllers.run()
-    names = [name_of(kind, obj) for obj in objects]
     after = snapshot_of(simulation, rewritten, with_leaving=True)
     return Followed(after, edits.change_of("scale", f"{which.text}={replicas}", names))
 
@@ -119,12 +119,10 @@ def _within_bounds(snapshot: Snapshot, simulation: Simulation) -> Snapshot:
 def _scaled(snapshot: Snapshot, kind: Kind, objects: Sequence[Any], replicas: int) -> Snapshot:
     """Return the snapshot with another number of replicas of some of its objects, also where these are held whole."""
     field, whole = PODS_FIELD[kind.name], dict(snapshot.whole)
-    for obj in objects:
-        key = f"{kind.name}/{obj.metadata.key}"
-        content = whole.get(key)
-        read = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
-        if read is not None:
-            whole[key] = {**read, "spec": {**read.get("spec", {}), field: replicas}}
+    for key in map(name_of, objects):
+        content = whole_object(snapshot, key)
+        if content is not None:
+            whole[key] = {**content, "spec": {**content.get("spec", {}), field: replicas}}
     scaled = [replace(obj, spec=replace(obj.spec, **{field: replicas})) for obj in objects]
     return replace(edits.with_updated(snapshot, kind.attribute, scaled), whole=whole) if scaled else snapshot
 
