@@ -15,8 +15,9 @@ from msgspec import UNSET, UnsetType, structs
 
 from kplan.api.labels import ZONE
 from kplan.api.quantity import count, grouped
-from kplan.capacity.additions import PricedShape, additions, offers, read_shapes
+from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, fill_from, fill_growing, stop_of
+from kplan.capacity.shapes import PricedShape, read_shapes
 from kplan.capacity.templates import Template, most_replicas, next_replicas, number_of_templates, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups

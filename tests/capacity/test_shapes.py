@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import kplan
-from kplan.capacity.additions import MAX_LISTED, PricedShape, read_shapes
+from kplan.capacity.shapes import MAX_LISTED, PricedShape, read_shapes
 from kplan.errors import InputError
 from tests.objects import node
 
