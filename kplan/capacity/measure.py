@@ -18,7 +18,7 @@ from kplan.api.quantity import count, grouped
 from kplan.capacity.additions import additions, offers
 from kplan.capacity.counting import Fit, fill_from, fill_growing, stop_of
 from kplan.capacity.shapes import PricedShape, read_shapes
-from kplan.capacity.templates import Template, most_replicas, next_replicas, number_of_templates, templates_of
+from kplan.capacity.templates import Template, most_replicas, next_replicas, templates_of
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_node
@@ -294,31 +294,30 @@ def with_templates(
     """
     templates: list[Template] = []
     if manifests is not None:
-        keeps_groups = base.release.is_on(WORKLOAD_GATE)
-        n_of_manifests = number_of_templates(manifests, keeps_groups=keeps_groups) if workloads else len(mix)
+        release = base.release
         counted = templates_of(
             manifests,
             base.snapshot,
-            shares=mix[:n_of_manifests],
             wanted=wanted,
             limit=limit,
-            minor=base.release.number,
-            keeps_groups=keeps_groups,
+            minor=release.number,
+            keeps_groups=release.is_on(WORKLOAD_GATE),
         )
         base = base.for_cluster(base.snapshot, counted.objects, counted.warnings)
         templates += counted.templates
-    shares = mix[len(templates) :]
-    if workloads and shares and len(shares) != len(workloads):
-        hint = "give one number for each workload, in the order of the arguments"
-        raise ParameterError("{mix} needs as many numbers as there are workloads", hint=hint)
     most = most_replicas(base.snapshot, wanted=wanted, limit=limit)
-    for key, share in zip(workloads, shares or [1] * len(workloads), strict=True):
+    for key in workloads:
         template, claims = next_replicas(base, key, most)
         name = key.partition("/")[2]
         is_unique = [other.endswith(f"/{name}") for other in workloads].count(True) == 1
-        templates.append(structs.replace(template, name=name if is_unique else key, share=share))
+        templates.append(structs.replace(template, name=name if is_unique else key))
         base = base.with_additions(claims) if claims else base
-    return base, templates
+    if mix and len(mix) != len(templates):
+        numbers, hint = ":".join(map(str, mix)), "give one number for each workload, in the order of the arguments"
+        wrong = f"{count(len(mix), 'number')} for {count(len(templates), 'workload')}"
+        raise ParameterError(f"{{mix}} {numbers} has {wrong}", hint=hint)
+    shared = zip(templates, mix or [1] * len(templates), strict=True)
+    return base, [structs.replace(template, share=share) for template, share in shared]
 
 
 def single_replicas(base: Base, sources: Sequence[Source], namespace: str | None, *, keeps_groups: bool) -> Manifests:

@@ -27,7 +27,7 @@ from kplan.api.labels import (
 )
 from kplan.api.meta import controller_of
 from kplan.api.names import WorkloadRef
-from kplan.api.quantity import count, grouped, value
+from kplan.api.quantity import grouped, value
 from kplan.api.scheduling import PodGroup
 from kplan.api.workloads import StatefulSet
 from kplan.cluster.base import Base
@@ -132,7 +132,6 @@ def templates_of(
     manifests: Manifests,
     snapshot: Snapshot,
     *,
-    shares: Sequence[int] = (),
     wanted: int | None = None,
     limit: int | None = None,
     minor: int = NEWEST,
@@ -140,11 +139,10 @@ def templates_of(
 ) -> CountedTemplates:
     """Return the template of each workload of manifests, of which these have one replica, after admission.
 
-    `shares` are the replicas of each in a row, one of each if empty. With `keeps_groups` the pods of a pod group, all
-    of which the manifests hold, are counted as one. Raises ManifestError as `admit_manifests`, and UsageError when
-    there are not as many shares as workloads, or one of these is a daemon set.
+    With `keeps_groups` the pods of a pod group, all of which the manifests hold, are counted as one. Raises
+    ManifestError as `admit_manifests`, and UsageError where there is no workload, or one is a daemon set.
     """
-    _check_countable(manifests, shares, keeps_groups=keeps_groups)
+    _check_countable(manifests)
     incoming = admit_manifests(manifests, snapshot, minor=minor, keeps_groups=keeps_groups)
     combined = with_objects(snapshot, incoming.objects)
     most = most_replicas(snapshot, wanted, limit)
@@ -155,22 +153,23 @@ def templates_of(
     names = [f"{pod.pod.metadata.namespace}/{pod.origin.name}" for pod in firsts]
     uses = Counter(names)
     templates = []
-    for name, unit, share in zip(names, units.values(), shares or [1] * len(units), strict=True):
+    for name, unit in zip(names, units.values(), strict=True):
         pod = unit[0]
         if pod.pod.spec.scheduling_group is not None:
-            template, claims = _of_group(unit, share, most, combined)
+            template, claims = _of_group(unit, most, combined)
             objects += claims
             templates.append(template)
             continue
         own = name if uses[name] == 1 else f"{pod.origin.kind}/{name}"
         pods, claims = replicas_of(pod.pod, 0 if pod.refused else most, combined)
         objects += claims
-        templates.append(Template(own, tuple(map(PodInfo, pods)), share, pod.refused, len(pods) > 1, pod.origin))
+        infos, are_distinct = tuple(map(PodInfo, pods)), len(pods) > 1
+        templates.append(Template(own, infos, refused=pod.refused, are_distinct=are_distinct, origin=pod.origin))
     return CountedTemplates(tuple(templates), tuple(objects), incoming.warnings)
 
 
-def _check_countable(manifests: Manifests, shares: Sequence[int], *, keeps_groups: bool) -> None:
-    """Raise UsageError for manifests without countable replicas, and for shares that do not match them."""
+def _check_countable(manifests: Manifests) -> None:
+    """Raise UsageError for manifests without countable replicas."""
     daemons = [pod for pod in manifests.pods if pod.kind == DAEMON_SET]
     if daemons:
         message = f"DaemonSet {daemons[0].name} has one pod per node, so there are no replicas to count"
@@ -178,16 +177,6 @@ def _check_countable(manifests: Manifests, shares: Sequence[int], *, keeps_group
     if not manifests.pods:
         hint = "for a DaemonSet, kplan place shows the nodes that get a pod; else name a workload"
         raise UsageError("there are no replicas to count: the manifests create no pod in this cluster", hint=hint)
-    n_templates = number_of_templates(manifests, keeps_groups=keeps_groups)
-    if shares and len(shares) != n_templates:
-        message = f"--mix {':'.join(map(str, shares))} is for {count(len(shares), 'template')}"
-        hint = "give one number for each workload, in the order of the manifests"
-        raise UsageError(f"{message}, and the manifests hold {n_templates}", hint=hint)
-
-
-def number_of_templates(manifests: Manifests, *, keeps_groups: bool) -> int:
-    """Return how many templates manifests are counted as: one for each pod on its own, and one for each pod group."""
-    return len({(keeps_groups and _unit_of(pod.pod)) or index for index, pod in enumerate(manifests.pods)})
 
 
 def _unit_of(pod: Pod) -> tuple[str, str] | None:
@@ -195,9 +184,7 @@ def _unit_of(pod: Pod) -> tuple[str, str] | None:
     return None if group is None else (pod.metadata.namespace, group.pod_group_name or "")
 
 
-def _of_group(
-    pods: Sequence[IncomingPod], share: int, most: int, snapshot: Snapshot
-) -> tuple[Template, list[msgspec.Struct]]:
+def _of_group(pods: Sequence[IncomingPod], most: int, snapshot: Snapshot) -> tuple[Template, list[msgspec.Struct]]:
     """Return the template of a pod group, all of whose pods are given, and the claims of further groups like it."""
     namespace, name = _unit_of(pods[0].pod) or ("", "")
     group = next((group for group in snapshot.pod_groups if group.metadata.key == f"{namespace}/{name}"), None)
@@ -220,10 +207,15 @@ def _of_group(
             copied, own = _with_claims(copied, _stateful_set(one.pod, snapshot), snapshot)
             infos.append(PodInfo(copied))
             claims += own
-    refused = next((pod.refused for pod in pods if pod.refused), "")
-    n_more = sum(pod.more for pod in pods)
     template = Template(
-        f"{namespace}/{name}", tuple(infos), share, refused, has_own, pods[0].origin, group, len(pods), n_more=n_more
+        f"{namespace}/{name}",
+        tuple(infos),
+        refused=next((pod.refused for pod in pods if pod.refused), ""),
+        are_distinct=has_own,
+        origin=pods[0].origin,
+        group=group,
+        group_size=len(pods),
+        n_more=sum(pod.more for pod in pods),
     )
     return template, [complete(claim, type_of(claim)) for claim in claims]
 
@@ -359,7 +351,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     whole = simulation.workloads.templates.whole(owner.templates[revision])
     info, refused = maker.make(owner, Create("", revision, index), whole)
     pods, claims = replicas_of(info.pod, 0 if refused else most, snapshot)
-    return Template(key, tuple(map(PodInfo, pods)), 1, refused, len(pods) > 1), claims
+    return Template(key, tuple(map(PodInfo, pods)), refused=refused, are_distinct=len(pods) > 1), claims
 
 
 def next_pod(base: Base, kind: str, namespace: str, name: str) -> tuple[IncomingPod, list[msgspec.Struct]]:

@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 import kplan
 from kplan.capacity import templates as templates_module
 from kplan.capacity.measure import Capacity
-from kplan.capacity.templates import templates_of
 from kplan.errors import UsageError
-from kplan.workloads.manifests import load_manifests
 from tests.objects import Object, head, node, pod
 
 
@@ -37,12 +34,7 @@ def workload(kind: str, name: str = "web", cpu: str = "1", **spec: Any) -> Objec
 def measured(tmp_path: Path, objects: list[Object], *workloads: Object, **options: Any) -> Capacity:
     path = tmp_path / "workloads.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(workloads)}))
-    shares = options.pop("shares", ())
-    snapshot = kplan.load_snapshot(objects)
-    found = load_manifests([str(path)], snapshot=replace(snapshot, pods=()), replicas=1)
-    given = templates_of(found, snapshot, shares=shares, wanted=options.get("wanted"), limit=options.get("limit"))
-    planner = kplan.Planner(snapshot, additions=given.objects, warnings=given.warnings)
-    return planner.capacity(given.templates, **options)
+    return kplan.Planner(kplan.load_snapshot(objects)).capacity([str(path)], **options)
 
 
 def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None:
@@ -54,8 +46,8 @@ def test_replicas_that_run_already_are_not_counted_again(tmp_path: Path) -> None
 
 
 def test_shares_are_one_for_each_workload(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is for 2 templates"):
-        measured(tmp_path, [node("a")], workload("Deployment"), shares=[1, 2])
+    with pytest.raises(UsageError, match="mix 1:2 has 2 numbers for 1 workload"):
+        measured(tmp_path, [node("a")], workload("Deployment"), mix=[1, 2])
 
 
 # --- claims of their own ----------------------------------------------------------------------------------------------
