@@ -16,11 +16,12 @@ from kplan.admission.gates import NEWEST
 from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
-from kplan.api.field_errors import invalid_words
+from kplan.api.field_errors import FieldError, invalid_words
 from kplan.api.kinds import POD_MAKERS, Kind, by_kind_and_name, metadata_of, type_of
 from kplan.api.meta import PlainMeta
 from kplan.api.names import object_name
 from kplan.api.scheduling import PodGroup, PriorityClass
+from kplan.api.storage import StorageClass
 from kplan.documents.placement import Origin
 from kplan.errors import ManifestError, Problem
 from kplan.facts import InputWarning
@@ -173,16 +174,9 @@ def accepted_objects(
 
 
 def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
-    """Return objects as the API server stores them when they are applied, and warnings about changes that it refuses.
-
-    Existing objects keep their status, and existing claims and volumes their bindings. New claims without a storage
-    class get the default one.
-    """
-    from kplan.admission.updates import update_errors
-
+    """Return objects as the API server stores them, and warnings about changes that it refuses."""
     completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
     there = with_objects(snapshot, completed)
-    classes = there.storage_classes
     known: dict[str, dict[tuple[str, str], Any]] = {}
     services: Services | None = None
     applied: list[msgspec.Struct] = []
@@ -193,30 +187,38 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
             held = getattr(snapshot, attribute)
             known[attribute] = by_key(held)
         metadata = obj.metadata
-        older = known[attribute].get((metadata.namespace, metadata.name))
+        older, errors = known[attribute].get((metadata.namespace, metadata.name)), list[FieldError]()
         if isinstance(obj, Service):
             from kplan.cluster.services import Services
 
             services = services or Services(snapshot)
             obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
-        else:
-            errors = [] if older is None else update_errors(older, obj)
+        elif older is not None:
+            from kplan.admission.updates import update_errors
+
+            errors = update_errors(older, obj)
         if errors:
             words = invalid_words(type_of(obj).name, type_of(obj).group, metadata.name, errors)
             refused.append(_refused(obj, words))
-        elif older is not None and isinstance(obj, PriorityClass):
-            applied.append(replace(obj, preemption_policy=older.preemption_policy))
-        elif older is not None and isinstance(obj, PersistentVolumeClaim | PersistentVolume):
-            applied.append(older)
-        elif isinstance(obj, ResourceQuota) and (older is None or obj.spec != older.spec):
-            applied.append(replace(obj, status=ResourceQuotaStatus()))  # its controller counts anew
-        elif older is not None and "status" in obj.__struct_fields__:
-            applied.append(replace(obj, status=older.status))
-        elif isinstance(obj, PersistentVolumeClaim):
-            applied.append(with_default_class(obj, classes))
         else:
-            applied.append(obj)
+            applied.append(_as_stored(obj, older, there.storage_classes))
     return applied, refused
+
+
+def _as_stored(obj: Any, older: Any, classes: Sequence[StorageClass]) -> Any:
+    """Return an applied object with what the API server keeps of an older one; a new claim gets the default class.
+
+    Existing objects keep their status, and existing claims and volumes their bindings.
+    """
+    if isinstance(obj, ResourceQuota) and (older is None or obj.spec != older.spec):
+        return replace(obj, status=ResourceQuotaStatus())  # its controller counts anew
+    if older is None:
+        return with_default_class(obj, classes) if isinstance(obj, PersistentVolumeClaim) else obj
+    if isinstance(obj, PersistentVolumeClaim | PersistentVolume):
+        return older
+    if isinstance(obj, PriorityClass):
+        return replace(obj, preemption_policy=older.preemption_policy)
+    return replace(obj, status=older.status) if "status" in obj.__struct_fields__ else obj
 
 
 def _with_priorities(
