@@ -6,7 +6,7 @@ A command takes them as :class:`ClusterFlags` or :class:`ChangedClusterFlags`, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -74,20 +74,25 @@ class ClusterFlags(Flags, panel="Cluster"):
         return context_namespace(self.live())
 
 
-def open_cluster(snapshot: str, live: LiveOptions, *, quiet: bool = False, needs_nodes: bool = True) -> Snapshot:
-    """Load the cluster from a file, or from a live API server where `snapshot` is empty; KplanError where it cannot.
+def open_cluster(
+    flags: ClusterFlags, source: str, others: Sequence[str] = (), *, quiet: bool = False, needs_nodes: bool = True
+) -> Snapshot:
+    """Load the cluster from its file, or that of the flags from its API server; raises KplanError where it cannot.
 
+    `source`: the file; empty for the live cluster.
+    `others`: what else will be read: what logs in may ask somebody, unless that is standard input.
     `needs_nodes`: a file without nodes is refused.
     """
-    if snapshot:
+    if source:
         from kplan.reading.documents import name_of
         from kplan.snapshot.load import load_snapshot
 
         shown = shows_progress(quiet=quiet)
-        with noted_when_interrupted(f"reading {name_of(snapshot)}"), _progress_bar(shown=shown) as reading:
-            return load_snapshot(snapshot, progress=reading, needs_nodes=needs_nodes)
+        with noted_when_interrupted(f"reading {name_of(source)}"), _progress_bar(shown=shown) as reading:
+            return load_snapshot(source, progress=reading, needs_nodes=needs_nodes)
     from kplan.live.collect import collect_snapshot
 
+    live = flags.live(stdin_is_free=STANDARD_INPUT not in others)
     with ExitStack() as stack:
 
         def begin(cluster: str) -> None:
@@ -191,8 +196,7 @@ def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> 
     """Return a cluster with the changes of the options; `source` is its file, empty for the live one."""
     check_read_once([source, *(flags.with_ or ())])
     changes = requested_changes(flags)
-    live = flags.live(stdin_is_free=STANDARD_INPUT not in (flags.with_ or ()))
-    snapshot = open_cluster(source, live, quiet=quiet)
+    snapshot = open_cluster(flags, source, flags.with_ or (), quiet=quiet)
     process.finish_loading()
     if not changes:
         return snapshot

@@ -20,7 +20,7 @@ from kplan.cli.effects import pass_over, remember_order
 from kplan.cli.options import MORE, OPTIONS
 
 _TEXTS = list[str]
-_MOST_SHOWN = 60
+_MOST_SHOWN = 60  #: characters of a value that is refused
 
 
 class QuickConversion:
@@ -78,7 +78,7 @@ _COMMON = ("snapshot", "output", "explain", "fail_on", "namespace", "all_namespa
 """Shared parameters that `--help` shows, too, as far as there is room for them, the first of these first."""
 
 _SCREEN = 24  #: lines of the short help at most
-_MOST_EXAMPLES = 3
+_MOST_EXAMPLES = 3  #: in the short help, of which they take a line each
 _WIDEST = 30  #: the help of an option with a longer name begins below it
 _GAP = 4  #: blanks before and behind the names of options
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kplan.facts import InputWarning
 
 FAILED = 2
-_MOST_PROBLEMS = 50
+_MOST_PROBLEMS = 50  #: of an input are told; the others are counted
 
 #: The next step for errors without a hint.
 _USUAL_HINTS = {

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import listing
 from kplan.cli import process
 from kplan.cli.answer import OUTLINE_FORMATS, formats_of
-from kplan.cli.arguments import STANDARD_INPUT, check_read_once, split_arguments
+from kplan.cli.arguments import check_read_once, split_arguments
 from kplan.cli.cluster import ClusterFlags, open_cluster, requested_changes
 from kplan.cli.effects import tell_no_effect
 from kplan.cli.flags import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kplan.workloads.sources import Text
 
 _TIMEOUT = 60  #: seconds; remote bases may have to be fetched
-_MOST_SAID = 2000
+_MOST_SAID = 2000  #: characters of what a program says about its failure; the rest would hide the first error
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 
 
@@ -101,12 +101,10 @@ def load_base(flags: CommonFlags, files: Sequence[str] = (), *, needs_nodes: boo
     following = cluster if isinstance(cluster, GrowingClusterFlags) else None
     if following is not None:
         following.check()
-    live = cluster.live(
-        stdin_is_free=STANDARD_INPUT not in (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
-    )
     changes = requested_changes(cluster)
     needs_nodes &= following is None or not following.node_groups  # which may be empty as yet
-    snapshot = open_cluster(cluster.snapshot, live, quiet=verbosity.quiet, needs_nodes=needs_nodes)
+    others = (*files, *(cluster.with_ or ()), scheduler.scheduler_config)
+    snapshot = open_cluster(cluster, cluster.snapshot, others, quiet=verbosity.quiet, needs_nodes=needs_nodes)
     if config is None:
         release = with_gates(nearest(snapshot.server_version), gates)
         config = read_configuration(scheduler.scheduler_config or None, release)

@@ -23,8 +23,8 @@ from kplan.reading.files import MANIFESTS, folders_above
 T = TypeVar("T")
 
 GIT = "git:"
-_TIMEOUT = 60
-_MOST_FILES = 50_000
+_TIMEOUT = 60  #: seconds for git, which waits for nobody
+_MOST_FILES = 50_000  #: of a revision; folders of manifests hold a few thousand
 _MOST_OTHERS = 50_000  #: links and submodules that a revision may hold beside its files
 _MOST_WORDS = 1 << 16  #: bytes of one path, or of what git says about a failure
 _FILE, _LINK = "100", "120"

@@ -45,7 +45,7 @@ REPORTS = Limits(max_bytes=1024 * _MIB, max_stream_bytes=512 * _MIB)
 #: Scheduler configurations and kubeconfigs have a few kilobytes.
 SETTINGS = Limits(max_bytes=4 * _MIB, max_stream_bytes=4 * _MIB, max_documents=1000, max_depth=100)
 STANDARD_INPUT = "-"
-_MOST_ABOVE = 100
+_MOST_ABOVE = 100  #: folders above a file; no path that people use is as deep
 CHUNK = 1 << 20
 _SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz")

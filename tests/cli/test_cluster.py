@@ -24,14 +24,12 @@ def test_a_timeout_that_is_none_is_refused_where_a_live_cluster_would_be_read() 
 
 
 def test_a_file_wins_over_a_live_cluster() -> None:
-    assert (
-        open_cluster("demo", ClusterFlags(kubeconfig="/no/such/config").live()).digest == load_snapshot("demo").digest
-    )
+    assert open_cluster(ClusterFlags(kubeconfig="/no/such/config"), "demo").digest == load_snapshot("demo").digest
 
 
 def test_without_a_file_the_cluster_is_asked() -> None:
     with pytest.raises(KubeconfigError, match="no such kubeconfig"):
-        open_cluster("", ClusterFlags(kubeconfig="/no/such/config").live())
+        open_cluster(ClusterFlags(kubeconfig="/no/such/config"), "")
 
 
 def test_warnings_go_to_standard_error_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,5 +66,5 @@ def test_an_interrupt_says_standard_input_in_place_of_its_sign(monkeypatch: pyte
     monkeypatch.setattr("kplan.snapshot.load.load_snapshot", interrupted)
 
     with pytest.raises(KeyboardInterrupt) as interrupt:
-        open_cluster("-", ClusterFlags().live())
+        open_cluster(ClusterFlags(), "-")
     assert interrupt.value.__notes__ == ["reading standard input"]

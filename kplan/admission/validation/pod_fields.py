@@ -22,7 +22,7 @@ from kplan.api.quantity import InvalidQuantity, parse
 from kplan.rules.resources import COMPUTE, QUOTA_COMPUTE, is_extended, is_native
 
 _MOST_SPEC_KIB = 64  # upstream maxGMSACredentialSpecLengthInKiB
-_MOST_DOMAIN, _MOST_USER = 256, 104
+_MOST_DOMAIN, _MOST_USER = 256, 104  # upstream maxRunAsUserNameDomainLength and …UserLength
 _NET_BIOS = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DNS_DOMAIN = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"

@@ -119,7 +119,7 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
         yield forbidden(f"{path}.localhostProfile", f"{what} profile in annotation and field must match")
 
 
-_MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048
+_MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048  # upstream MaxDNSNameservers and others, as glibc has them
 _pod_metadata, _grace = metadata_check(), check.present("terminationGracePeriodSeconds")
 _new = check.rules(
     check.items("containers initContainers", containers.image_errors),

@@ -62,7 +62,7 @@ priority_class_errors = check.rules(
     check.field("preemptionPolicy", check.stated("PreemptLowerPriority", "Never")),
 )
 
-_MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024
+_MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024  # upstream maxProvisionerParameterLen and …Size
 
 
 _topology_term = check.field(
@@ -325,7 +325,7 @@ pod_group_errors = of_kind(
 _SOURCES = {
     f"{name[0].upper()}{name[1:]}": name for name in ("object", "external", "pods", "resource", "containerResource")
 }
-_MOST_WINDOW, _MOST_PERIOD = 3600, 1800
+_MOST_WINDOW, _MOST_PERIOD = 3600, 1800  # seconds; upstream MaxStabilizationWindowSeconds, MaxPeriodSeconds
 
 
 def _replica_errors(spec: Object, path: str) -> Errors:
