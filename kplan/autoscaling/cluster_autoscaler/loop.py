@@ -41,8 +41,7 @@ from kplan.autoscaling.cluster_autoscaler.pods import (
     is_expendable,
     is_mirror,
     owners_of,
-    placed_pods,
-    pods_by_state,
+    placed_and_unschedulable,
     without_tpus,
 )
 from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
@@ -290,10 +289,8 @@ class Loops:
             result.is_aborted = True
             self.planner.unneeded = {}
             return result
-        by_state = pods_by_state(self._pods, options)
-        placed = placed_pods(nodes, by_state, options)
-        pods_on = grouped((name, pod) for pod, name in placed)
-        result.templates = self._templates.templates(nodes, pods_on, self.groups, self._group_of, now)
+        placed, unschedulable = placed_and_unschedulable(self._pods, nodes, options)
+        result.templates = self._templates.templates(nodes, placed, self.groups, now)
         self._state.update(nodes, self._group_of, result.templates, now)
         self._state.remove_long_unregistered()
         is_healthy = self._state.is_healthy(len(nodes))
@@ -307,8 +304,8 @@ class Loops:
             last = self.planner  # what it said in an earlier loop still stands
             result.scale_down = ScaleDown("ScaleDownNotTried", last.unneeded, last.stays, last.utilization)
             return self._finished(result)
-        scratch, present = self._scratch(nodes, placed, by_state.unschedulable, result)
-        to_help = self._process_pods(scratch, by_state.unschedulable, result)
+        scratch, present = self._scratch(nodes, placed, unschedulable, result)
+        to_help = self._process_pods(scratch, unschedulable, result)
         is_waiting = self._scale_up(scratch, to_help, len(ready), result)
         if options.scale_down_enabled and removes:
             self._scale_down(scratch, present, result, is_waiting=is_waiting)

@@ -6,6 +6,7 @@ processors/customresources/gpu_processor.go, simulator/utilization/info.go.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -182,5 +183,11 @@ def _share(
             left_out += amount
         elif not is_long_terminating(pod, now):
             requested += amount
-    left = allocatable - left_out
-    return requested / left if left else float("inf") if requested else float("nan")
+    return quotient(requested, allocatable - left_out)
+
+
+def quotient(part: float, whole: float) -> float:
+    """Divide as Go does: by zero to infinity, or to not-a-number."""
+    if whole:
+        return part / whole
+    return math.copysign(math.inf, part) if part else math.nan

@@ -6,7 +6,6 @@ simulator/drainability/rules/, simulator/drain.go, core/scaledown/pdb/basic.go.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,46 +31,39 @@ _GRACE_PERIOD = 30
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class PodsByState(msgspec.Struct):
-    """The pods of a cluster, in list order; pods that nobody acts on are left out."""
+def placed_and_unschedulable(
+    pods: Iterable[Pod], nodes: Iterable[Node], options: Options
+) -> tuple[list[tuple[Pod, str]], list[Pod]]:
+    """Return the pods that take room on nodes, with the names of these, and those that the scheduler found none for.
 
-    scheduled: list[Pod] = []  #: they have a node
-    nominated: list[Pod] = []  #: they wait for room on a node
-    unschedulable: list[Pod] = []  #: the scheduler found no node for them
-
-
-def pods_by_state(pods: Iterable[Pod], options: Options) -> PodsByState:
-    """Sort pods into those that run, those that are nominated, and those to help."""
-    sorted_pods, unprocessed = PodsByState(), list[Pod]()
+    Behind pods that run come those for which room is made, and last those that the scheduler need not look at first.
+    Pods that nobody acts on are left out.
+    """
+    scheduled, nominated, unschedulable, unprocessed = (list[Pod]() for _ in range(4))
     allowed = options.allowed_scheduler_names
     for pod in pods:
         if pod.status.phase in ENDED or (allowed and pod.spec.scheduler_name not in allowed):
             continue
         if pod.spec.node_name:
-            sorted_pods.scheduled.append(pod)
+            scheduled.append(pod)
         elif pod.metadata.deletion_timestamp is not None:
             continue
         elif pod.status.nominated_node_name:
-            sorted_pods.nominated.append(pod)
+            nominated.append(pod)
         else:
             conditions = (one for one in pod.status.conditions if one.type == "PodScheduled")
             state = next(((one.status, one.reason) for one in conditions), None)
             if state == ("False", "Unschedulable"):
-                sorted_pods.unschedulable.append(pod)
+                unschedulable.append(pod)
             elif pod.spec.scheduler_name in options.bypassed_scheduler_names and state in (None, ("False", "")):
                 unprocessed.append(pod)
-    sorted_pods.unschedulable += unprocessed
-    return sorted_pods
-
-
-def placed_pods(nodes: Iterable[Node], by_state: PodsByState, options: Options) -> list[tuple[Pod, str]]:
-    """Return the pods that take room on nodes, with the names of these."""
     names = {node.metadata.name for node in nodes}
-    return [
+    placed = [
         (pod, name)
-        for pod in (*by_state.scheduled, *by_state.nominated)
+        for pod in (*scheduled, *nominated)
         if (name := pod.spec.node_name or pod.status.nominated_node_name) in names and not is_expendable(pod, options)
     ]
+    return placed, [*unschedulable, *unprocessed]
 
 
 def is_expendable(pod: Pod, options: Options) -> bool:
@@ -192,22 +184,11 @@ class SimilarPods:
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 
 
-class DrainOutcome(enum.Enum):
-    """What a rule says about a pod."""
-
-    DRAIN = enum.auto()
-    SKIP = enum.auto()
-    WAIT = enum.auto()
-
-
 class Blocked(msgspec.Struct, frozen=True):
     """A pod may not be moved: the autoscaler's word for it, and its sentence."""
 
     reason: str
     message: str
-
-
-Verdict = DrainOutcome | Blocked | None  #: None: the rule does not decide
 
 
 class _Budget(msgspec.Struct):
@@ -271,32 +252,39 @@ class Drainability:
         """Sort the pods of a node; GetPodsToMove."""
         result = PodsToMove()
         for pod in pods:
-            verdict = self._verdict(pod)
-            if isinstance(verdict, Blocked):
-                result.blocked = pod, verdict
-                return result
-            if verdict is DrainOutcome.WAIT:
+            if is_mirror(pod) or is_long_terminating(pod, self.now):
+                continue
+            if (blocked := self._blocked(pod)) is not None:
+                result.blocked = pod, blocked
+                break
+            if is_daemon(pod):
+                result.daemons.append(pod)
+            elif pod.metadata.annotations.safe_to_evict == "on-completion" and not _has_ended(pod):
                 result.waiting.append(pod)
-            elif verdict is not DrainOutcome.SKIP:
-                (result.daemons if is_daemon(pod) else result.pods).append(pod)
+            else:
+                result.pods.append(pod)
         return result
 
-    def _verdict(self, pod: Pod) -> Verdict:
-        evict = pod.metadata.annotations.safe_to_evict
-        if is_mirror(pod) or is_long_terminating(pod, self.now):
-            return DrainOutcome.SKIP
+    def _blocked(self, pod: Pod) -> Blocked | None:
+        options, owner = self._options, controller_of(pod.metadata)
         if (blocked := self._replica_count(pod)) is not None:
             return blocked
-        phase = pod.status.phase
-        has_ended = phase == "Failed" or (phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure"))
-        if is_daemon(pod) or evict == "true" or has_ended:
-            return DrainOutcome.DRAIN
-        if evict == "on-completion":
-            return DrainOutcome.WAIT
-        rules = (self._replicated, self._system, self._storage_and_budget)
-        return next((verdict for rule in rules if (verdict := rule(pod)) is not None), None)
+        is_evictable = pod.metadata.annotations.safe_to_evict in ("true", "on-completion")
+        if is_daemon(pod) or is_evictable or _has_ended(pod):
+            return None
+        if owner is None or (options.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATED):
+            return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
+        is_of_system = options.skip_nodes_with_system_pods and pod.metadata.namespace == "kube-system"
+        if is_of_system and not self.budgets.allowances(pod):
+            timeout = options.blocking_system_pod_distruption_timeout
+            if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self.now:
+                return None  # it moves after a while, whatever the rules below say
+            name = pod.metadata.name
+            text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
+            return Blocked("UnmovableKubeSystemPod", text)
+        return self._storage_and_budget(pod)
 
-    def _replica_count(self, pod: Pod) -> Verdict:
+    def _replica_count(self, pod: Pod) -> Blocked | None:
         owner = controller_of(pod.metadata)
         if not self._options.skip_nodes_with_custom_controller_pods or self._owners is None:
             return None
@@ -319,25 +307,7 @@ class Drainability:
                 return Blocked("MinReplicasReached", text)
         return None
 
-    def _replicated(self, pod: Pod) -> Verdict:
-        owner = controller_of(pod.metadata)
-        by_kind = self._options.skip_nodes_with_custom_controller_pods
-        if owner is not None and (owner.kind in _REPLICATED or not by_kind):
-            return None
-        return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
-
-    def _system(self, pod: Pod) -> Verdict:
-        is_of_system = self._options.skip_nodes_with_system_pods and pod.metadata.namespace == "kube-system"
-        if not is_of_system or self.budgets.allowances(pod):
-            return None
-        timeout = self._options.blocking_system_pod_distruption_timeout
-        if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self.now:
-            return DrainOutcome.DRAIN
-        name = pod.metadata.name
-        text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
-        return Blocked("UnmovableKubeSystemPod", text)
-
-    def _storage_and_budget(self, pod: Pod) -> Verdict:
+    def _storage_and_budget(self, pod: Pod) -> Blocked | None:
         if pod.metadata.annotations.safe_to_evict == "false":
             text = f"pod annotated as not safe to evict present: {pod.metadata.name}"
             return Blocked("NotSafeToEvictAnnotation", text)
@@ -349,6 +319,11 @@ class Drainability:
         if any(allowed < 1 for allowed in self.budgets.allowances(pod)):
             return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
         return None
+
+
+def _has_ended(pod: Pod) -> bool:
+    phase = pod.status.phase
+    return phase == "Failed" or (phase == "Succeeded" and pod.spec.restart_policy in ("Never", "OnFailure"))
 
 
 _OWNER_WORDS = {

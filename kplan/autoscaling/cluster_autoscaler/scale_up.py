@@ -20,7 +20,7 @@ from kplan.api.labels import INSTANCE_TYPE
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, Skipped
-from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus
+from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus, quotient
 from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
@@ -165,7 +165,7 @@ class Expanders(msgspec.Struct, frozen=True):
         requests = [self.infos.of(pod).resources.requests for pod in option.pods]
         wanted_cpu = sum(request.get(CPU, 0) for request in requests)
         wanted_memory = sum(request.get(MEMORY, 0) for request in requests)
-        return _share(cpu - wanted_cpu, cpu) + _share(memory - wanted_memory, memory)
+        return quotient(cpu - wanted_cpu, cpu) + quotient(memory - wanted_memory, memory)
 
     def _cheapest(self, options: list[Option]) -> list[Option]:
         if self.prices is None:
@@ -180,7 +180,7 @@ class Expanders(msgspec.Struct, frozen=True):
             pods_price = 0.0
             for pod in option.pods:
                 pods_price += prices.of_pod(pod)
-            ratio = _share(nodes_price + stabilizing, pods_price + stabilizing)
+            ratio = quotient(nodes_price + stabilizing, pods_price + stabilizing)
             return self._unfitness(node, option.n_nodes) * ratio
 
         return _least(options, score)
@@ -191,7 +191,7 @@ class Expanders(msgspec.Struct, frozen=True):
             return _GPU_UNFITNESS
         preferred = next((cpu for size, cpu in _PREFERRED_CPUS if self.n_nodes <= size), _MOST_PREFERRED_CPU)
         cpu = milli_value(node.status.capacity.get(CPU, 0))
-        unfitness = max(_share(preferred, cpu), _share(cpu, preferred))
+        unfitness = max(quotient(preferred, cpu), quotient(cpu, preferred))
         return (unfitness - 1.0) * (1.0 - math.tanh((n_nodes - 1) / 15.0)) + 1.0
 
     def _most_important(self, options: list[Option]) -> list[Option]:
@@ -207,13 +207,6 @@ class Expanders(msgspec.Struct, frozen=True):
                     highest, best = priority, []
                 best.append(option)
         return best or options
-
-
-def _share(part: float, whole: float) -> float:
-    """Divide as Go does: by zero to infinity, or to not-a-number."""
-    if whole:
-        return part / whole
-    return math.nan if not part else math.copysign(math.inf, part)
 
 
 def _least(options: list[Option], score: Callable[[Option], float]) -> list[Option]:

@@ -23,7 +23,7 @@ from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_pods, pods_by_state
+from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_and_unschedulable
 from kplan.autoscaling.seam import slices_of
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.resources import CPU, MEMORY, PODS
@@ -76,22 +76,26 @@ class TemplateMaker:
 
     def templates(
         self,
-        nodes: Iterable[Node],
-        pods_on: Mapping[str, Sequence[Pod]],
+        nodes: Sequence[Node],
+        placed: Iterable[tuple[Pod, str]],
         groups: Sequence[NodeGroup],
-        group_of: Mapping[str, NodeGroup],
         now: int,
     ) -> dict[str, Template]:
+        """Return the template of each group: by a good example, from memory, of the group itself, or by a poor example.
+
+        `placed`: pods with the names of their nodes.
+        """
+        pods_on, group_of = grouped((name, pod) for pod, name in placed), groups_by_node(groups)
         result: dict[str, Template] = {}
-        poor: list[Node] = []
-        for node in nodes:
-            if not _is_good_example(node, now):
-                poor.append(node)
-                continue
-            group = group_of.get(node.metadata.name)
-            if group is not None and group.name not in result:
-                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()), now)
-                self.remembered[group.name] = (result[group.name], now)
+
+        def learn(*, are_good: bool) -> None:
+            for node in nodes:
+                group = group_of.get(node.metadata.name)
+                if group is not None and group.name not in result and _is_good_example(node, now) is are_good:
+                    result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()), now)
+
+        learn(are_good=True)
+        self.remembered |= {name: (template, now) for name, template in result.items()}
         for group in groups:
             if group.name in result:
                 continue
@@ -100,10 +104,7 @@ class TemplateMaker:
                 result[group.name] = remembered[0]
             elif group.template is not None:
                 result[group.name] = self._of_group(group, group.template, now)
-        for node in poor:
-            group = group_of.get(node.metadata.name)
-            if group is not None and group.name not in result:
-                result[group.name] = self._template(group, node, pods_on.get(node.metadata.name, ()), now)
+        learn(are_good=False)
         return result
 
     def _of_group(self, group: NodeGroup, node: Node, now: int) -> Template:
@@ -146,9 +147,9 @@ class TemplateMaker:
 def templates_seen(snapshot: Snapshot, groups: Sequence[NodeGroup], options: Options, now: int) -> Remembered:
     """Return the templates that a cluster-autoscaler has made and remembers once it has looked at a cluster."""
     maker = TemplateMaker(options, snapshot.daemon_sets)
-    nodes, _ = as_listed(list(snapshot.nodes), options)
-    placed = placed_pods(nodes, pods_by_state(snapshot.pods, options), options)
-    maker.templates(nodes, grouped((name, pod) for pod, name in placed), groups, groups_by_node(groups), now)
+    nodes, _ = as_listed(snapshot.nodes, options)
+    placed, _ = placed_and_unschedulable(snapshot.pods, nodes, options)
+    maker.templates(nodes, placed, groups, now)
     return maker.remembered
 
 

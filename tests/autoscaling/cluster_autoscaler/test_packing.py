@@ -68,6 +68,6 @@ def test_groups_are_similar_whose_nodes_have_nearly_as_much_for_pods() -> None:
 def test_each_loop_makes_its_templates_anew_so_that_places_on_nodes_to_come_are_not_remembered() -> None:
     group = NodeGroup(name="g", least=0, most=2, target=0, template=Node(), options=Options())
     maker = TemplateMaker(Options(), ())
-    assert [maker.templates([], {}, [group], {}, now)["g"].made_at for now in (1, 2)] == [1, 2]
+    assert [maker.templates([], [], [group], now)["g"].made_at for now in (1, 2)] == [1, 2]
     maker.remembered["g"] = (Template(Node(), (), made_at=1), 1)
-    assert maker.templates([], {}, [group], {}, 3)["g"].made_at == 1
+    assert maker.templates([], [], [group], 3)["g"].made_at == 1
