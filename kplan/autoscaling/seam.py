@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.resource import ResourceSlice
-from kplan.documents.nodes import AutoscalerName
+from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, NodePrices
 from kplan.facts import InputWarning
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
@@ -36,14 +36,7 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     node: Node  #: as it will register; its name is made up
     daemons: tuple[Pod, ...] = ()  #: the daemon pods that it starts with, bound to it
     objects: tuple[msgspec.Struct, ...] = ()  #: what else is in the cluster once it is there, such as its NodeClaim
-    pool: str = ""  #: the NodePool that it belongs to; empty for none
-    group: str = ""  #: the node group that it belongs to; empty for none
-    instance_type: str = ""  #: empty if unknown
-    zone: str = ""  #: empty if unknown
-    capacity_type: str = ""  #: on-demand, spot or reserved; empty if unknown
-    price: float | None = None  #: of one such node, in the unit in which prices were set; None if unknown
-    pods: tuple[str, ...] = ()  #: the pods that it is added for, NAMESPACE/NAME
-    options: tuple[str, ...] = ()  #: what else it may become: instance types, or node groups that tie
+    facts: AddedNode  #: what answers tell of it
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -110,13 +103,9 @@ class NodeRemoval(msgspec.Struct, frozen=True, kw_only=True):
     after: float = 0  #: in how many seconds; 0 for at once
 
 
-class Stay(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a node stays."""
-
-    node: str
-    reason: str  #: in the autoscaler's word
-    message: str = ""  #: in the autoscaler's sentence, where it writes one
-    pod: str = ""  #: the pod that holds the node, NAMESPACE/NAME; empty for none
+def reason_to_stay(reason: str, message: str = "", pod: str = "") -> KeptNode:
+    """Return why a node stays: the autoscaler's word, its sentence where it writes one, and the pod that holds it."""
+    return KeptNode(reason=reason, message=message, pod=pod)
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,9 +117,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     unhelped: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
     events: Mapping[str, str] = {}  #: pod -> what the autoscaler writes about a pod that it does not help
     removes: tuple[NodeRemoval, ...] = ()
-    stays: tuple[Stay, ...] = ()
-    price_before: float | None = None  #: of all nodes whose price is known; None if none is
-    price_after: float | None = None
+    stays: Mapping[str, KeptNode] = {}  #: node -> why it stays
+    price: NodePrices = NodePrices(before=None, after=None)
     warnings: tuple[InputWarning, ...] = ()
     detail: Callable[[], Mapping[str, Any]] = dict  #: the whole decision in the autoscaler's own terms
 

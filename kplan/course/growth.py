@@ -12,7 +12,6 @@ from kplan.api.core import Node, Pod, PodCondition
 from kplan.api.names import object_name
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base
-from kplan.course.answers.plan import added_node
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -44,12 +43,12 @@ class Growth(msgspec.Struct):
     @property
     def price_after(self) -> float | None:
         """The price of all nodes whose price is known; None if none is."""
-        prices = [new.price for new in self.adds if new.price is not None]
+        prices = [price for new in self.adds if (price := new.facts.price) is not None]
         if not prices and self.price_before is None:
             return None
         # What a removal saves is what its nodes cost, less what those that come for them cost.
         gone = sum(removal.saves or 0.0 for removal in self.removes)
-        gone += sum(new.price or 0.0 for removal in self.removes for new in removal.replacements)
+        gone += sum(new.facts.price or 0.0 for removal in self.removes for new in removal.replacements)
         return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 
     def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
@@ -85,7 +84,7 @@ class Growth(msgspec.Struct):
 
     def note(self, advice: Advice) -> None:
         if self.price_before is None and not self.adds:
-            self.price_before = advice.price_before
+            self.price_before = advice.price.before
         self.advice = advice
         self.warnings |= dict.fromkeys(advice.warnings)
         self.adds += advice.adds
@@ -105,7 +104,7 @@ class Growth(msgspec.Struct):
     def changes(self, node_of: Mapping[str, str]) -> NodeChanges:
         """Return the document about the nodes; `node_of`: NAMESPACE/NAME of a pod at the end -> its node, or empty."""
         advice = self.advice
-        planned = ((pod, new.node.metadata.name) for new in self.adds for pod in new.pods)
+        planned = ((pod, new.facts.name) for new in self.adds for pod in new.facts.pods)
         elsewhere = {pod: node_of[pod] or None for pod, name in planned if node_of.get(pod, name) != name}
         waiting = (
             (node, tuple(pod for pod in pods if not node_of.get(pod, node))) for node, pods in advice.existing.items()
@@ -113,7 +112,7 @@ class Growth(msgspec.Struct):
         existing = {node: pods for node, pods in waiting if pods}
         return NodeChanges(
             autoscaler=ref_to(self.autoscaler),
-            added=tuple(map(added_node, self.adds)),
+            added=tuple(new.facts for new in self.adds),
             unhelped={pod: dict(why) for pod, why in advice.unhelped.items() if not node_of.get(pod)},
             events={pod: text for pod, text in advice.events.items() if not node_of.get(pod)},
             existing=existing,
@@ -169,7 +168,7 @@ def join_nodes(session: Session, adds: Sequence[NewNode]) -> None:
     session.listers = session.listers.fork()
     session.grow([new.node for new in adds], [obj for new in adds for obj in new.objects])
     for new in adds:
-        place = session.cluster.nodes.row_of[new.node.metadata.name]
+        place = session.cluster.nodes.row_of[new.facts.name]
         for pod in new.daemons:
             info = PodInfo(pod)
             if info.key not in session.pod_ids:

@@ -202,18 +202,17 @@ class Growing:
         return replace(claim, status=replace(claim.status, last_pod_event_time=stamp(self._now / 1e6 + at)))
 
     def _request(self, new: NewNode) -> None:
-        name = new.node.metadata.name
-        self._simulation.log.add_node(StepEvent.REQUESTED, name, home_of(new))
-        self._coming.add(name)
+        self._simulation.log.add_node(StepEvent.REQUESTED, new.facts.name, home_of(new.facts))
+        self._coming.add(new.facts.name)
         self._snapshot = with_objects(self._snapshot, new.objects)
-        at = self._simulation.now + self._simulation.durations.of_node(new.pool or new.group).seconds
+        at = self._simulation.now + self._simulation.durations.of_node(new.facts.home).seconds
         if at not in self._arrivals:
             self._simulation.timers.post(at, partial(self._arrive, at))
         self._arrivals.setdefault(at, []).append(new)
 
     def _arrive(self, at: float) -> None:
         nodes = self._arrivals.pop(at)
-        self._coming.difference_update(new.node.metadata.name for new in nodes)
+        self._coming.difference_update(new.facts.name for new in nodes)
         join(self._simulation, nodes)
 
     def _remove(self, removal: NodeRemoval) -> None:
@@ -245,7 +244,7 @@ class Growing:
         ready_at = 0.0
         for new in removal.replacements:
             self._request(new)
-            ready_at = max(ready_at, self._simulation.durations.of_node(new.pool or new.group).seconds)
+            ready_at = max(ready_at, self._simulation.durations.of_node(new.facts.home).seconds)
         for name in removal.nodes:
             times = growth.autoscaler.removal
             departure = Departure(self._simulation, name, times, removal.reason, self._departed)

@@ -33,6 +33,11 @@ class AddedNode(Document, frozen=True, kw_only=True):
     #: what else it may become: instance types, or the node groups among which the autoscaler draws
     options: tuple[str, ...]
 
+    @property
+    def home(self) -> str:
+        """The NodePool or node group that it belongs to."""
+        return self.pool or self.group or ""
+
 
 class RemovedNodes(Document, frozen=True, kw_only=True):
     """Nodes that the autoscaler removes together."""

@@ -108,7 +108,7 @@ def test_it_is_known_what_lost_nodes_were_like() -> None:
     label = "node.kubernetes.io/instance-type"
     types = {node.metadata.name: node.metadata.labels[label] for node in planner.objects.nodes}
     change = planner.drain([name for name, machine in types.items() if machine != "m7i.large"], lost=True)
-    assert {new.instance_type for new in change.growth.adds} & set(types.values()) - {"m7i.large"}
+    assert {new.facts.instance_type for new in change.growth.adds} & set(types.values()) - {"m7i.large"}
 
 
 def test_a_node_left_out_takes_its_claim_along() -> None:
@@ -139,7 +139,7 @@ def test_the_cluster_autoscaler_helps_pods_that_a_drain_has_made() -> None:
     groups = Path(__file__).parents[2] / "fixtures/node-groups.yaml"
     planner = kplan.Planner("demo", autoscaler=kplan.ClusterAutoscaler(node_groups=groups))
     change = planner.drain(["general-a-1", "general-a-2"])
-    assert sorted(new.group for new in change.growth.adds) == ["general-a", "gpu-b"]
+    assert sorted(new.facts.group for new in change.growth.adds) == ["general-a", "gpu-b"]
     pending = {pod.workload for pod in change.after if pod.node is None}
     assert "Job/batch/report-daily" not in pending
 

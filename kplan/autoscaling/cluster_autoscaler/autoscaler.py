@@ -26,7 +26,7 @@ from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # n
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.limits import GroupSize, Pool
-from kplan.documents.nodes import AutoscalerName
+from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, NodePrices
 from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
@@ -75,9 +75,11 @@ def advice_of(
         unhelped=unhelped,
         events=events,
         removes=removes,
-        stays=tuple(_stays(snapshot, setup, results, gone)),
-        price_before=round(sum(prices.values()), 9) if prices else None,
-        price_after=round(sum(after) + sum(new.price or 0 for new in adds), 9) if after else None,
+        stays=dict(_stays(snapshot, setup, results, gone)),
+        price=NodePrices(
+            before=round(sum(prices.values()), 9) if prices else None,
+            after=round(sum(after) + sum(new.facts.price or 0 for new in adds), 9) if after else None,
+        ),
         warnings=(*setup.warnings, *warnings),
         detail=partial(_detail, snapshot, results),
     )
@@ -106,7 +108,8 @@ def _adds(results: Iterable[LoopResult], setup: Setup, namer: seam.Namer) -> Ite
             for _ in range(number):
                 _, pods = next(waiting, ("", []))
                 new = _new_node(templates[group.name], namer.name(as_part_of_node_name(group.name)), group, setup)
-                yield replace(new, pods=tuple(pod.metadata.key for pod in pods), options=others)
+                keys = tuple(pod.metadata.key for pod in pods)
+                yield replace(new, facts=replace(new.facts, pods=keys, options=others))
 
 
 def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> seam.NewNode:
@@ -116,41 +119,48 @@ def _new_node(template: Template, name: str, group: NodeGroup, setup: Setup) -> 
         node=replace(node, metadata=replace(node.metadata, labels=labels)),
         daemons=tuple(bound(pod, name) for pod in daemons),
         objects=tuple(template.objects_of(name)),
-        group=group.name,
-        instance_type=labels.get(INSTANCE_TYPE) or labels.get(BETA_INSTANCE_TYPE, ""),
-        zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),
-        capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
-        price=setup.price(node, group),
+        facts=AddedNode(
+            name=name,
+            group=group.name,
+            instance_type=labels.get(INSTANCE_TYPE) or labels.get(BETA_INSTANCE_TYPE, ""),
+            zone=labels.get(ZONE) or labels.get(BETA_ZONE, ""),
+            capacity_type="spot" if any(labels.get(key) == text for key, text in _SPOT) else "",
+            price=setup.price(node, group),
+            pods=(),
+            options=(),
+        ),
     )
 
 
-def _stays(snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]) -> Iterator[seam.Stay]:
+def _stays(
+    snapshot: Snapshot, setup: Setup, results: Sequence[LoopResult], gone: set[str]
+) -> Iterator[tuple[str, KeptNode]]:
     """Yield why each node that is not removed stays, in the order of the nodes."""
     group_of, last = setup.group_of, results[-1]
-    stays: dict[str, seam.Stay] = {}
+    stays: dict[str, KeptNode] = {}
     for result in results:
         for name, stay in result.scale_down.stays.items():
             # A node that was found to stay is not looked at again for some time: the reason is that of the first look.
             if stay.reason != RECENTLY_UNREMOVABLE or name not in stays:
-                stays[name] = _with_use(stay, result)
+                stays[name] = _with_use(name, stay, result)
     for node in snapshot.nodes:
         name = node.metadata.name
         if name in gone:
             continue
         if name in stays:
-            yield stays[name]
+            yield name, stays[name]
         elif name not in group_of:
-            yield seam.Stay(node=name, reason="NotAutoscaled")
+            yield name, seam.reason_to_stay("NotAutoscaled")
         elif last.targets.get(group_of[name].name, 0) <= group_of[name].least:
-            yield seam.Stay(node=name, reason="NodeGroupMinSizeReached")
+            yield name, seam.reason_to_stay("NodeGroupMinSizeReached")
         else:
             in_cooldown = last.scale_down.result == IN_COOLDOWN
-            yield seam.Stay(node=name, reason=IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
+            yield name, seam.reason_to_stay(IN_COOLDOWN if in_cooldown else "NotUnneededOtherReason")
 
 
-def _with_use(stay: seam.Stay, result: LoopResult) -> seam.Stay:
+def _with_use(name: str, stay: KeptNode, result: LoopResult) -> KeptNode:
     """Return why a node stays, with how much of it is used if it is for that."""
-    used = result.scale_down.utilization.get(stay.node)
+    used = result.scale_down.utilization.get(name)
     if stay.reason != NOT_UNDERUTILIZED or used is None:
         return stay
     share = f"{used.share * 100:.6g}% of allocatable"
@@ -227,7 +237,7 @@ class ClusterAutoscalerEngine:
         for group in tried[:MOST_TRIED]:
             larger = replace(group, most=group.target + n_waiting)
             advice = self._with_groups(larger if other is group else other for other in groups).provision(cluster)
-            added = sum(new.group == group.name for new in advice.adds)
+            added = sum(new.facts.group == group.name for new in advice.adds)
             if len(advice.unhelped) < n_waiting and group.target + added > group.most:
                 cloud = _cloud(group, [nodes[name] for name in group.nodes if name in nodes])
                 yield (Pool(group.name, size=GroupSize(group.most, group.target + added, cloud)),)
@@ -249,7 +259,7 @@ class ClusterAutoscalerEngine:
         return self._setup.prices_of(cluster.snapshot.nodes)
 
     def grown(self, adds: Sequence[seam.NewNode]) -> Self:
-        names = grouped((new.group, new.node.metadata.name) for new in adds)
+        names = grouped((new.facts.group, new.facts.name) for new in adds)
         return self._with_groups(
             replace(group, target=group.target + len(added), nodes=(*group.nodes, *added))
             for group in self._setup.groups
@@ -289,7 +299,7 @@ class ClusterAutoscalerWatch:
         self._loops = Loops(cluster, setup, remembered)
         self._loops.planner.trusts_marks = True
         self._home = dict(groups_by_node(self._loops.groups))
-        self._stays: dict[str, seam.Stay] = {}
+        self._stays: dict[str, KeptNode] = {}
 
     def look(
         self, cluster: seam.PreparedCluster, leaving: Collection[str], *, removes: bool, has_changed: bool
@@ -309,13 +319,13 @@ class ClusterAutoscalerWatch:
         advice = advice_of(snapshot, setup, [result], self._home)
         by_name = {group.name: group for group in loops.groups}
         for new in advice.adds:
-            self._home[new.node.metadata.name] = by_name[new.group]
+            self._home[new.facts.name] = by_name[new.facts.group or ""]
         gone = {name for removal in advice.removes for name in removal.nodes}
         # Why a node stays may have been seen in an earlier loop only.
-        self._stays.update({stay.node: stay for stay in advice.stays if stay.reason != RECENTLY_UNREMOVABLE})
+        self._stays |= {name: stay for name, stay in advice.stays.items() if stay.reason != RECENTLY_UNREMOVABLE}
         again = loops.next_change(cluster.now) if removes else math.inf
         return seam.Round(
-            advice=replace(advice, stays=tuple(self._stays.get(stay.node, stay) for stay in advice.stays)),
+            advice=replace(advice, stays={name: self._stays.get(name, stay) for name, stay in advice.stays.items()}),
             unneeded=frozenset(loops.planner.unneeded) - gone,
             again=(again - cluster.now) / 1_000_000,
         )

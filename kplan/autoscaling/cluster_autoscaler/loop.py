@@ -48,7 +48,8 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
 from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
-from kplan.autoscaling.seam import PreparedCluster, Stay
+from kplan.autoscaling.seam import PreparedCluster
+from kplan.documents.nodes import KeptNode
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
 
@@ -68,7 +69,7 @@ class ScaleDown(msgspec.Struct):
 
     result: str | None = None
     unneeded: dict[str, Removable] = {}
-    stays: dict[str, Stay] = {}
+    stays: dict[str, KeptNode] = {}
     utilization: dict[str, Utilization] = {}
     deleted: dict[str, list[Pod]] = {}  #: node -> the pods that are evicted from it
     soft_tainted: list[str] = []

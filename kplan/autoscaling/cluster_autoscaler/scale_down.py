@@ -26,7 +26,8 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, PodsToMove, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
-from kplan.autoscaling.seam import Stay
+from kplan.autoscaling.seam import reason_to_stay
+from kplan.documents.nodes import KeptNode
 from kplan.engine.arrays import BoolArray
 
 RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
@@ -50,7 +51,7 @@ class Planner:
         self._groups, self._group_of, self._options = groups, group_of, options
         self._placer = Placer()
         self.unneeded: dict[str, Removable] = {}
-        self.stays: dict[str, Stay] = {}  #: why nodes cannot be removed
+        self.stays: dict[str, KeptNode] = {}  #: why nodes cannot be removed
         self.utilization: dict[str, Utilization] = {}
         self._recheck_at: dict[str, int] = {}
         self._previous: frozenset[str] = frozenset()
@@ -136,7 +137,7 @@ class Planner:
             if len(removable) - n_atomic >= self._limit():
                 break
             outcome = self._simulate(scratch, node, destinations, rules)
-            if isinstance(outcome, Stay):
+            if isinstance(outcome, KeptNode):
                 self._recheck_at[node.metadata.name] = self._now + self._options.unremovable_node_recheck_timeout
                 self.stays[node.metadata.name] = outcome
                 continue
@@ -177,14 +178,15 @@ class Planner:
         unneeded_time = max(self._options.scale_down_unneeded_time, interval)
         return min(len(self.unneeded) + n + n, n * (unneeded_time // interval) + n)
 
-    def _simulate(self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability) -> Removable | Stay:
+    def _simulate(
+        self, scratch: Scratch, node: Node, destinations: BoolArray, rules: Drainability
+    ) -> Removable | KeptNode:
         """Try to move the pods of a node elsewhere; where that works, they stay there. SimulateNodeRemoval."""
-        name = node.metadata.name
-        row = scratch.row(name)
+        row = scratch.row(node.metadata.name)
         move = rules.pods_to_move(scratch.pods_on(row))
         if move.blocked is not None:
             keeper, blocked = move.blocked
-            return Stay(node=name, reason=blocked.reason, message=blocked.message, pod=keeper.metadata.key)
+            return reason_to_stay(blocked.reason, blocked.message, keeper.metadata.key)
         mark = scratch.mark()
         allowed = destinations.copy()
         allowed[row] = False
@@ -197,7 +199,7 @@ class Planner:
             placed = self._placer.place(scratch, pods, allowed, all_or_none=True)
         if len(placed) < len(pods):
             scratch.undo(mark)
-            return Stay(node=name, reason="NoPlaceToMovePods")
+            return reason_to_stay("NoPlaceToMovePods")
         scratch.remove_node(row)
         placements = {pod.metadata.key: scratch.name(there) for pod, there in placed}
         return Removable(scratch.node(row), move, placements)
@@ -292,7 +294,7 @@ class Planner:
         return [*chosen_empty, *single, *chosen_full, *drained]
 
     def _note(self, node: Node, reason: str) -> None:
-        self.stays[node.metadata.name] = Stay(node=node.metadata.name, reason=reason)
+        self.stays[node.metadata.name] = reason_to_stay(reason)
 
 
 def _is_disabled(node: Node) -> bool:

@@ -36,7 +36,7 @@ from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
 from kplan.autoscaling.settings import Karpenter, with_requirements
 from kplan.changes.limits import Admitted, Pool
-from kplan.documents.nodes import AutoscalerName
+from kplan.documents.nodes import AutoscalerName, NodePrices
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, LimitChange
 from kplan.rules.resources import NANO, nano_text
@@ -101,9 +101,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         conditions = claim_states(prepared)
         outcomes = {method.name: method.ask(prepared, conditions) for method in METHODS}
         acting = next((method for method in METHODS if outcomes[method.name].commands), None)
-        namer = Namer(
-            [*prepared.snapshot.node_by_name, *self.used_names, *(new.node.metadata.name for new in advice.adds)]
-        )
+        namer = Namer([*prepared.snapshot.node_by_name, *self.used_names, *(new.facts.name for new in advice.adds)])
         commands = () if acting is None else outcomes[acting.name].commands
         reason = "" if acting is None else acting.reason
         removes = tuple(self._removal(prepared, command, reason, namer) for command in commands)
@@ -119,8 +117,8 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         return replace(
             advice,
             removes=removes,
-            stays=tuple(stays(prepared, conditions, outcomes, removed)),
-            price_after=_price_after(prices, [*advice.adds, *replacements], gone),
+            stays=dict(stays(prepared, conditions, outcomes, removed)),
+            price=_prices_around(prices, [*advice.adds, *replacements], gone),
             warnings=(*advice.warnings, *_unlaunchable(replacements), *_taken_for_empty(commands)),
             detail=detail,
         )
@@ -137,8 +135,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         prices = self._prices(prepared)
         return Advice(
             adds=adds,
-            price_before=rounded(sum(prices.values())) if prices else None,
-            price_after=_price_after(prices, adds),
+            price=_prices_around(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped=_unhelped(prepared),
             events={
@@ -157,7 +154,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
     def _removal(self, prepared: Prepared, command: Command, reason: str, namer: Namer) -> NodeRemoval:
         replacements = tuple(self._new(command.replacements, prepared, namer))
-        moves = {pod: new.node.metadata.name for new in replacements for pod in new.pods}
+        moves = {pod: new.facts.name for new in replacements for pod in new.facts.pods}
         moves |= {pod.metadata.key: node for node, pods in command.existing.items() for pod in pods}
         moving = {pod.metadata.key for candidate in command.candidates for pod in candidate.pods}
         return NodeRemoval(
@@ -239,17 +236,19 @@ def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
             yield InputWarning("BufferWithoutRoom", buffer.key, message)
 
 
-def _price_after(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> float | None:
-    added = [new.price for new in adds if new.price is not None]
-    return rounded(rounded(sum(prices.values())) + sum(added) - gone) if prices or added else None
+def _prices_around(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> NodePrices:
+    """Return the price of the present nodes, and of those that are left once some come and some are `gone`."""
+    before, added = rounded(sum(prices.values())), [price for new in adds if (price := new.facts.price) is not None]
+    after = rounded(before + sum(added) - gone) if prices or added else None
+    return NodePrices(before=before if prices else None, after=after)
 
 
 def _unlaunchable(nodes: Iterable[NewNode]) -> Iterable[InputWarning]:
     """Warn of nodes that no provider can make: Karpenter may ask for spot capacity that no instance type offers."""
     for new in nodes:
-        if new.options and not new.instance_type:
+        if new.facts.options and not new.facts.instance_type:
             message = "none of its instance types is offered as it is asked for: its launch fails"
-            yield InputWarning("LaunchFails", new.node.metadata.name, message)
+            yield InputWarning("LaunchFails", new.facts.name, message)
 
 
 def _taken_for_empty(commands: Iterable[Command]) -> Iterable[InputWarning]:
@@ -308,7 +307,7 @@ class KarpenterWatch:
         karpenter = replace(self._karpenter, options=options, used_names=frozenset(self._used_names))
         advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)
         new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
-        self._used_names.update(node.node.metadata.name for node in new)
+        self._used_names.update(node.facts.name for node in new)
         unneeded = frozenset(name for removal in advice.removes for name in removal.nodes)
         again = min(_consolidatable(cluster), default=math.inf) if removes else math.inf
         return Round(advice=advice, unneeded=unneeded, again=again)

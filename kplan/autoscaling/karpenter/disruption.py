@@ -47,7 +47,8 @@ from kplan.autoscaling.karpenter.commands import (
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL
-from kplan.autoscaling.seam import Stay
+from kplan.autoscaling.seam import reason_to_stay
+from kplan.documents.nodes import KeptNode
 from kplan.preemption.go_sort import go_sorted
 
 _MOST_TOGETHER = 100
@@ -261,8 +262,8 @@ def stays(
     conditions: Mapping[str, ClaimState],
     outcomes: Mapping[str, MethodResult],
     removed: frozenset[str],
-) -> Iterator[Stay]:
-    """Yield why each node stays that is not removed, in the order of their names."""
+) -> Iterator[tuple[str, KeptNode]]:
+    """Yield each node that is not removed, in the order of their names, and why it stays."""
     single = outcomes["single"]
     behind = {candidate.name: candidate for candidate in single.candidates}
     n_alone = 0
@@ -274,9 +275,9 @@ def stays(
         # What Karpenter writes about the node: what blocks it for good first.
         events = [event for outcome in outcomes.values() for event in outcome.events.about(state.name)]
         telling = [event for reason in (BLOCKED, UNCONSOLIDATABLE) for event in events if event.reason == reason]
-        stay = _stay(state, telling[0]) if telling else None
+        stay = _stay(telling[0]) if telling else None
         if stay is None and candidate is not None and not single.budgets.get(candidate.pool_name, 0):
-            stay = Stay(node=state.name, reason=BLOCKED, message=no_budget(UNDERUTILIZED))
+            stay = reason_to_stay(BLOCKED, no_budget(UNDERUTILIZED))
         if stay is None and candidate is not None and n_alone < _MOST_ALONE:
             n_alone += 1
             stay = _alone(prepared, candidate)
@@ -285,17 +286,16 @@ def stays(
         if condition.is_drifted and stay.reason == BLOCKED:
             stay = replace(stay, message=f"{stay.message} ({drift})")
         elif condition.is_drifted:
-            message = f"{drift}: Karpenter replaces it once its turn comes"
-            stay = Stay(node=stay.node, reason=DRIFTED, message=message)
-        yield stay
+            stay = reason_to_stay(DRIFTED, f"{drift}: Karpenter replaces it once its turn comes")
+        yield state.name, stay
 
 
-def _stay(state: StateNode, event: Event) -> Stay:
+def _stay(event: Event) -> KeptNode:
     message = f"{event.message}, {event.pod} => {event.particulars}" if event.particulars else event.message
-    return Stay(node=state.name, reason=event.reason, message=message, pod=event.pod)
+    return reason_to_stay(event.reason, message, event.pod)
 
 
-def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
+def _alone(prepared: Prepared, candidate: Candidate) -> KeptNode | None:
     """Return why Karpenter could not do without a node; where it could, that another one comes first."""
     if candidate.is_empty:
         return None
@@ -303,28 +303,27 @@ def _alone(prepared: Prepared, candidate: Candidate) -> Stay | None:
     command = consolidation(question, [candidate])
     telling = [event for event in question.events.about(candidate.name) if event.reason not in _SECOND_WORDS]
     if telling:
-        return _stay(candidate.state, telling[0])
+        return _stay(telling[0])
     if command is None:
         return None
     scores, text = Balance(question).scores(command), command.text_for(candidate)
     if are_enough(scores):
-        message = f"{text} is possible, but Karpenter disrupts other nodes first"
-        return Stay(node=candidate.name, reason=CANDIDATE, message=message)
+        return reason_to_stay(CANDIDATE, f"{text} is possible, but Karpenter disrupts other nodes first")
     (score,) = scores.values()
-    message = f"{text} would save too little for what it disrupts: {score.text}"
-    return Stay(node=candidate.name, reason=UNCONSOLIDATABLE, message=message)
+    return reason_to_stay(UNCONSOLIDATABLE, f"{text} would save too little for what it disrupts: {score.text}")
 
 
-def _otherwise(state: StateNode, condition: ClaimState, *, is_behind: bool) -> Stay:
+def _otherwise(state: StateNode, condition: ClaimState, *, is_behind: bool) -> KeptNode:
     """Return a reason for which Karpenter has no words."""
-    reason, message = UNCONSOLIDATABLE, "not consolidatable: consolidateAfter has not passed since a pod came or went"
     if state.claim is None:
-        reason, message = BLOCKED, "Node isn't managed by karpenter"
-    elif is_behind:
-        reason, message = CANDIDATE, "Karpenter disrupts other nodes first"
-    elif condition.is_consolidatable or condition.is_drifted:
-        message = "no method of disruption concerns the node"
-    return Stay(node=state.name, reason=reason, message=message)
+        return reason_to_stay(BLOCKED, "Node isn't managed by karpenter")
+    if is_behind:
+        return reason_to_stay(CANDIDATE, "Karpenter disrupts other nodes first")
+    if condition.is_consolidatable or condition.is_drifted:
+        return reason_to_stay(UNCONSOLIDATABLE, "no method of disruption concerns the node")
+    return reason_to_stay(
+        UNCONSOLIDATABLE, "not consolidatable: consolidateAfter has not passed since a pod came or went"
+    )
 
 
 POLICY = "Balanced"

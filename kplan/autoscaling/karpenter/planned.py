@@ -44,6 +44,7 @@ from kplan.autoscaling.karpenter.requirements import (
 from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
 from kplan.autoscaling.seam import NewNode
+from kplan.documents.nodes import AddedNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
 MOST_TYPES = 600  #: a new node may become one of at most so many instance types
@@ -218,13 +219,16 @@ def new_node(planned: Planned, name: str, daemon_sets: Sequence[DaemonSet], *, h
         node=node,
         daemons=tuple(_daemons(node, daemon_sets)),
         objects=(_claim_of(planned, node, now), *slices),
-        pool=planned.template.name,
-        instance_type="" if instance_type is None else instance_type.name,
-        zone="" if offering is None else offering.zone,
-        capacity_type="" if offering is None else offering.capacity_type,
-        price=offering.price if offering is not None and has_prices else None,
-        pods=planned.pods,
-        options=planned.launch_order,
+        facts=AddedNode(
+            name=name,
+            pool=planned.template.name,
+            instance_type="" if instance_type is None else instance_type.name,
+            zone="" if offering is None else offering.zone,
+            capacity_type="" if offering is None else offering.capacity_type,
+            price=offering.price if offering is not None and has_prices else None,
+            pods=planned.pods,
+            options=planned.launch_order,
+        ),
     )
 
 

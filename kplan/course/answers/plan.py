@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
 from kplan.documents.base import Condition, Context, Report, is_counted, with_sentence
-from kplan.documents.nodes import AddedNode, NewNodeRef, NodeChanges
+from kplan.documents.nodes import NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
 from kplan.engine.cluster import Cluster
 from kplan.facts import InputWarning
@@ -270,23 +270,8 @@ class Answer(Reported):
         return self.make_context()
 
 
-def added_node(new: NewNode) -> AddedNode:
-    """Return the document about a node that an autoscaler adds."""
-    return AddedNode(
-        name=new.node.metadata.name,
-        pool=new.pool or UNSET,
-        group=new.group or UNSET,
-        instance_type=new.instance_type,
-        zone=new.zone,
-        capacity_type=new.capacity_type,
-        price=new.price,
-        pods=new.pods,
-        options=new.options,
-    )
-
-
 def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
-    names, nodes = NewNodeRef.__struct_fields__, map(added_node, adds)
+    names, nodes = NewNodeRef.__struct_fields__, (new.facts for new in adds)
     refs = {node.name: NewNodeRef(**{name: getattr(node, name) for name in names}) for node in nodes}
     return tuple(replace(one, new_node=refs[one.node]) if one.node in refs else one for one in placements)
 

@@ -22,6 +22,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.documents.change import StepEvent
+from kplan.documents.nodes import AddedNode
 from kplan.facts import InputWarning
 from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
@@ -126,9 +127,9 @@ class NodeUpgrade:
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
 
 
-def home_of(new: NewNode) -> str:
+def home_of(new: AddedNode) -> str:
     """Return what kind of node comes, in words."""
-    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.group)}"
+    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.home)}"
     return ", ".join(text for text in (home, new.instance_type, new.zone) if text)
 
 
@@ -139,7 +140,7 @@ def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
     for new in adds:
-        simulation.log.add_node(StepEvent.ADDED, new.node.metadata.name, home_of(new))
+        simulation.log.add_node(StepEvent.ADDED, new.facts.name, home_of(new.facts))
     for owner in simulation.workloads.daemon_sets():
         eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
         owner.nodes = {**owner.nodes, **eligible}

@@ -14,14 +14,14 @@ from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
 from kplan.autoscaling.settings import Settings
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
-from kplan.course.answers.plan import added_node, before_growth
+from kplan.course.answers.plan import before_growth
 from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import opening
 from kplan.course.carry_out import carry_out
 from kplan.course.growth import ref_to, unconditioned_pods
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
-from kplan.documents.nodes import ClusterMap, KeptNode, NodePrices, RemovedNodes
+from kplan.documents.nodes import ClusterMap, RemovedNodes
 from kplan.documents.remedies import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
@@ -65,17 +65,16 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     growth = plan.growth
     assert growth is not None  # noqa: S101 - an autoscaler is followed
     changes = growth.changes({pod.key: pod.node for pod in plan.simulation.pods.values()})
-    replacements = {new.node.metadata.name for removal in growth.removes for new in removal.replacements}
+    replacements = {new.facts.name for removal in growth.removes for new in removal.replacements}
     gone = {name for removal in growth.removes for name in removal.nodes}
     advice = Advice(
-        adds=tuple(new for new in growth.adds if new.node.metadata.name not in replacements),
+        adds=tuple(new for new in growth.adds if new.facts.name not in replacements),
         existing=changes.existing,
         unhelped=changes.unhelped,
         events=changes.events,
         removes=tuple(growth.removes),
-        stays=tuple(stay for stay in growth.advice.stays if stay.node not in gone),
-        price_before=changes.price.before,
-        price_after=changes.price.after,
+        stays={name: stay for name, stay in growth.advice.stays.items() if name not in gone},
+        price=changes.price,
         warnings=(*plan.all_warnings, *growth.all_warnings),
     )
     after = plan.simulation.session.cluster
@@ -94,13 +93,13 @@ def _report(
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     fail_on = ("none",) if showing.fail_on is None else showing.fail_on
-    happened = [Counted(node.node.metadata.name, "NewNode") for node in _new(advice)]
+    happened = [Counted(new.facts.name, "NewNode") for new in _new(advice)]
     happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]
     return NodesReport(
         **opening(replace(context, warnings=warnings), fail_on, happened),
         autoscaler=ref_to(autoscaler),
-        adds=tuple(map(added_node, advice.adds)),
+        adds=tuple(new.facts for new in advice.adds),
         existing=dict(advice.existing),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
         events=dict(advice.events),
@@ -108,15 +107,15 @@ def _report(
             RemovedNodes(
                 nodes=removal.nodes,
                 reason=removal.reason,
-                replacements=tuple(map(added_node, removal.replacements)),
+                replacements=tuple(new.facts for new in removal.replacements),
                 moves=dict(removal.moves),
                 saves=removal.saves,
                 after=removal.after,
             )
             for removal in advice.removes
         ),
-        stays={stay.node: KeptNode(reason=stay.reason, message=stay.message, pod=stay.pod) for stay in advice.stays},
-        price=NodePrices(before=advice.price_before, after=advice.price_after),
+        stays=dict(advice.stays),
+        price=advice.price,
     )
 
 
@@ -163,7 +162,7 @@ def _map(base: Base, advice: Advice) -> ClusterMap:
     new = _new(advice)
     session = base.fork()
     session.grow([node.node for node in new])
-    rows, room = session.cluster.nodes.row_of, [(node.node.metadata.name, node.pods) for node in new]
+    rows, room = session.cluster.nodes.row_of, [(one.facts.name, one.facts.pods) for one in new]
     for name, pods in (*room, *advice.existing.items()):
         for pod in map(session.find, pods):
             if pod is not None and name in rows and session.cluster.node_of[pod] == NOWHERE:

@@ -132,7 +132,7 @@ class Playing:
     def price(self, acts: Changes, played: Played | None = None) -> float | None:
         """Return the price of the nodes that actions add, those of an autoscaler as `played`; None if it is unknown."""
         growth = None if played is None else played.growth
-        prices: list[float | None] = [new.price for new in growth.adds] if growth is not None else []
+        prices: list[float | None] = [new.facts.price for new in growth.adds] if growth is not None else []
         new = [act for act in acts if isinstance(act, c.AddNodes) for _ in range(act.nodes)]
         prices += [None if act.labels or act.room else self.prices.get(act.like) for act in new]
         known = [price for price in prices if price is not None]

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.api.core import Node, NodeMeta
 from kplan.api.time import to_micros
 from kplan.autoscaling import settings
-from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster, Stay
-from kplan.documents.nodes import AutoscalerName
+from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster, reason_to_stay
+from kplan.documents.nodes import AddedNode, AutoscalerName
 from kplan.questions.nodes import Nodes
 from kplan.snapshot import Snapshot
 from tests.objects import node, planner_of, pod
@@ -27,15 +28,15 @@ class Generous:
 
     def provision(self, cluster: PreparedCluster) -> Advice:
         pending = [pod.metadata.key for pod in cluster.snapshot.pods if not pod.spec.node_name]
-        adds = tuple(
-            NewNode(node=Node(metadata=NodeMeta(name=f"new-{n}")), pool="general", pods=(key,), price=0.5)
-            for n, key in enumerate(pending)
+        kind = AddedNode(
+            name="", pool="general", instance_type="", zone="", capacity_type="", price=0.5, pods=(), options=()
         )
-        return Advice(adds=adds)
+        facts = (replace(kind, name=f"new-{n}", pods=(key,)) for n, key in enumerate(pending))
+        return Advice(adds=tuple(NewNode(node=Node(metadata=NodeMeta(name=one.name)), facts=one) for one in facts))
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
         removes = (NodeRemoval(nodes=("n1",), reason="Empty", saves=0.25),)
-        stays = (Stay(node="n2", reason="BlockedByPod", pod="default/a"),)
+        stays = {"n2": reason_to_stay("BlockedByPod", pod="default/a")}
         unhelped = {"default/x": {"general": ("too big",)}}
         added = self.provision(cluster).adds
         return Advice(
