@@ -25,7 +25,7 @@ from kplan.api.provisioning import DRIFTED, HASH, HASH_VERSION, NEVER, Budget, N
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros, utc
 from kplan.autoscaling.karpenter.cluster import StateNode, pool_requirements
-from kplan.autoscaling.karpenter.columns import Columns
+from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
     Budgets,

@@ -17,8 +17,8 @@ from kplan.api.affinity import Taint
 from kplan.api.labels import INSTANCE_TYPE
 from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
-from kplan.autoscaling.karpenter.columns import Columns
 from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
+from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, conflict, untolerated
 from kplan.autoscaling.karpenter.requirements import Requirements, bits_of, set_of

@@ -25,8 +25,7 @@ from kplan.api.meta import is_true
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
 from kplan.autoscaling.karpenter.amounts import NODES, Amounts, add, less, total_of
-from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import InstanceType
+from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType
 from kplan.autoscaling.karpenter.options import Options
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_ports, is_of_daemon_set, is_terminal
 from kplan.autoscaling.karpenter.requirements import (

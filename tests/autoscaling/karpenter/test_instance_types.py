@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from kplan.api.labels import ZONE
 from kplan.autoscaling.karpenter.amounts import fits
 from kplan.autoscaling.karpenter.catalogue import read_catalogue
-from kplan.autoscaling.karpenter.columns import Columns
-from kplan.autoscaling.karpenter.instance_types import well_known_of
+from kplan.autoscaling.karpenter.instance_types import Columns, well_known_of
 from kplan.autoscaling.karpenter.requirements import (
     ARCH,
     CAPACITY_TYPE,
