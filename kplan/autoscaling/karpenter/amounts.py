@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from kplan.rules.resources import nano_text
 
@@ -22,6 +24,11 @@ def add(total: Amounts, amounts: Mapping[str, int]) -> None:
     """Add to a running total, in place."""
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount
+
+
+def added(numbers: Iterable[float], first: float = 0.0) -> float:
+    """Add one number after the other, as Go does: from Python 3.12 on `sum` makes up for rounding errors."""
+    return reduce(operator.add, numbers, first)
 
 
 def most_of(lists: Iterable[Mapping[str, int]]) -> Amounts:

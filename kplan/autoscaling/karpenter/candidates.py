@@ -24,6 +24,7 @@ from kplan.api.meta import condition_of, is_true
 from kplan.api.provisioning import DRIFTED, HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, parse_duration, to_micros, utc
+from kplan.autoscaling.karpenter.amounts import added
 from kplan.autoscaling.karpenter.cluster import StateNode, pool_requirements
 from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pods import (
@@ -121,12 +122,9 @@ class Candidate(msgspec.Struct, frozen=True):
 
 def price_of(candidates: Iterable[Candidate]) -> float:
     """Return the price of several nodes; 0 where that of any is unknown."""
-    total = 0.0
-    for candidate in candidates:
-        if candidate.price is None:
-            return 0.0
-        total += candidate.price
-    return total
+    prices = [candidate.price for candidate in candidates]
+    known = [price for price in prices if price is not None]
+    return added(known) if len(known) == len(prices) else 0.0
 
 
 class Question(msgspec.Struct, frozen=True, dict=True):

@@ -19,6 +19,7 @@ from kplan.api import resource
 from kplan.api.affinity import NodeSelector
 from kplan.api.core import Pod
 from kplan.api.meta import ObjectMeta
+from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.amounts import add
 from kplan.autoscaling.karpenter.instance_types import DynamicResources
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
@@ -178,15 +179,9 @@ class Devices:
         self._freed = freed_uids
         self.held: dict[ClaimKey, Held] = {}
         self._pools: dict[PoolId, list[SliceInfo]] = {}
-        for slice_ in catalogue.published:
-            owners = [one.name for one in slice_.slice.metadata.owner_references if one.kind == "Node"]
-            if owners and owners[0] not in nodes:
-                continue
-            newest = self._pools.get(slice_.pool_id)
-            if newest is None or slice_.generation > newest[0].generation:
-                self._pools[slice_.pool_id] = [slice_]
-            elif slice_.generation == newest[0].generation:
-                newest.append(slice_)
+        for pool_id, slices in grouped((one.pool_id, one) for one in catalogue.published if _is_of(one, nodes)).items():
+            newest = max(one.generation for one in slices)
+            self._pools[pool_id] = [one for one in slices if one.generation == newest]
         self._taken, self._shares = self._allocated()
         self._topologies: dict[str, Requirements | None] = {}
 
@@ -476,6 +471,12 @@ def device_name(device: DeviceInfo) -> str:
 
 def _is_potential(device: DeviceInfo) -> bool:
     return device.id.pool.startswith(_POTENTIAL)
+
+
+def _is_of(slice_: SliceInfo, nodes: Collection[str]) -> bool:
+    """Tell whether a slice is owned by one of some nodes, or by none."""
+    owners = [one.name for one in slice_.slice.metadata.owner_references if one.kind == "Node"]
+    return not owners or owners[0] in nodes
 
 
 def _is_pod(consumer: resource.ResourceClaimConsumerReference) -> bool:

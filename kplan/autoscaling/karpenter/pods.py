@@ -19,15 +19,17 @@ from kplan.api import affinity as api
 from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
 from kplan.api.labels import HOSTNAME, valid_selector
+from kplan.api.pod import ENDED
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.quantity import grouped
 from kplan.api.time import EPOCH, SECOND, parse_duration, to_micros
 from kplan.api.workloads import PodDisruptionBudget
-from kplan.autoscaling.karpenter.amounts import Amounts
+from kplan.autoscaling.karpenter.amounts import Amounts, added
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.framework.listers import Listers
 from kplan.rules.resources import NANO, PODS, has_no_status_resources, stored_totals
-from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, not_found
+from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, claims_of, not_found
 from kplan.snapshot.model import Snapshot
 
 _ANY = "0.0.0.0"  # noqa: S104 - compared with, never bound to
@@ -97,7 +99,7 @@ def is_pending(pod: Pod) -> bool:
 
 
 def is_terminal(pod: Pod) -> bool:
-    return pod.status.phase in {"Failed", "Succeeded"}
+    return pod.status.phase in ENDED
 
 
 def is_terminating(pod: Pod) -> bool:
@@ -173,10 +175,7 @@ NODE_COST = 1.0  #: what it costs to drain a node, whatever its pods
 
 def move_cost(pods: Iterable[Pod]) -> float:
     """Return what it costs to drain a node and evict pods; a pod that gladly goes makes it no cheaper."""
-    cost = NODE_COST
-    for pod in pods:
-        cost += max(0.0, eviction_cost(pod))
-    return cost
+    return added((max(0.0, eviction_cost(pod)) for pod in pods), NODE_COST)
 
 
 def lifetime_remaining(claim: NodeClaim, now: int) -> float:
@@ -190,10 +189,7 @@ def lifetime_remaining(claim: NodeClaim, now: int) -> float:
 
 
 def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
-    cost = 0.0
-    for pod in pods:
-        cost += eviction_cost(pod)
-    return cost * lifetime_remaining(claim, now)
+    return added(map(eviction_cost, pods)) * lifetime_remaining(claim, now)
 
 
 class Budgets:
@@ -239,10 +235,10 @@ class PodFacts:
 
     def __init__(self, snapshot: Snapshot, known: Vocabulary, options: Options, release: Release) -> None:
         self.snapshot, self.known, self.options, self.release = snapshot, known, options, release
-        self._requests: dict[int, tuple[Pod, Amounts]] = {}
-        self._claims = {claim.metadata.key: claim for claim in snapshot.persistent_volume_claims}
-        self._volumes = {volume.metadata.name: volume for volume in snapshot.persistent_volumes}
-        self._classes = {entry.metadata.name: entry for entry in snapshot.storage_classes}
+        self._requests: dict[int, tuple[Pod, Amounts]] = {}  # id of a pod -> the pod, so that the id stays its own
+        listers = Listers(snapshot)
+        self._claims, self._volumes = listers.persistent_volume_claims, listers.persistent_volumes
+        self._classes = listers.storage_classes
 
     def requests(self, pod: Pod) -> Amounts:
         """Return the exact requests of a pod, itself as one pod included."""
@@ -261,11 +257,8 @@ class PodFacts:
         return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))
 
     def _claims_of(self, pod: Pod) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-        for volume in pod.spec.volumes:
-            if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
-                source = volume.persistent_volume_claim
-                name = f"{pod.metadata.name}-{volume.name}" if source is None else source.claim_name
-                yield name, self._claims.get(f"{pod.metadata.namespace}/{name}")
+        for name in claims_of(pod):
+            yield name, self._claims.get((pod.metadata.namespace, name))
 
     def volume_problems(self, pod: Pod) -> list[str]:
         """Return why a pod's claims keep it from being provisioned for, in Karpenter's words; the first one only."""
