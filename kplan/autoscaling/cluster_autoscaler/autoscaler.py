@@ -90,7 +90,7 @@ def _words_of(pod: Unhelped, outcome: ScaleUp, setup: Setup) -> dict[str, tuple[
     if outcome.result == LIMITED:
         return {"": (f"the cluster may have {count(setup.options.max_nodes_total, 'node')} at most (max-nodes-total)",)}
     reasons = {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
-    return reasons or {"": ("there is no node group",)}
+    return reasons or {"": (outcome.error or "there is no node group",)}
 
 
 def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]:

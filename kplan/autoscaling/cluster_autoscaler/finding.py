@@ -25,7 +25,7 @@ from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, grouped, parse
 from kplan.api.time import to_micros
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
+from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
 from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
@@ -120,12 +120,6 @@ def _taints(text: str) -> Iterator[Taint]:
 CONFIG_MAP = "cluster-autoscaler-status"
 
 _MOST_SIZE = 2**31
-
-
-class ListedGroup(NodeGroup, kw_only=True):
-    """A group as the autoscaler's status or its flags have it, under the cloud's own name, without its nodes."""
-
-    n_nodes: int  #: how many it has
 
 
 def statuses_of(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[ListedGroup]:

@@ -60,6 +60,15 @@ class NodeGroup(msgspec.Struct, kw_only=True):
         return self.options.zero_or_max_node_scaling
 
 
+class ListedGroup(NodeGroup, kw_only=True):
+    """A group as the autoscaler's status or its flags have it, under the cloud's own name, without its nodes.
+
+    Where it has none, only the cloud knows what its nodes will be like; the autoscaler asks it.
+    """
+
+    n_nodes: int  #: how many it has
+
+
 def groups_by_node(groups: Iterable[NodeGroup]) -> Mapping[str, NodeGroup]:
     return {node: group for group in groups for node in group.nodes}
 

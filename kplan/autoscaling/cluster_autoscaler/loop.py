@@ -322,7 +322,7 @@ class Loops:
         return self._finished(result)
 
     def _finished(self, result: LoopResult) -> LoopResult:
-        result.upcoming, _ = self._state.upcoming()
+        result.upcoming = self._state.upcoming()
         result.group_events = self._state.events
         result.decreased = self._state.decreased
         result.targets = {group.name: group.target for group in self.groups}
@@ -332,9 +332,10 @@ class Loops:
         self, nodes: Sequence[Node], placed: Sequence[tuple[Pod, str]], pending: Sequence[Pod], result: LoopResult
     ) -> tuple[Scratch, list[Node]]:
         """Return the cluster with upcoming nodes, in place of those that have not started, and the other nodes."""
-        upcoming, registered = self._state.upcoming()
-        result.registered_upcoming = {name: names for name, names in registered.items() if names}
-        not_started = {name for names in registered.values() for name in names}
+        upcoming = self._state.upcoming()
+        registered = ((name, self._state.readiness(name).not_started) for name in upcoming)
+        result.registered_upcoming = {name: names for name, names in registered if names}
+        not_started = {name for names in result.registered_upcoming.values() for name in names}
         present = [node for node in nodes if node.metadata.name not in not_started]
         all_nodes = list(present)
         all_placed = [(pod, name) for pod, name in placed if name not in not_started]

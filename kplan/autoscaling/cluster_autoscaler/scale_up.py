@@ -19,7 +19,7 @@ from kplan.api.core import Node, Pod
 from kplan.api.labels import INSTANCE_TYPE
 from kplan.api.quantity import count, milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
-from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, Skipped
+from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, Quotas, Skipped
 from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus, quotient
 from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
 from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
@@ -268,6 +268,9 @@ class Orchestrator:
         self._templates, self._expanders, self._quotas = expanders.templates, expanders, quotas
 
     def scale_up(self, pods: Sequence[Pod]) -> ScaleUp:
+        if (unknown := self._unknown_upcoming()) is not None:
+            error = f"could not get upcoming nodes: failed to find template node for node group {unknown}"
+            return ScaleUp(FAILED, error, unhelped=[Unhelped(pod, {}, {}) for pod in pods])
         infos = self._expanders.infos
         pod_groups = []
         for alike in equivalence_groups(pods):
@@ -293,6 +296,12 @@ class Orchestrator:
                 for pod in pod_group.pods
             ]
         return outcome
+
+    def _unknown_upcoming(self) -> str | None:
+        """Return a group whose nodes are awaited though nothing shows what they will be like; UpcomingNodes."""
+        listed = {group.name for group in self._groups if isinstance(group, ListedGroup)}
+        unknown = (name for name in self._state.upcoming() if name not in self._templates and name not in listed)
+        return next(unknown, None)
 
     def _reason_to_skip(self, group: NodeGroup) -> Skipped | None:
         if (reason := self._unsafe(group)) is not None:

@@ -66,7 +66,7 @@ class ClusterState:
     def __init__(self, groups: Sequence[NodeGroup], options: Options, now: int) -> None:
         self._groups, self._options = groups, options
         self.requests: dict[str, Request] = {}
-        self.readiness: dict[str, Readiness] = {}
+        self._readiness: dict[str, Readiness] = {}
         self._n_unready = 0
         self.decreased: dict[str, int] = {}  #: group -> by how much its target was lowered in this loop
         self.events: list[tuple[str, str]] = []  #: (reason, text) of this loop
@@ -115,17 +115,21 @@ class ClusterState:
         self._update_ranges(targets)
         self._update_sizes(now)
 
+    def readiness(self, name: str) -> Readiness:
+        """Return the nodes of a group, by its name, by their state."""
+        return self._readiness.get(name, Readiness())
+
     def recalculate(self) -> None:
         self._update_ranges({group.name: group.target for group in self._groups})
 
     def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
-        self.readiness, total = {}, Readiness()
+        self._readiness, total = {}, Readiness()
         startup_time = self._options.max_node_startup_time
         for node in nodes:
             group = group_of.get(node.metadata.name)
             if group is not None:
                 startup_time = group.options.max_node_startup_time
-                _count(self.readiness.setdefault(group.name, Readiness()), node, startup_time, now)
+                _count(self._readiness.setdefault(group.name, Readiness()), node, startup_time, now)
             _count(total, node, startup_time, now)
         self._n_unready = len(total.unready)
         for group in self._groups:
@@ -133,16 +137,16 @@ class ClusterState:
                 since = self._unregistered.get(instance.id)
                 if since is None:
                     continue
-                readiness = self.readiness.setdefault(group.name, Readiness())
+                readiness = self._readiness.setdefault(group.name, Readiness())
                 is_late = since + group.options.max_node_provision_time < now
                 (readiness.long_unregistered if is_late else readiness.unregistered).append(instance.id)
 
     def _update_ranges(self, targets: Mapping[str, int]) -> None:
         self._ranges = {}
         for name, target in targets.items():
-            request, readiness = self.requests.get(name), self.readiness.get(name, Readiness())
+            request, n_late = self.requests.get(name), len(self.readiness(name).long_unregistered)
             increase = 0 if request is None else request.increase
-            self._ranges[name] = _Range(target - len(readiness.long_unregistered) - increase, target)
+            self._ranges[name] = _Range(target - n_late - increase, target)
 
     def _update_requests(self, now: int) -> None:
         """End the requests that are met, and those that nobody meets."""
@@ -217,14 +221,14 @@ class ClusterState:
     def remove_long_unregistered(self) -> None:
         """Delete machines that did not become nodes in time, as far as the least size allows."""
         for group in self._groups:
-            old = self.readiness.get(group.name, Readiness()).long_unregistered
+            old = self.readiness(group.name).long_unregistered
             removed = self._delete(group, old[: max(group.target - group.least, 0)])
             self.events += [("DeleteUnregistered", f"Removed unregistered node {name}") for name in removed]
 
     def _update_sizes(self, now: int) -> None:
         wrong: dict[str, _WrongSize] = {}
         for name, expected in self._ranges.items():
-            readiness = self.readiness.get(name)
+            readiness = self._readiness.get(name)
             if readiness is None:
                 continue
             n_registered = len(readiness.registered)
@@ -252,7 +256,7 @@ class ClusterState:
         return not (self._n_unready > self._options.ok_total_unready_count and self._n_unready > share * n_nodes)
 
     def is_group_healthy(self, name: str) -> bool:
-        expected, readiness = self._ranges.get(name), self.readiness.get(name)
+        expected, readiness = self._ranges.get(name), self._readiness.get(name)
         if expected is None:
             return False
         if readiness is None:
@@ -269,22 +273,17 @@ class ClusterState:
 
     def _n_upcoming(self, name: str) -> int:
         expected = self._ranges.get(name)
-        readiness = self.readiness.get(name, Readiness())
+        readiness = self.readiness(name)
         if expected is None:
             return 0
         n_there = len(readiness.ready) + len(readiness.unready) + len(readiness.suspended)
         return expected.target - n_there - len(readiness.long_unregistered)
 
-    def upcoming(self) -> tuple[dict[str, int], dict[str, list[str]]]:
-        """Return how many nodes of each group will come, and which of them are there but not started."""
-        counts: dict[str, int] = {}
-        names: dict[str, list[str]] = {}
-        for group in self._groups:
-            n_upcoming = self._n_upcoming(group.name)
-            if n_upcoming > 0 and group.name in self.requests and not self.is_backed_off(group.name):
-                counts[group.name] = n_upcoming
-                names[group.name] = self.readiness.get(group.name, Readiness()).not_started
-        return counts, names
+    def upcoming(self) -> dict[str, int]:
+        """Return how many nodes of each group will come; those that have not started are among them."""
+        requested = (group.name for group in self._groups if group.name in self.requests)
+        counts = {name: self._n_upcoming(name) for name in requested if not self.is_backed_off(name)}
+        return {name: count for name, count in counts.items() if count > 0}
 
 
 def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> None:

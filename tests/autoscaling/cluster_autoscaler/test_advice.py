@@ -113,6 +113,13 @@ def test_sizes_are_looked_at_again_only_after_machines_that_failed_were_deleted(
     assert ask([late], node("n1"), pod("web", "9")).unhelped == {"default/web": {"late": (why,)}}
 
 
+def test_no_group_grows_while_nodes_of_another_are_awaited_that_nothing_shows() -> None:
+    awaited = group("awaited", template=None, targetSize=1, requested=1)
+    report = ask([awaited, group("other")], node("n1", "100m"), pod("web", "1"))
+    why = "could not get upcoming nodes: failed to find template node for node group awaited"
+    assert (report.adds, report.events, report.unhelped) == ((), {}, {"default/web": {"": (why,)}})
+
+
 def test_what_an_earlier_loop_said_of_nodes_stands_where_a_later_one_only_mends_a_target() -> None:
     settings = kplan.ClusterAutoscaler(node_groups=[group("g", "n1", targetSize=2)])
     planner = planner_of([node("n1")], autoscaler=settings, now=NOW)

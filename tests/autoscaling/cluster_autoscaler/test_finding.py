@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 import kplan
-from kplan.autoscaling.cluster_autoscaler.finding import ListedGroup, Pool, matched
+from kplan.autoscaling.cluster_autoscaler.finding import Pool, matched
+from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests import objects
