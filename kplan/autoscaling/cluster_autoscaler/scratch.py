@@ -331,8 +331,6 @@ def first_from(passes: BoolArray, start: int) -> int | None:
     return index if begin and passes[index] else None
 
 
-_FIRST_CAPACITY = 16
-
 Wanted = tuple[tuple[str, int], ...]
 """What a pod requests: (resource, amount) with amounts above 0, a place for the pod itself among them."""
 
@@ -344,20 +342,18 @@ def wanted_by(requests: Mapping[str, int]) -> Wanted:
 class NewNodes:
     """New nodes of one template, in the order in which they were added, and what is free on each."""
 
-    def __init__(self, free: Mapping[str, int], n_before: int) -> None:
-        self._template = free  #: resource -> what pods may request of a new node, of all resources that count
-        self._n_before = n_before  #: the number of nodes before these in the list on which the cursor runs
-        self._free: dict[str, Int64Array] = {name: np.zeros(_FIRST_CAPACITY, np.int64) for name in free}
-        self._size = _FIRST_CAPACITY
+    def __init__(self, free: Mapping[str, int], n_before: int, most: int) -> None:
+        """Begin without nodes, of which `most` may be added.
+
+        `free`: resource -> what pods may request of a new node, of all resources that count. `n_before`: the number of
+        nodes before these in the list on which the cursor runs.
+        """
+        self._n_before = n_before
+        self._free: dict[str, Int64Array] = {name: np.full(most, amount, np.int64) for name, amount in free.items()}
         self.n_nodes = 0
         self.n_pods: list[int] = []  #: of each node, the pods that the packing put there
 
     def add_node(self) -> None:
-        if self.n_nodes == self._size:
-            self._free = {name: np.concatenate((free, np.zeros_like(free))) for name, free in self._free.items()}
-            self._size *= 2
-        for name, amount in self._template.items():
-            self._free[name][self.n_nodes] = amount
         self.n_nodes += 1
         self.n_pods.append(0)
 
@@ -378,14 +374,7 @@ class NewNodes:
         if not self.n_nodes:
             return [], last
         n_listed = self._n_before + self.n_nodes
-        start = max((last + 1) % n_listed - self._n_before, 0)
-        if n == 1:
-            node = first_from(self._fitting(wanted), start)
-            if node is None:
-                return [], last
-            self.put(node, wanted, 1)
-            return [node], self._n_before + node
-        nodes = self._in_turn(wanted, n, start)
+        nodes = self._in_turn(wanted, n, max((last + 1) % n_listed - self._n_before, 0))
         if not len(nodes):
             return [], last
         counts = np.bincount(nodes, minlength=self.n_nodes)
@@ -394,14 +383,6 @@ class NewNodes:
         for node in np.flatnonzero(counts).tolist():
             self.n_pods[node] += int(counts[node])
         return nodes.tolist(), self._n_before + int(nodes[-1])
-
-    def _fitting(self, wanted: Wanted) -> BoolArray:
-        """Return which nodes a pod of a kind fits, bool of shape (n_nodes,)."""
-        (name, amount), *others = wanted
-        fitting: BoolArray = self._free[name][: self.n_nodes] >= amount
-        for name, amount in others:
-            fitting &= self._free[name][: self.n_nodes] >= amount
-        return fitting
 
     def _in_turn(self, wanted: Wanted, n: int, start: int) -> RowArray:
         capacities = np.full(self.n_nodes, n, np.int64)

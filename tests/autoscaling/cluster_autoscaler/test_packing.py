@@ -46,7 +46,7 @@ class Searched:
 def test_pods_go_to_the_nodes_in_turn(
     free: dict[str, int], n_nodes: int, n_before: int, last: int, pods: list[tuple[int, int, int]]
 ) -> None:
-    nodes, searched = NewNodes(free, n_before), Searched(free, n_nodes, n_before)
+    nodes, searched = NewNodes(free, n_before, n_nodes), Searched(free, n_nodes, n_before)
     for _ in range(n_nodes):
         nodes.add_node()
     for cpu, memory, n in pods:
