@@ -26,7 +26,7 @@ from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.autoscaling.karpenter.texts import ClaimMissing, ClaimUnusable, Plain
 from kplan.autoscaling.seam import slices_of
 from kplan.cel.values import CelCompileError, CelError, CostLimitError
-from kplan.framework.listers import key_of
+from kplan.framework.listers import by_key, by_name, key_of
 from kplan.plugins.dynamic_resources.allocator import Picks
 from kplan.plugins.dynamic_resources.claims import AllocatedState, DeviceResult
 from kplan.plugins.dynamic_resources.inventory import (
@@ -39,7 +39,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     SliceInfo,
     pool_of,
 )
-from kplan.plugins.dynamic_resources.requests import Constraint, RequestSpec, claim_spec, expressions
+from kplan.plugins.dynamic_resources.requests import Constraint, RequestSpec, claim_names, claim_spec, expressions
 from kplan.rules.resources import nano
 from kplan.snapshot.model import Snapshot
 
@@ -102,8 +102,7 @@ class DeviceCatalogue:
             devices = tuple(replace(device, taints=()) for device in one.spec.devices)
             slices.append(replace(one, spec=replace(one.spec, devices=devices)))
         self.selection = Selection(lists=False)
-        self.classes = {one.metadata.name: one for one in snapshot.device_classes}
-        self.claims = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.resource_claims}
+        self.classes, self.claims = by_name(snapshot.device_classes), by_key(snapshot.resource_claims)
         self.published: list[SliceInfo] = []
         of_type: defaultdict[str, defaultdict[PoolId, list[SliceInfo]]] = defaultdict(lambda: defaultdict(list))
         for slice_ in Inventory(slices).slices:
@@ -208,12 +207,8 @@ class Devices:
 
     def claims_of(self, pod: Pod) -> list[resource.ResourceClaim] | ClaimMissing:
         """Return the claims of a pod that exist and those that need not be made; or one that is not there."""
-        names = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         claims = []
-        for entry in pod.spec.resource_claims:
-            name = entry.resource_claim_name or names.get(entry.name)
-            if name is None:
-                continue
+        for _, name in claim_names(pod):
             claim = self._catalogue.claims.get((pod.metadata.namespace, name))
             if claim is None:
                 return ClaimMissing(f"{pod.metadata.namespace}/{name}")

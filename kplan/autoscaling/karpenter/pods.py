@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 
-from kplan.api import affinity as api
+from kplan.api import affinity
 from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
 from kplan.api.labels import HOSTNAME, valid_selector
@@ -87,7 +87,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    return api.untolerated(tolerations, taints, compares=True)
+    return affinity.untolerated(tolerations, taints, compares=True)
 
 
 _DISRUPTED_TAINT = (Taint(key="karpenter.sh/disrupted", effect=NO_SCHEDULE),)
@@ -344,11 +344,11 @@ class PodFacts:
         return [known.of(known.requirement(one.key, "In", one.values) for one in term) for term in terms]
 
     def _of_volume(self, volume: PersistentVolume) -> list[Requirements]:
-        affinity = volume.spec.node_affinity
-        if affinity is None or affinity.required is None:
+        required = None if volume.spec.node_affinity is None else volume.spec.node_affinity.required
+        if required is None:
             return []
         is_local = volume.spec.local is not None or volume.spec.host_path is not None
-        terms = filter(None, (term.match_expressions for term in affinity.required.node_selector_terms))
+        terms = filter(None, (term.match_expressions for term in required.node_selector_terms))
         return [
             self.known.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME)) for term in terms
         ]
