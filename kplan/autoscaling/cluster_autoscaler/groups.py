@@ -154,14 +154,13 @@ class Quotas:
         return Allowed(allowed, exceeded)
 
     def consume(self, node: Node, group: NodeGroup, n_nodes: int) -> Allowed:
-        """Return how many of some nodes the quotas allow, and take them all if they do."""
+        """Return how many of some nodes the quotas allow, and take these."""
         allowed = self.check(node, group, n_nodes)
-        if allowed.n_nodes == n_nodes:
-            for quota in self._quotas:
-                if quota.applies_to(node):
-                    for name, amount in self._resources(node, group).items():
-                        if name in quota.left:
-                            quota.left[name] = max(quota.left[name] - amount * n_nodes, 0)
+        for quota in self._quotas:
+            if quota.applies_to(node):
+                for name, amount in self._resources(node, group).items():
+                    if name in quota.left:
+                        quota.left[name] = max(quota.left[name] - amount * allowed.n_nodes, 0)
         return allowed
 
     def _resources(self, node: Node, group: NodeGroup | None) -> dict[str, int]:

@@ -424,10 +424,7 @@ class Orchestrator:
         growths = balanced([group, *similar], n_nodes)
         for growth in growths:
             node, delta = self._templates[growth.group.name].node, growth.wanted - growth.current
-            allowed = self._quotas.check(node, growth.group, delta).n_nodes
-            growth.wanted = growth.current + allowed
-            if allowed > 0:
-                self._quotas.consume(node, growth.group, allowed)
+            growth.wanted = growth.current + self._quotas.consume(node, growth.group, delta).n_nodes
         return [growth for growth in growths if growth.wanted != growth.current]
 
     def execute(self, growths: Sequence[Growth]) -> None:

@@ -27,30 +27,26 @@ from kplan.autoscaling.karpenter.topology import Topology, TopologyGroup, Unsati
 
 
 class Reservations:
-    """How many machines of each reservation are left, and who holds one."""
+    """How many machines of each reservation are left."""
 
     def __init__(self, columns: Iterable[Columns]) -> None:
         self._left: dict[str, int] = {}
-        self._held: dict[str, set[str]] = {}
         for own in columns:
             for offering in own.offerings:
                 if offering.reservation:
                     known = self._left.get(offering.reservation, offering.reservation_capacity)
                     self._left[offering.reservation] = min(known, offering.reservation_capacity)
 
-    def reservable(self, hostname: str, reservations: Iterable[str]) -> tuple[str, ...]:
+    def reservable(self, held: Collection[str], reservations: Iterable[str]) -> tuple[str, ...]:
         """Return those reservations of which a node holds a machine, or could."""
-        held = self._held.get(hostname, set())
         return tuple(dict.fromkeys(one for one in reservations if one in held or self._left[one] > 0))
 
-    def hold(self, hostname: str, reservations: Sequence[str]) -> None:
-        """Hold a machine of these reservations, and of no others."""
-        held = self._held.setdefault(hostname, set())
-        for one in set(reservations) - held:
-            self._left[one] -= 1
-        for one in held - set(reservations):
+    def exchange(self, held: Sequence[str], wanted: Sequence[str]) -> None:
+        """Give machines of some reservations back, and hold one of each that is wanted."""
+        for one in held:
             self._left[one] += 1
-        self._held[hostname] = set(reservations)
+        for one in wanted:
+            self._left[one] -= 1
 
 
 class Fit(msgspec.Struct, frozen=True):
@@ -257,7 +253,7 @@ class NewClaim(Host):
         if not shared.facts.options.is_on("ReservedCapacity") or not columns.has_reserved:
             return ()
         compatible = columns.reservations(types, node)
-        own = shared.reservations.reservable(self.hostname, compatible)
+        own = shared.reservations.reservable(self.reservations, compatible)
         if shared.is_strict and compatible and not own:
             return Plain.NOT_RESERVABLE
         if shared.is_strict and self.reservations and not own:
@@ -271,9 +267,8 @@ class NewClaim(Host):
         self._most = most_of(less(columns.most(fit.types & group.types), group.requests) for group in self._left())
         shared.topology.register_host(self.hostname)
         self._hold(entrant, fit)
-        if fit.reservations or self.reservations:
-            shared.reservations.hold(self.hostname, fit.reservations)
-            self.reservations = fit.reservations
+        shared.reservations.exchange(self.reservations, fit.reservations)
+        self.reservations = fit.reservations
 
     def _left(self) -> list[DaemonGroup]:
         return [group for group in self._daemons if group.types & self.types]

@@ -92,8 +92,8 @@ def simulate_without(
         return None
     errors = dict(result.errors)
     exempt = {pod.metadata.key for pod in leaving}
-    for name, state in result.uninitialized.items():
-        for pod in result.existing[name]:
+    for state in states:
+        for pod in () if state.is_initialized else result.existing.get(state.name, ()):
             if pod.metadata.key not in exempt:
                 claim, node = ("" if one is None else one.metadata.name for one in (state.claim, state.node))
                 errors[pod.metadata.key] = (PoolRefusal("", Uninitialized(claim, node)),)

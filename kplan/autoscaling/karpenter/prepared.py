@@ -45,7 +45,6 @@ class Simulated(msgspec.Struct, frozen=True):
     nodes: list[Planned]
     existing: Mapping[str, tuple[Pod, ...]]  #: node -> the pods that go there, in order
     errors: Mapping[str, Refused]  #: pod -> why it has no place
-    uninitialized: Mapping[str, StateNode] = {}  #: the nodes among `existing` that are not ready yet
     waiting: tuple[str, ...] = ()  #: pods for which there is no pool at all
     devices: Devices | None = None  #: as the pass leaves them; None where pods get none
 
@@ -273,14 +272,9 @@ class Prepared:
         )
         errors = scheduler.solve(entrants)
         planned = list(planned_of(scheduler, errors))
-        used = [node for node in scheduler.existing.nodes if node.pods]
-        return Simulated(
-            nodes=planned,
-            existing={node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used},
-            errors=errors,
-            uninitialized={node.state.name: node.state for node in used if not node.state.is_initialized},
-            devices=devices,
-        )
+        used = (node for node in scheduler.existing.nodes if node.pods)
+        existing = {node.state.name: tuple(entrant.pod for entrant in node.pods) for node in used}
+        return Simulated(planned, existing, errors, devices=devices)
 
 
 def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:
