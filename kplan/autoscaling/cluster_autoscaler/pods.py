@@ -234,10 +234,9 @@ def owners_of(snapshot: Snapshot) -> Owners:
 
 
 class PodsToMove(msgspec.Struct):
-    """The pods of a node that is to go; with `blocked`, only those before the pod that keeps it."""
+    """The pods of a node that is to go, without daemons; with `blocked`, only those before the pod that keeps it."""
 
     pods: list[Pod] = []
-    daemons: list[Pod] = []
     waiting: list[Pod] = []  #: they are left to complete
     blocked: tuple[Pod, Blocked] | None = None
 
@@ -257,12 +256,9 @@ class Drainability:
             if (blocked := self._blocked(pod)) is not None:
                 result.blocked = pod, blocked
                 break
-            if is_daemon(pod):
-                result.daemons.append(pod)
-            elif pod.metadata.annotations.safe_to_evict == "on-completion" and not _has_ended(pod):
-                result.waiting.append(pod)
-            else:
-                result.pods.append(pod)
+            waits = pod.metadata.annotations.safe_to_evict == "on-completion" and not _has_ended(pod)
+            if not is_daemon(pod):
+                (result.waiting if waits else result.pods).append(pod)
         return result
 
     def _blocked(self, pod: Pod) -> Blocked | None:

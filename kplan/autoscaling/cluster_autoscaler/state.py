@@ -37,8 +37,7 @@ class Request(msgspec.Struct):
     """Nodes that the autoscaler asked for."""
 
     increase: int
-    at: int
-    until: int
+    at: int  #: microseconds since 1970
 
 
 class _Range(NamedTuple):
@@ -87,17 +86,16 @@ class ClusterState:
     def register(self, group: NodeGroup, delta: int, now: int) -> None:
         """Note that nodes were asked for, or that some of them will not come; registerOrUpdateScaleUpNoLock."""
         request = self.requests.get(group.name)
-        until = now + group.options.max_node_provision_time
         if request is None:
             if delta > 0:
-                self.requests[group.name] = Request(delta, now, until)
+                self.requests[group.name] = Request(delta, now)
             return
         if request.increase + delta <= 0:
             del self.requests[group.name]
             return
         request.increase += delta
         if delta > 0:
-            request.at, request.until = now, until
+            request.at = now
 
     def update(
         self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], templates: Iterable[str], now: int
@@ -107,13 +105,13 @@ class ClusterState:
         self.decreased, self.events = {}, []
         missing = [instance.id for group in self._groups for instance in group.instances if not instance.error_code]
         self._unregistered = {name: self._unregistered.get(name, now) for name in missing}
-        self._update_readiness(nodes, group_of, now)
+        self._update_readiness(nodes, group_of)
         targets = {group.name: group.target for group in self._groups}
         self._update_ranges(targets)
-        self._update_requests(now)
-        self._note_failures(now)
+        self._update_requests()
+        self._note_failures()
         self._update_ranges(targets)
-        self._update_sizes(now)
+        self._update_sizes()
 
     def readiness(self, name: str) -> Readiness:
         """Return the nodes of a group, by its name, by their state."""
@@ -122,15 +120,15 @@ class ClusterState:
     def recalculate(self) -> None:
         self._update_ranges({group.name: group.target for group in self._groups})
 
-    def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup], now: int) -> None:
+    def _update_readiness(self, nodes: Sequence[Node], group_of: Mapping[str, NodeGroup]) -> None:
         self._readiness, total = {}, Readiness()
         startup_time = self._options.max_node_startup_time
         for node in nodes:
             group = group_of.get(node.metadata.name)
             if group is not None:
                 startup_time = group.options.max_node_startup_time
-                _count(self._readiness.setdefault(group.name, Readiness()), node, startup_time, now)
-            _count(total, node, startup_time, now)
+                _count(self._readiness.setdefault(group.name, Readiness()), node, startup_time, self._now)
+            _count(total, node, startup_time, self._now)
         self._n_unready = len(total.unready)
         for group in self._groups:
             for instance in group.instances:
@@ -138,7 +136,7 @@ class ClusterState:
                 if since is None:
                     continue
                 readiness = self._readiness.setdefault(group.name, Readiness())
-                is_late = since + group.options.max_node_provision_time < now
+                is_late = since + group.options.max_node_provision_time < self._now
                 (readiness.long_unregistered if is_late else readiness.unregistered).append(instance.id)
 
     def _update_ranges(self, targets: Mapping[str, int]) -> None:
@@ -148,21 +146,21 @@ class ClusterState:
             increase = 0 if request is None else request.increase
             self._ranges[name] = _Range(target - n_late - increase, target)
 
-    def _update_requests(self, now: int) -> None:
+    def _update_requests(self) -> None:
         """End the requests that are met, and those that nobody meets."""
         reset = self._options.node_group_backoff_reset_timeout
-        self._backoffs = {name: held for name, held in self._backoffs.items() if held.failed_at + reset >= now}
+        self._backoffs = {name: held for name, held in self._backoffs.items() if held.failed_at + reset >= self._now}
         for group in self._groups:
             request = self.requests.get(group.name)
             if request is None:
                 continue
             if self._n_upcoming(group.name) <= 0:
                 del self.requests[group.name]
-            elif request.until < now:
-                seconds = format_duration(Nanoseconds((now - request.at) // 1_000_000 * SECOND))
+            elif request.at + group.options.max_node_provision_time < self._now:
+                seconds = format_duration(Nanoseconds((self._now - request.at) // 1_000_000 * SECOND))
                 words = f"Nodes added to group {group.name} failed to register within {seconds}"
                 self.events.append(("ScaleUpTimedOut", words))
-                self._back_off(group.name, now)
+                self._back_off(group.name)
                 if group.target - request.increase >= len(group.nodes):
                     self._decrease(group, request.increase)
                 del self.requests[group.name]
@@ -171,17 +169,17 @@ class ClusterState:
         group.target -= by
         self.decreased[group.name] = self.decreased.get(group.name, 0) + by
 
-    def _back_off(self, name: str, now: int) -> None:
+    def _back_off(self, name: str) -> None:
         if name not in self._templates:
             return
         held = self._backoffs.get(name)
         duration = self._options.initial_node_group_backoff_duration
         if held is not None:
             doubled = min(2 * held.duration, self._options.max_node_group_backoff_duration)
-            duration = doubled if held.until < now else held.duration
-        self._backoffs[name] = _Backoff(duration, now + duration, now)
+            duration = doubled if held.until < self._now else held.duration
+        self._backoffs[name] = _Backoff(duration, self._now + duration, self._now)
 
-    def _note_failures(self, now: int) -> None:
+    def _note_failures(self) -> None:
         """Back groups off whose machines cannot be made; handleInstanceCreationErrors."""
         failed: set[str] = set()
         for group in self._groups:
@@ -196,8 +194,8 @@ class ClusterState:
                     words = f"Failed adding {len(new)} nodes to group {group.name} due to {kind}.{code}"
                     words += f"; source errors: {text}"
                     self.events.append(("ScaleUpFailed", words))
-                    self.register(group, -len(new), now)
-                    self._back_off(group.name, now)
+                    self.register(group, -len(new), self._now)
+                    self._back_off(group.name)
         self._failed = failed
 
     def delete_failed(self) -> None:
@@ -225,7 +223,7 @@ class ClusterState:
             removed = self._delete(group, old[: max(group.target - group.least, 0)])
             self.events += [("DeleteUnregistered", f"Removed unregistered node {name}") for name in removed]
 
-    def _update_sizes(self, now: int) -> None:
+    def _update_sizes(self) -> None:
         wrong: dict[str, _WrongSize] = {}
         for name, expected in self._ranges.items():
             readiness = self._readiness.get(name)
@@ -236,7 +234,7 @@ class ClusterState:
             if expected.target - n_missing <= n_registered <= expected.target:
                 continue
             held, current = self._wrong_sizes.get(name), (n_registered, expected.target)
-            since = held.since if held is not None and held[:2] == current else now
+            since = held.since if held is not None and held[:2] == current else self._now
             wrong[name] = _WrongSize(*current, since)
         self._wrong_sizes = wrong
 

@@ -29,7 +29,6 @@ from kplan.autoscaling.karpenter.claims import NewClaim
 from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
 from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceType, Offering
-from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
     INITIALIZED,
@@ -55,17 +54,13 @@ class Planned(msgspec.Struct, frozen=True, dict=True):
     """A node that is to be made."""
 
     template: Template
-    entrants: tuple[Entrant, ...]
+    pods: tuple[str, ...]  #: NAMESPACE/NAME
     requirements: Requirements  #: without that on the instance type, which `types` say
     types: tuple[int, ...]  #: numbers of the instance types that it may become, the cheapest first
     requests: Amounts  #: of daemons and pods
     is_relaxed: bool = False  #: fewer values of a label than the pool asks for stay possible
     drivers: tuple[str, ...] = ()  #: of the devices that its pods get
     is_static: bool = False  #: made for a pool with replicas; its provider chooses among all types
-
-    @property
-    def pods(self) -> tuple[str, ...]:
-        return tuple(entrant.key for entrant in self.entrants)
 
     @cached_property
     def claim_requirements(self) -> Requirements:
@@ -144,7 +139,7 @@ def planned_of(scheduler: Scheduler, errors: dict[str, Refused]) -> Iterator[Pla
             continue
         yield Planned(
             template,
-            tuple(claim.pods),
+            tuple(entrant.key for entrant in claim.pods),
             requirements,
             tuple(types),
             claim.requests,
