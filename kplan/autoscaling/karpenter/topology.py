@@ -80,6 +80,7 @@ def _odd(elements: Iterable[Hashable]) -> frozenset[Hashable]:
 class TopologyGroup(msgspec.Struct, eq=False, dict=True):
     """A topology constraint, and the number of pods in each domain."""
 
+    known: Vocabulary
     kind: Type
     key: str
     namespaces: frozenset[str]
@@ -112,43 +113,41 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
     def register(self, domain: str) -> None:
         self.counts.setdefault(domain, 0)
 
-    def on_host(self, hostname: str, pod: Requirement | None, known: Vocabulary, *, selects_itself: bool) -> bool:
+    def counts_on(self, taints: tuple[Taint, ...], node: Requirements, hostname: str | None = None) -> bool:
+        """Tell whether the pods of a node count; `hostname` as for `NodeFilter.matches`."""
+        return self.filter.matches(taints, node, hostname, self.known)
+
+    def on_host(self, hostname: str, pod: Requirement | None, *, selects_itself: bool) -> bool:
         """Tell whether a constraint on host names lets the pod on a node."""
         count = self.counts.get(hostname, 0)
         if self.kind is Type.SPREAD:
             return count + selects_itself <= self.max_skew
         if self.kind is Type.ANTI_AFFINITY:
             return count == 0
-        if pod is not None and not known.has(pod, hostname):
-            return False
-        return count > 0 or (selects_itself and self._may_begin(pod, known))
+        return self._allows(pod, hostname) and (count > 0 or (selects_itself and self._may_begin(pod)))
 
-    def next_domains(
-        self, pod: Requirement | None, node: Requirement | None, known: Vocabulary, *, selects_itself: bool
-    ) -> list[str]:
+    def next_domains(self, pod: Requirement | None, node: Requirement | None, *, selects_itself: bool) -> list[str]:
         """Return the domains that a node may be in for the pod; of equally good ones the first by name."""
-        candidates = self._candidates(node, known)
+        candidates = self._candidates(node)
         if self.kind is Type.SPREAD:
-            return self._next_of_spread(candidates, pod, known, selects_itself=selects_itself)
+            return self._next_of_spread(candidates, pod, selects_itself=selects_itself)
+        allowed = [domain for domain in candidates if self._allows(pod, domain)]
         if self.kind is Type.ANTI_AFFINITY:
-            return [domain for domain in candidates if not self.counts[domain] and _allows(pod, domain, known)]
-        allowed = [domain for domain in candidates if self.counts[domain] and _allows(pod, domain, known)]
-        if allowed or not selects_itself or not self._may_begin(pod, known):
-            return allowed
+            return [domain for domain in allowed if not self.counts[domain]]
+        running = [domain for domain in allowed if self.counts[domain]]
+        if running or not selects_itself or not self._may_begin(pod):
+            return running
         # The first pod of its group: one domain that both allow, and one that the pod allows.
-        first = [domain for domain in candidates if _allows(pod, domain, known)][:1]
-        own = next((domain for domain in sorted(self.counts) if _allows(pod, domain, known)), None)
-        return first if own is None or own in first else [*first, own]
+        own = [domain for domain in sorted(self.counts) if self._allows(pod, domain)]
+        return list(dict.fromkeys((*allowed[:1], *own[:1])))
 
-    def _candidates(self, node: Requirement | None, known: Vocabulary) -> list[str]:
+    def _candidates(self, node: Requirement | None) -> list[str]:
         if node is not None and node.operator == "In":
-            return [domain for domain in known.texts(node.key, node.values) if domain in self.counts]
-        return [domain for domain in sorted(self.counts) if _allows(node, domain, known)]
+            return [domain for domain in self.known.texts(node.key, node.values) if domain in self.counts]
+        return [domain for domain in sorted(self.counts) if self._allows(node, domain)]
 
-    def _next_of_spread(
-        self, candidates: list[str], pod: Requirement | None, known: Vocabulary, *, selects_itself: bool
-    ) -> list[str]:
-        allowed = [count for domain, count in self.counts.items() if _allows(pod, domain, known)]
+    def _next_of_spread(self, candidates: list[str], pod: Requirement | None, *, selects_itself: bool) -> list[str]:
+        allowed = [count for domain, count in self.counts.items() if self._allows(pod, domain)]
         least = min(allowed, default=UNBOUNDED)
         if self.min_domains is not None and len(allowed) < self.min_domains:
             least = 0
@@ -157,14 +156,12 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
         best = min(even, key=lambda domain: self.counts[domain], default="")
         return [best] if best else []
 
-    def _may_begin(self, pod: Requirement | None, known: Vocabulary) -> bool:
-        return not any(self.counts.values()) or not any(
-            count and _allows(pod, domain, known) for domain, count in self.counts.items()
-        )
+    def _may_begin(self, pod: Requirement | None) -> bool:
+        """Tell whether a pod may be the first of its group, as none runs where it may go."""
+        return not any(count and self._allows(pod, domain) for domain, count in self.counts.items())
 
-
-def _allows(requirement: Requirement | None, domain: str, known: Vocabulary) -> bool:
-    return requirement is None or known.has(requirement, domain)
+    def _allows(self, requirement: Requirement | None, domain: str) -> bool:
+        return requirement is None or self.known.has(requirement, domain)
 
 
 Placed = tuple[Pod, Node]
@@ -310,6 +307,7 @@ class Topology:
             counted = NodeFilter(alternatives, taints, affinity, wanted.tolerations)
             tolerations = None if taints == IGNORE else wanted.tolerations
             yield TopologyGroup(
+                known,
                 Type.SPREAD,
                 constraint.topology_key,
                 frozenset({entrant.namespace}),
@@ -352,7 +350,7 @@ class Topology:
         elif not namespaces:
             namespaces = frozenset({namespace})
         counts = self._no_pods(term.topology_key, tolerations)
-        return TopologyGroup(kind, term.topology_key, namespaces, term.label_selector, counts=counts)
+        return TopologyGroup(self._known, kind, term.topology_key, namespaces, term.label_selector, counts=counts)
 
     def _count(self, group: TopologyGroup) -> None:
         """Count the pods that run in each domain of a new group (upstream countDomains)."""
@@ -361,7 +359,7 @@ class Topology:
             if state.node is None or key not in state.labels:
                 continue
             labels = known.of_labels(state.node.metadata.labels)
-            if group.filter.matches(state.node.spec.taints, labels, None, known):
+            if group.counts_on(state.node.spec.taints, labels):
                 group.register(state.labels[key])
         for pod, node in self._around.placed.selected(group.namespaces, group.raw_selector):
             if pod.metadata.identity in self._excluded:
@@ -369,7 +367,7 @@ class Topology:
             domain = node.metadata.labels.get(key, node.metadata.name if key == HOSTNAME else None)
             if domain is None:
                 continue
-            if group.filter.matches(node.spec.taints, known.of_labels(node.metadata.labels), None, known):
+            if group.counts_on(node.spec.taints, known.of_labels(node.metadata.labels)):
                 group.record([domain])
 
     def register_host(self, hostname: str) -> None:
@@ -382,7 +380,7 @@ class Topology:
         """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
         changed = False
         for group in self._binding.selecting(entrant):
-            if not group.filter.matches(taints, node, hostname, self._known):
+            if not group.counts_on(taints, node, hostname):
                 continue
             wanted = node.items.get(group.key)
             is_settled = group.key == HOSTNAME or (
@@ -417,14 +415,14 @@ class Topology:
         for group in groups:
             selects_itself = group.selects(entrant.namespace, entrant.labels)
             if group.key == HOSTNAME:
-                if not group.on_host(hostname, entrant.strict.hostname, known, selects_itself=selects_itself):
+                if not group.on_host(hostname, entrant.strict.hostname, selects_itself=selects_itself):
                     return _failed(group, entrant.strict.hostname, None, hostname)
                 continue
             pod_domains, node_domains = entrant.strict.items.get(group.key), node.items.get(group.key)
             key = (id(group), pod_domains, node_domains, selects_itself)
             domains = self._next.get(key)
             if domains is None:
-                domains = group.next_domains(pod_domains, node_domains, known, selects_itself=selects_itself)
+                domains = group.next_domains(pod_domains, node_domains, selects_itself=selects_itself)
                 self._next[key] = domains
             if not domains:
                 return _failed(group, pod_domains, node_domains, "")

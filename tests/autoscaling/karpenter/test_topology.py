@@ -10,17 +10,17 @@ from kplan.autoscaling.karpenter.topology import IGNORE, NodeFilter, TopologyGro
 
 WEB = LabelSelector(match_labels={"app": "web"})
 SHOP = frozenset({"shop"})
+KNOWN = Vocabulary([])
 
 
 def group(kind: Type, counts: dict[str, int], *, key: str = ZONE, **options: int) -> TopologyGroup:
-    return TopologyGroup(kind, key, SHOP, WEB, **options, counts=dict(counts))  # type: ignore[arg-type]  # only numbers
+    return TopologyGroup(KNOWN, kind, key, SHOP, WEB, **options, counts=dict(counts))  # type: ignore[arg-type]  # only numbers
 
 
 def next_domains(constraint: TopologyGroup, *allowed: str, is_own: bool = True) -> list[str]:
-    known = Vocabulary([])
-    pod = known.requirement(ZONE, "In", allowed) if allowed else None
+    pod = KNOWN.requirement(ZONE, "In", allowed) if allowed else None
     # The node is one that meets what the pod requires.
-    return constraint.next_domains(pod, pod, known, selects_itself=is_own)
+    return constraint.next_domains(pod, pod, selects_itself=is_own)
 
 
 @pytest.mark.parametrize(("max_skew", "expected"), [(1, []), (2, ["a"])])
@@ -38,12 +38,10 @@ def test_an_affinity_follows_pods_that_run_or_begins_where_none_do() -> None:
 
 
 def test_constraints_are_one_where_upstreams_hash_sees_no_difference() -> None:
-    known = Vocabulary([])
-
     def identity(*values: str, tolerations: tuple[Toleration, ...] = ()) -> object:
-        alternatives = tuple(known.of_labels({"disk": value}) for value in values)
+        alternatives = tuple(KNOWN.of_labels({"disk": value}) for value in values)
         counted = NodeFilter(alternatives, IGNORE, HONOR, tolerations)
-        return TopologyGroup(Type.SPREAD, ZONE, SHOP, WEB, max_skew=1, filter=counted).identity
+        return TopologyGroup(KNOWN, Type.SPREAD, ZONE, SHOP, WEB, max_skew=1, filter=counted).identity
 
     # It hashes the labels that are asked for, but not their values.
     assert identity("ssd") == identity("hdd")
