@@ -157,7 +157,7 @@ class _ArithmeticPacker(_Packer):
             n_fitting = 0 if last < 0 else nodes.capacity(wanted, last)
             if n_fitting == 0:
                 if last >= 0 and not nodes.n_pods[last]:
-                    return True
+                    return True  # what does not fit an empty node fits no further one
                 if not self.permits():
                     return False
                 nodes.add_node()
@@ -234,7 +234,7 @@ class _TryingPacker(_Packer):
             if self._n_added and self._try_added(pod, spreads=spreads):
                 continue
             if self._n_added and self._scratch.name(self._last) not in self.on_node:
-                return True
+                return True  # what does not fit an empty node fits no further one
             if not self.permits():
                 return False
             self._add_node()

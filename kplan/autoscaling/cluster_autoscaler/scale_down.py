@@ -7,6 +7,7 @@ simulator/cluster.go, processors/nodes/, processors/scaledowncandidates/; core/s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 
 import msgspec
 
@@ -249,7 +250,7 @@ class Planner:
         group_of = self._group_of
         chosen = [known for known in removable if not group_of[known.node.metadata.name].is_atomic]
         together = (known for known in removable if group_of[known.node.metadata.name].is_atomic)
-        for members in _by_group(together, group_of).values():
+        for members in self._by_group(together).values():
             if _is_whole(group_of[members[0].node.metadata.name], len(members), present):
                 chosen += members
             else:
@@ -262,7 +263,7 @@ class Planner:
     ) -> list[Removable]:
         """Return as many of some nodes as may go at once, of all that are present; CropNodes."""
         options, group_of = self._options, self._group_of
-        empty_by_group, full_by_group = _by_group(empty, group_of), _by_group(full, group_of)
+        empty_by_group, full_by_group = self._by_group(empty), self._by_group(full)
         n_left, n_drains = options.max_scale_down_parallelism, options.max_drain_parallelism
         may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once
         chosen_empty: list[Removable] = []
@@ -289,9 +290,18 @@ class Planner:
                 n_drains -= len(drained)
                 may_overflow = False
             n_drains = min(n_left, n_drains)
-        single = _single(empty_by_group, group_of, n_left)
-        drained = _single(full_by_group, group_of, min(n_left - len(single), n_drains))
+        single = self._single(empty_by_group, n_left)
+        drained = self._single(full_by_group, min(n_left - len(single), n_drains))
         return [*chosen_empty, *single, *chosen_full, *drained]
+
+    def _by_group(self, nodes: Iterable[Removable]) -> dict[str, list[Removable]]:
+        return grouped((self._group_of[one.node.metadata.name].name, one) for one in nodes)
+
+    def _single(self, groups: Mapping[str, list[Removable]], budget: int) -> list[Removable]:
+        """Return as many nodes as a budget lets go of groups that do not go as a whole."""
+        nodes = chain.from_iterable(groups.values())
+        single = (one for one in nodes if not self._group_of[one.node.metadata.name].is_atomic)
+        return list(islice(single, max(budget, 0)))
 
     def _note(self, node: Node, reason: str) -> None:
         self.stays[node.metadata.name] = reason_to_stay(reason)
@@ -301,14 +311,5 @@ def _is_disabled(node: Node) -> bool:
     return node.metadata.annotations.scale_down_disabled == "true"
 
 
-def _by_group(nodes: Iterable[Removable], group_of: Mapping[str, NodeGroup]) -> dict[str, list[Removable]]:
-    return grouped((group_of[removable.node.metadata.name].name, removable) for removable in nodes)
-
-
 def _is_whole(group: NodeGroup, n_nodes: int, present: frozenset[str]) -> bool:
     return n_nodes in (group.target, sum(name in present for name in group.nodes))
-
-
-def _single(groups: Mapping[str, list[Removable]], group_of: Mapping[str, NodeGroup], budget: int) -> list[Removable]:
-    nodes = [removable for members in groups.values() for removable in members]
-    return [one for one in nodes if not group_of[one.node.metadata.name].is_atomic][: max(budget, 0)]

@@ -110,6 +110,7 @@ class ClusterState:
         self._update_ranges(targets)
         self._update_requests()
         self._note_failures()
+        # By the targets that were read before these two lowered some, as upstream.
         self._update_ranges(targets)
         self._update_sizes()
 
@@ -161,6 +162,7 @@ class ClusterState:
                 words = f"Nodes added to group {group.name} failed to register within {seconds}"
                 self.events.append(("ScaleUpTimedOut", words))
                 self._back_off(group.name)
+                # A cloud lowers no target below the nodes that are there.
                 if group.target - request.increase >= len(group.nodes):
                     self._decrease(group, request.increase)
                 del self.requests[group.name]
