@@ -34,9 +34,11 @@ from kplan.api.time import EPOCH, from_micros, to_micros
 from kplan.api.workloads import Deployment, ReplicaSet, StatefulSet
 from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
+from kplan.framework.listers import by_key
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
+from kplan.workloads.expansion import wanted_replicas
 
 _TOLERATES_PREFERENCES = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
@@ -186,12 +188,10 @@ def buffers_of(snapshot: Snapshot, now: int) -> Iterator[Buffer]:
 
 def _resolved(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[str, PodTemplateSpec | None, int]:
     """Return whether a buffer's pods are known, what they are like, and how many the workload has."""
-    own, template, scalable = buffer.metadata, buffer.spec.pod_template_ref, buffer.spec.scalable_ref
+    namespace, template, scalable = buffer.metadata.namespace, buffer.spec.pod_template_ref, buffer.spec.scalable_ref
     if template is not None:
-        for one in snapshot.pod_templates:
-            if (one.metadata.namespace, one.metadata.name) == (own.namespace, template.name):
-                return _RESOLVED, one.template, 0
-        return "PodTemplateNotFound", None, 0
+        known = by_key(snapshot.pod_templates).get((namespace, template.name))
+        return ("PodTemplateNotFound", None, 0) if known is None else (_RESOLVED, known.template, 0)
     workloads: Mapping[str, Sequence[Deployment | StatefulSet | ReplicaSet]] = {
         "Deployment": snapshot.deployments,
         "StatefulSet": snapshot.stateful_sets,
@@ -199,11 +199,10 @@ def _resolved(buffer: CapacityBuffer, snapshot: Snapshot) -> tuple[str, PodTempl
     }
     if scalable is None or scalable.api_group not in ("", "apps") or scalable.kind not in workloads:
         return _FAILED, None, 0
-    for workload in workloads[scalable.kind]:
-        if (workload.metadata.namespace, workload.metadata.name) == (own.namespace, scalable.name):
-            replicas = workload.spec.replicas
-            return _RESOLVED, workload.spec.template, 1 if replicas is None else replicas
-    return "ScalableRefNotFound", None, 0
+    workload = by_key(workloads[scalable.kind]).get((namespace, scalable.name))
+    if workload is None:
+        return "ScalableRefNotFound", None, 0
+    return _RESOLVED, workload.spec.template, wanted_replicas(workload, None)
 
 
 def _replicas(buffer: CapacityBuffer, pod: PodSpec, scale: int) -> int:
