@@ -337,12 +337,11 @@ class Orchestrator:
         harder: list[PodGroup] = []
         for pod_group in pod_groups:
             pod = scratch.pod_row(pod_group.pods[0])
-            rejections = scratch.rejections_alone(pod, rows)
-            if rejections is None:
+            pod_group.fits_alone = scratch.fits_alone(pod)
+            if not pod_group.fits_alone:
                 harder.append(pod_group)
                 continue
-            pod_group.fits_alone = True
-            for name, rejection in zip(names, rejections, strict=True):
+            for name, rejection in zip(names, scratch.rejections(pod, rows), strict=True):
                 _note(pod_group, name, rejection)
         scratch.undo(mark)
         for name, node in zip(names, nodes, strict=True) if harder else ():

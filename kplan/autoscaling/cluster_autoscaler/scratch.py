@@ -215,18 +215,13 @@ class Scratch:
 
     # The scheduler's filters.
 
-    def rejections_alone(self, pod: int, rows: Sequence[int]) -> list[Rejection | None] | None:
-        """Return the `rejections` of a pod on which a node's verdict depends on that node alone; None for others.
-
-        Of what runs on the node only the requests matter.
-        """
+    def fits_alone(self, pod: int) -> bool:
+        """Tell whether the verdict of a node on a pod depends on that node alone, and there on requests only."""
         cycle, _, outcome = self._pre_filter(pod)
-        if cycle.pod.host_ports or outcome.status is not None or outcome.nodes is not None:
-            return None
-        if self._cluster_filters - outcome.skipped:
-            return None
-        statuses = self.framework.statuses(cycle, np.asarray(rows, np.intp), outcome.skipped)
-        return [None if status is None else status.texts for status in statuses]
+        looks_around = (
+            outcome.status is not None or outcome.nodes is not None or self._cluster_filters - outcome.skipped
+        )
+        return not (cycle.pod.host_ports or looks_around)
 
     @cached_property
     def _cluster_filters(self) -> frozenset[str]:
