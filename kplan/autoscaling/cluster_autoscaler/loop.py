@@ -35,7 +35,6 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
 from kplan.autoscaling.cluster_autoscaler.pods import (
     Budgets,
     Drainability,
-    Infos,
     created,
     is_daemon,
     is_expendable,
@@ -247,7 +246,6 @@ class Loops:
         self._setup, options = setup, setup.options
         self._options, self._release, self._start = options, cluster.session.config.release, cluster.now
         self._group_of: dict[str, NodeGroup] = {}
-        self._infos = Infos()
         self.see(cluster.snapshot)
         self._state = ClusterState(self.groups, options, cluster.now)
         self._templates = TemplateMaker(options, cluster.snapshot.daemon_sets, remembered)
@@ -260,7 +258,6 @@ class Loops:
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""
         self._snapshot, self._listers, self._owners = snapshot, Listers(snapshot), owners_of(snapshot)
-        self._infos.drop_old()
         self._nodes, self._pods = list(snapshot.nodes), list(snapshot.pods)
         self._group_of.clear()
         self._group_of.update(groups_by_node(self.groups))
@@ -346,8 +343,7 @@ class Loops:
                 node, pods = template.node_named(f"template-node-for-{group}-{template.made_at}-upcoming-{number}")
                 all_nodes.append(node)
                 all_placed += [(pod, node.metadata.name) for pod in pods]
-        infos, release = self._infos, self._release
-        scratch = Scratch.of(all_nodes, all_placed, pending, self._listers, release, cursor=self._cursor, known=infos)
+        scratch = Scratch.of(all_nodes, all_placed, pending, self._listers, self._release, cursor=self._cursor)
         return scratch, present
 
     def _process_pods(self, scratch: Scratch, pods: Sequence[Pod], result: LoopResult) -> list[Pod]:
@@ -378,17 +374,17 @@ class Loops:
             result.events.append(("MaxNodesTotalReached", scale_up.MAX_NODES_TOTAL.format(most)))
             unhelped = [scale_up.Unhelped(pod, {}, {}) for pod in pods]
             result.scale_ups.append(scale_up.ScaleUp(scale_up.LIMITED, unhelped=unhelped))
-        elif not self._options.bypassed_scheduler_names and self._are_new(pods):
+        elif not self._options.bypassed_scheduler_names and self._are_new(scratch, pods):
             result.scale_ups.append(scale_up.ScaleUp("ScaleUpInCooldown"))
             return True
         else:
             self._scale_up_in_turn(scratch, list(pods), result)
         return False
 
-    def _are_new(self, pods: Sequence[Pod]) -> bool:
+    def _are_new(self, scratch: Scratch, pods: Sequence[Pod]) -> bool:
         if min(map(created, pods)) + _BUFFER > self._now:
             return True
-        of_gpus = [pod for pod in pods if any(name in self._infos.of(pod).resources.requests for name in GPU_RESOURCES)]
+        of_gpus = [pod for pod in pods if any(name in scratch.info(pod).resources.requests for name in GPU_RESOURCES)]
         return bool(of_gpus) and min(map(created, of_gpus)) + GPU_BUFFER > self._now
 
     def _scale_up_in_turn(self, scratch: Scratch, pods: list[Pod], result: LoopResult) -> None:
@@ -417,9 +413,7 @@ class Loops:
 
     def _orchestrator(self, scratch: Scratch, result: LoopResult) -> scale_up.Orchestrator:
         setup, n_nodes = self._setup, len(self._nodes)
-        expanders = scale_up.Expanders(
-            result.templates, setup.priorities, setup.prices, n_nodes, self._now, self._infos
-        )
+        expanders = scale_up.Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, scratch)
         quotas = Quotas(self._options, map(scratch.node, scratch.order), self._group_of, self._snapshot.capacity_quotas)
         return scale_up.Orchestrator(
             scratch, self.groups, self._state, self._options, expanders=expanders, quotas=quotas

@@ -20,7 +20,6 @@ from kplan.api.pod import ENDED
 from kplan.api.time import EPOCH, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 
 MAX_SHAPES = 10  #: so many different pods of a controller are remembered
@@ -114,29 +113,6 @@ def likeness(pod: Pod) -> tuple[str, bytes] | None:
     """Return a key that pods of one controller share if they have equal labels and specs; None without controller."""
     owner = controller_of(pod.metadata)
     return None if owner is None else (owner.uid, _encoder.encode((pod.metadata.labels, pod.spec)))
-
-
-class Infos:
-    """What scheduling derives from pods, once for every pod object."""
-
-    def __init__(self) -> None:
-        self._infos: dict[int, PodInfo] = {}
-        self._old: dict[int, PodInfo] = {}
-
-    def of(self, pod: Pod) -> PodInfo:
-        info = self._infos.get(id(pod))
-        if info is None:
-            info = self._infos[id(pod)] = self._old.get(id(pod)) or PodInfo(pod)
-        return info
-
-    def drop_old(self) -> None:
-        """Forget the pods that nobody has asked for since the last call."""
-        self._old, self._infos = self._infos, {}
-
-    def share(self, pods: Iterable[Pod], info: PodInfo) -> None:
-        """Take the requests of one pod for all that are like it."""
-        for pod in pods:
-            self.of(pod).shared_resources = info.resources
 
 
 def equivalence_groups(pods: Iterable[Pod]) -> list[list[Pod]]:

@@ -25,7 +25,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, PodsToMove, without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, PodsToMove, bound, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.autoscaling.seam import reason_to_stay
 from kplan.documents.nodes import KeptNode
@@ -194,7 +194,7 @@ class Planner:
         for pod in reversed(scratch.cluster.pods_on[row].copy()):
             scratch.unbind(pod)
         # The node stays as an empty ghost while its pods are placed: it still forms topology domains.
-        pods = [scratch.unbound(pod) for pod in map(without_tpus, move.pods)]
+        pods = [bound(without_tpus(pod), "") for pod in move.pods]
         ghost = Taint(key=TO_BE_DELETED, value=str(self._now // 1_000_000), effect=NO_SCHEDULE)
         with scratch.tainted(row, ghost, pods):
             placed = self._placer.place(scratch, pods, allowed, all_or_none=True)

@@ -22,7 +22,7 @@ from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, Quotas, Skipped
 from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus, quotient
 from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
-from kplan.autoscaling.cluster_autoscaler.pods import Infos, equivalence_groups
+from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Growth, Template, are_similar, balanced
@@ -134,7 +134,7 @@ class Expanders(msgspec.Struct, frozen=True):
     prices: Prices | None
     n_nodes: int  #: nodes of the cluster
     now: int  #: microseconds since 1970
-    infos: Infos
+    scratch: Scratch
 
     def choose(self, names: Sequence[str], options: Sequence[Option]) -> Choice | None:
         """Filter options by one expander after the other; the first that are left in the end tie."""
@@ -162,7 +162,7 @@ class Expanders(msgspec.Struct, frozen=True):
         capacity = self.templates[option.group.name].node.status.capacity
         cpu = milli_value(capacity.get(CPU, 0)) * option.n_nodes
         memory = value(capacity.get(MEMORY, 0)) * option.n_nodes
-        requests = [self.infos.of(pod).resources.requests for pod in option.pods]
+        requests = [self.scratch.info(pod).resources.requests for pod in option.pods]
         wanted_cpu = sum(request.get(CPU, 0) for request in requests)
         wanted_memory = sum(request.get(MEMORY, 0) for request in requests)
         return quotient(cpu - wanted_cpu, cpu) + quotient(memory - wanted_memory, memory)
@@ -271,12 +271,8 @@ class Orchestrator:
         if (unknown := self._unknown_upcoming()) is not None:
             error = f"could not get upcoming nodes: failed to find template node for node group {unknown}"
             return ScaleUp(FAILED, error, unhelped=[Unhelped(pod, {}, {}) for pod in pods])
-        infos = self._expanders.infos
-        pod_groups = []
-        for alike in equivalence_groups(pods):
-            info = infos.of(alike[0])
-            infos.share(alike, info)
-            pod_groups.append(PodGroup(alike, info, wanted_by(info.requests)))
+        alike = ((own, self._scratch.info(own[0])) for own in equivalence_groups(pods))
+        pod_groups = [PodGroup(own, info, wanted_by(info.requests)) for own, info in alike]
         # Which groups may grow, and why the others may not; filterValidScaleUpNodeGroups.
         reasons = {group.name: self._reason_to_skip(group) for group in self._groups}
         skipped = {name: reason for name, reason in reasons.items() if reason is not None}

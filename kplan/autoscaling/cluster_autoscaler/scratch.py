@@ -24,7 +24,7 @@ from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
-from kplan.autoscaling.cluster_autoscaler.pods import Infos, SimilarPods, bound
+from kplan.autoscaling.cluster_autoscaler.pods import SimilarPods, bound
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.config.loading import default_configuration
 from kplan.config.releases import Release
@@ -74,13 +74,11 @@ class Scratch:
         release: Release,
         *,
         cursor: Cursor,
-        known: Infos,
     ) -> Scratch:
         """Return a scratch cluster with some pods on nodes, in list order, and others on none."""
         table = NodeTable(nodes)
-        infos = [known.of(pod) if pod.spec.node_name == node else PodInfo(bound(pod, node)) for pod, node in placed]
-        infos += map(known.of, pending)
-        cluster = Cluster.build(table, infos)
+        infos = [PodInfo(bound(pod, node)) for pod, node in placed]
+        cluster = Cluster.build(table, [*infos, *map(PodInfo, pending)])
         session = Session(cluster, listers, default_configuration(release), plugin_factory(()))
         rows = [table.row_of[node.metadata.name] for node in nodes]
         pods = [*(pod for pod, _ in placed), *pending]
@@ -121,13 +119,8 @@ class Scratch:
             self._pods.append(pod)
         return row
 
-    def unbound(self, pod: Pod) -> Pod:
-        """Return a pod without its node, which requests the same."""
-        free, row = bound(pod, ""), self._row_of_pod.get(id(pod))
-        if free is not pod and row is not None:
-            infos, free_row = self.cluster.pods.infos, self.pod_row(free)
-            infos[free_row].shared_resources = infos[row].resources
-        return free
+    def info(self, pod: Pod) -> PodInfo:
+        return self.cluster.pods.infos[self.pod_row(pod)]
 
     # What is tried can be taken back.
 
