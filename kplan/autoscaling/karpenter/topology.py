@@ -262,7 +262,6 @@ class Topology:
         self._states = states
         self._excluded = {entrant.uid for entrant in entrants}
         self._binding, self._keeping_away = Family(), Family()  # on pods themselves, and on those that they select
-        self._next: dict[Hashable, list[str]] = {}
         for pod, terms, labels in around.placed.keeping_away:
             uid = pod.metadata.identity
             if uid not in self._excluded:
@@ -293,7 +292,6 @@ class Topology:
             group = self._keeping_away.own(uid, self._of_term(Type.ANTI_AFFINITY, namespace, term, tolerations))
             if term.topology_key in labels:
                 group.record([labels[term.topology_key]])
-                self._next.clear()
 
     def _spreads(self, entrant: Entrant) -> Iterator[TopologyGroup]:
         wanted, known = entrant.constraints, self._known
@@ -378,7 +376,6 @@ class Topology:
 
     def record(self, entrant: Entrant, taints: tuple[Taint, ...], node: Requirements, hostname: str) -> None:
         """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
-        changed = False
         for group in self._binding.selecting(entrant):
             if not group.counts_on(taints, node, hostname):
                 continue
@@ -388,12 +385,8 @@ class Topology:
             )
             if is_settled or group.kind is Type.ANTI_AFFINITY:
                 group.record(self._named(node, group.key, hostname))
-                changed = True
         for group in self._keeping_away.owned.get(entrant.uid, ()):
             group.record(self._named(node, group.key, hostname))
-            changed = True
-        if changed:
-            self._next.clear()
 
     def _named(self, node: Requirements, key: str, hostname: str) -> list[str]:
         """Return the values that a requirement names; of NotIn those that are excluded, as upstream does."""
@@ -419,11 +412,7 @@ class Topology:
                     return _failed(group, entrant.strict.hostname, None, hostname)
                 continue
             pod_domains, node_domains = entrant.strict.items.get(group.key), node.items.get(group.key)
-            key = (id(group), pod_domains, node_domains, selects_itself)
-            domains = self._next.get(key)
-            if domains is None:
-                domains = group.next_domains(pod_domains, node_domains, selects_itself=selects_itself)
-                self._next[key] = domains
+            domains = group.next_domains(pod_domains, node_domains, selects_itself=selects_itself)
             if not domains:
                 return _failed(group, pod_domains, node_domains, "")
             chosen.append(known.requirement(group.key, "In", domains))
