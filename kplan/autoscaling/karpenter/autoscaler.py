@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.labels import INSTANCE_TYPE, ZONE
-from kplan.api.provisioning import DRIFTED, NEVER, NodePool
+from kplan.api.provisioning import DRIFTED, NodePool
 from kplan.api.quantity import listing, nanos_of
-from kplan.api.time import parse_duration, to_micros
 from kplan.autoscaling.karpenter.amounts import NODES, total_of
-from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState, claim_states
+from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState, claim_states, consolidatable_at
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
 from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
 from kplan.autoscaling.karpenter.devices import Held, device_name
@@ -39,6 +38,7 @@ from kplan.changes.limits import Admitted, Pool
 from kplan.documents.nodes import AutoscalerName, NodePrices
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, LimitChange
+from kplan.framework.listers import by_name
 from kplan.rules.resources import NANO, nano_text
 from kplan.snapshot.model import Snapshot
 
@@ -318,18 +318,12 @@ class KarpenterWatch:
 
 def _consolidatable(cluster: PreparedCluster) -> Iterator[float]:
     """Yield in how many seconds nodes become consolidatable that are not yet."""
-    after = {
-        pool.metadata.name: parse_duration(pool.spec.disruption.consolidate_after or "")
-        for pool in cluster.snapshot.node_pools
-        if pool.spec.disruption.consolidate_after not in (None, NEVER)
-    }
+    pools = by_name(cluster.snapshot.node_pools)
     for claim in cluster.snapshot.node_claims:
-        duration = after.get(claim.metadata.labels.get(NODEPOOL, ""))
-        since = claim.status.last_pod_event_time
-        if duration is not None and since is not None:
-            left = (to_micros(since) * 1000 + duration - cluster.now * 1000) / 1e9
-            if left > 0:
-                yield left
+        pool = pools.get(claim.metadata.labels.get(NODEPOOL, ""))
+        at = math.inf if pool is None else consolidatable_at(pool, claim)
+        if at > cluster.now:
+            yield (at - cluster.now) / 1e6
 
 
 MOST_TRIED = 40  #: so many pools without their limits, or without one of their requirements, are tried

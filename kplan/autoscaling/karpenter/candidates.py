@@ -165,7 +165,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
             and state.pool in pools
             and pools[state.pool].spec.disruption.consolidate_after not in (None, NEVER)
             and is_true(state.claim.status.conditions, "Initialized")
-            and not _is_consolidatable(pools[state.pool], state.claim, self.now)
+            and consolidatable_at(pools[state.pool], state.claim) > self.now
         )
 
     def candidates(self, concerns: Filter) -> list[Candidate]:
@@ -279,7 +279,7 @@ def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
             reason = drift_reason(prepared, pool, claim) if is_true(conditions, "Launched") else ""
             is_static, now = pool.spec.replicas is not None, prepared.now
             state = ClaimState(
-                state.is_consolidatable if is_static else _is_consolidatable(pool, claim, now),
+                state.is_consolidatable if is_static else consolidatable_at(pool, claim) <= now,
                 is_drifted=bool(reason),
                 drifted=reason,
                 drifted_since=state.drifted_since if state.is_drifted else now,
@@ -288,14 +288,18 @@ def claim_states(prepared: Prepared) -> dict[str, ClaimState]:
     return states
 
 
-def _is_consolidatable(pool: NodePool, claim: NodeClaim, now: int) -> bool:
+def consolidatable_at(pool: NodePool, claim: NodeClaim) -> float:
+    """Return when a node becomes consolidatable, in microseconds since 1970; infinity for never.
+
+    That is its pool's consolidateAfter after a pod last came or went, or else after it was initialized.
+    """
     after = pool.spec.disruption.consolidate_after
     duration = None if after in (None, NEVER) else parse_duration(after or "")
     initialized = condition_of(claim.status.conditions, "Initialized")
     if duration is None or initialized is None or initialized.status != "True":
-        return False
+        return math.inf
     since = claim.status.last_pod_event_time or initialized.last_transition_time
-    return (now - to_micros(since or EPOCH)) * 1000 >= duration
+    return to_micros(since or EPOCH) + -(-duration // 1000)
 
 
 def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:

@@ -33,6 +33,7 @@ from kplan.plugins.dynamic_resources.inventory import (
     DeviceId,
     DeviceInfo,
     Inventory,
+    NodePools,
     Pool,
     PoolId,
     Selection,
@@ -155,7 +156,7 @@ class Allocation(msgspec.Struct, frozen=True):
     claims: Mapping[ClaimKey, Held] = {}  #: the claims that get devices now
 
 
-Choices = tuple[tuple[Pool, DeviceInfo], ...]
+Choices = Sequence[tuple[Pool, DeviceInfo]]
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -269,7 +270,7 @@ class Devices:
             requests += own_requests
         held = [Held(place.name, {}) for _ in claims]
         for name in place.types:
-            devices = _devices([*pools, *potential[name]])
+            devices = NodePools([*pools, *potential[name]]).candidates
             narrowed_to = self._search_for(name, place, claims, requests, devices=devices, requirements=requirements)
             if narrowed_to is None:
                 continue
@@ -354,8 +355,8 @@ class Devices:
 
     def _every(self, spec: RequestSpec, pools: Sequence[Pool]) -> Choices:
         """Return all devices of pools that a request of mode All asks for; none for another request."""
-        devices = _devices(pools) if spec.wants_all else ()
-        return tuple((pool, device) for pool, device in devices if self._matches(spec, device))
+        choices = NodePools(pools).candidates if spec.wants_all else ()
+        return [(pool, device) for pool, device in choices if self._matches(spec, device)]
 
     def _matches(self, spec: RequestSpec, device: DeviceInfo) -> bool:
         """Tell whether a device is one that is asked for; raises CelError, CostLimitError."""
@@ -476,11 +477,6 @@ def _is_of(slice_: SliceInfo, nodes: Collection[str]) -> bool:
 
 def _is_pod(consumer: resource.ResourceClaimConsumerReference) -> bool:
     return consumer.resource == "pods" and not consumer.api_group
-
-
-def _devices(pools: Iterable[Pool]) -> Choices:
-    usable = (pool for pool in pools if not (pool.is_incomplete or pool.is_invalid))
-    return tuple((pool, device) for pool in usable for device in pool.devices)
 
 
 def _spec_for(spec: RequestSpec, device: DeviceInfo) -> RequestSpec:
