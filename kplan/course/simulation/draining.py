@@ -260,8 +260,7 @@ class Drain:
                 )
             )
             if log:
-                owner = self._simulation.owner(pod.row)
-                self._simulation.log.add_pod(StepEvent.BLOCKED, pod, owner, words, is_finding=bool(why))
+                self._simulation.log.add_pod(StepEvent.BLOCKED, pod, words, is_finding=bool(why))
 
     def begin(self) -> None:
         """Cordon the nodes, and start with the first."""
@@ -307,7 +306,7 @@ class Drain:
             simulation.timers.post(at, partial(self._look, row), is_idle=self._gives_up_at == math.inf)
             return
         if self._waiting[row] != words:
-            simulation.log.add_pod(StepEvent.BLOCKED, pod, simulation.owner(row), words, of_time=True)
+            simulation.log.add_pod(StepEvent.BLOCKED, pod, words, of_time=True)
         if self._evicts_until < math.inf:
             simulation.log.note_change()
         is_first = not self._waiting[row]

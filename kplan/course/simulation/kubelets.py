@@ -20,7 +20,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
 from kplan.course.simulation.life_cycle import LifeCycle
-from kplan.course.simulation.motion import Motion, workload_key
+from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import become
@@ -89,28 +89,28 @@ class Kubelets:
             if pod.is_ready and pod.node not in motion.lost_nodes and not motion.infos[pod.row].is_terminating
         }
         for row, pod in tuple(motion.pods.items()):
-            owner, info = motion.owner(row), motion.infos[row]
+            info = motion.infos[row]
             if info.is_terminating:
-                self._go_on_terminating(pod, owner, info)
+                self._go_on_terminating(pod, info)
             elif pod.node:
-                self._go_on(pod, owner, info, is_time_known=is_time_known)
+                self._go_on(pod, info, is_time_known=is_time_known)
 
-    def _go_on_terminating(self, pod: ObservedPod, owner: Owner | None, info: PodInfo) -> None:
+    def _go_on_terminating(self, pod: ObservedPod, info: PodInfo) -> None:
         self.keep_terminating([pod.row])
         # The deletion timestamp is when the grace period is over.
         grace = deletion_grace(info.pod)
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
-        stop = min(self.durations_of(pod, owner).stop.seconds, grace)
+        stop = min(self.durations_of(pod).stop.seconds, grace)
         self._stop_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop, self.end)
 
-    def _go_on(self, pod: ObservedPod, owner: Owner | None, info: PodInfo, *, is_time_known: bool) -> None:
-        times, row = self.durations_of(pod, owner), pod.row
+    def _go_on(self, pod: ObservedPod, info: PodInfo, *, is_time_known: bool) -> None:
+        times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod.row)
         since = seconds(info.pod.status.start_time) or pod.created
         if self._is_lost(row) and (ready := _marked(info)) is not None:
             self._marked[row] = seconds(ready.last_transition_time) or self._motion.now
         elif not pod.is_ready and self._is_lost(row):
             self._after(times.start.seconds, row, self.become_ready)
-        elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod, owner):
+        elif not pod.is_ready and since + times.start.seconds > self._motion.now and not self._failing(pod):
             self._at(since + times.start.seconds, row, self.become_ready)
         if times.run is not None and times.run.seconds < math.inf:
             # What has run for longer than usual runs for as long again.
@@ -120,8 +120,7 @@ class Kubelets:
             return
         available_at = pod.ready_since + owner.min_ready
         if available_at > self._motion.now:
-            fresh = self._motion.pods[row] = replace(pod, is_fresh=True)
-            owner.settle(fresh)
+            self._motion.settle(replace(pod, is_fresh=True))
             self._motion.timers.post(available_at, lambda: self._become_available(row))
 
     def lose(self, nodes: Iterable[str]) -> None:
@@ -186,7 +185,7 @@ class Kubelets:
         for row, pod in tuple(self._motion.pods.items()):
             if pod.node in nodes and self.ready_at_start.pop(pod.key, None) is not None:
                 self.mark_unready(row)
-                start = self.durations_of(pod, self._motion.owner(row)).start.seconds
+                start = self.durations_of(pod).start.seconds
                 self._motion.timers.post(at + start, partial(self.become_ready, row))
 
     def mark_unready(self, row: int) -> None:
@@ -194,44 +193,47 @@ class Kubelets:
         pod = self._motion.pods[row]
         if pod.is_ready and not pod.is_terminating:
             self._marked[row] = self._motion.now
-            self._update(replace(pod, ready_since=None, is_fresh=False))
+            self._motion.update(replace(pod, ready_since=None, is_fresh=False))
 
-    def durations_of(self, pod: ObservedPod, owner: Owner | None) -> PodTimes:
-        return self._motion.durations.of(workload_key(pod, owner))
+    def durations_of(self, pod: ObservedPod) -> PodTimes:
+        return self._motion.durations.of(self._motion.workload_of(pod))
 
-    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        failing = self._failing(pod, owner)
-        if owner is not None and failing:
+    def started(self, pod: ObservedPod) -> ObservedPod:
+        """Return a pod that is bound as it is then."""
+        failing = self._failing(pod)
+        if failing:
             message = f"its new pods count as not ready, as no pod of their template is ready and {failing} fails"
-            self._motion.warn(InputWarning("FailsAsBefore", owner.workload.key, message))
+            self._motion.warn(InputWarning("FailsAsBefore", self._motion.workload_of(pod), message))
             return pod
-        return self._begun(pod, owner) if self.attachments.attach(pod.row, pod.node) else pod
+        return self._begun(pod) if self.attachments.attach(pod.row, pod.node) else pod
 
     def _begin_late(self, row: int) -> None:
         """Have a pod start whose volumes come to its node."""
-        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        pod = self._motion.pods[row]
         if pod.is_ready or pod.is_terminating:
             return
-        begun = self._begun(pod, owner)
+        begun = self._begun(pod)
         if begun.is_ready:
-            self._motion.log.add_pod(StepEvent.READY, pod, owner, of_time=True)
-            self._update(begun)
+            self._motion.log.add_pod(StepEvent.READY, pod, of_time=True)
+            self._motion.update(begun)
 
-    def _begun(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+    def _begun(self, pod: ObservedPod) -> ObservedPod:
         """Return a pod that starts now as it is then."""
-        times = self.durations_of(pod, owner)
+        times = self.durations_of(pod)
         if times.run is not None and times.run.seconds < math.inf:
             self._after(times.run.seconds + LAG, pod.row, self.succeed, pod.node)
         if times.start.seconds <= 0 and pod.node not in self._motion.lost_nodes:
-            return self._as_ready(pod, owner)
+            return self._as_ready(pod)
         self._after(times.start.seconds + LAG, pod.row, self.become_ready, pod.node)
         return pod
 
-    def _failing(self, pod: ObservedPod, owner: Owner | None) -> str:
+    def _failing(self, pod: ObservedPod) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
-        return self.failing.get(owner.template_key(pod), "") if self.failing and owner is not None else ""
+        owner = self._motion.owner(pod.row) if self.failing else None
+        return "" if owner is None else self.failing.get(owner.template_key(pod), "")
 
-    def _as_ready(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
+    def _as_ready(self, pod: ObservedPod) -> ObservedPod:
+        owner = self._motion.owner(pod.row)
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
         if owner is not None and is_fresh:
             # The time since when a pod is ready is noted in whole seconds.
@@ -250,9 +252,8 @@ class Kubelets:
         """Have a pod become ready, unless it is on its way out."""
         pod = self._motion.pods.get(row)
         if pod is not None and not (pod.is_terminating or pod.is_ready or self.attachments.waits(row)):
-            owner = self._motion.owner(row)
-            self._motion.log.add_pod(StepEvent.READY, pod, owner)
-            self._update(self._as_ready(pod, owner))
+            self._motion.log.add_pod(StepEvent.READY, pod)
+            self._motion.update(self._as_ready(pod))
 
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
         """Have a pod count as available; its controller learns of it at its next sync where nothing tells it."""
@@ -262,11 +263,10 @@ class Kubelets:
             return
         available = replace(pod, is_fresh=False)
         if is_seen or owner is None:
-            self._update(available)
+            self._motion.update(available)
             self._motion.log.note_change()
         else:
-            self._motion.pods[row] = available
-            owner.settle(available)
+            self._motion.settle(available)
 
     @staticmethod
     def _available_at(pod: ObservedPod, owner: Owner | None) -> float:
@@ -280,7 +280,7 @@ class Kubelets:
             if is_fresh:
                 self._motion.timers.post(at, partial(self._become_available, pod.row))
             if is_fresh != pod.is_fresh:
-                self._update(replace(pod, is_fresh=is_fresh))
+                self._motion.update(replace(pod, is_fresh=is_fresh))
 
     def _see_available(self, row: int) -> None:
         """Have the controller of a daemon set look at a pod that may be available by now."""
@@ -288,14 +288,6 @@ class Kubelets:
         if pod is not None and owner is not None and pod.is_available:
             self._motion.notify(owner)
             self._motion.log.note_change()
-
-    def _update(self, pod: ObservedPod) -> None:
-        self._motion.pods[pod.row] = pod
-        self._motion.disruptions.settle(pod)
-        owner = self._motion.owner(pod.row)
-        if owner is not None:
-            owner.settle(pod)
-            self._motion.notify(owner)
 
     def clear_finished(self, node: str, because: str) -> None:
         """Remove the pods of a node that have done their work: nothing holds them up, and nothing takes their place."""
@@ -309,36 +301,35 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         if pod is None or pod.is_terminating:
             return
-        owner = self._motion.owner(row)
-        self._motion.log.add_pod(StepEvent.SUCCEEDED, pod, owner)
-        self.finished.append((workload_key(pod, owner), pod))
+        owner, workload = self._motion.owner(row), self._motion.workload_of(pod)
+        self._motion.log.add_pod(StepEvent.SUCCEEDED, pod)
+        self.finished.append((workload, pod))
         if owner is not None:
             owner.leave(pod)
             if isinstance(owner, JobState):
                 owner.uncounted[row] = Ended(pod.index, math.floor(self._motion.now), is_success=True)
                 owner.ended.append(row)
             self._motion.notify(owner)
-        self._life.vanish(pod, owner, stays=True)
+        self._life.vanish(pod, stays=True)
         self._motion.circles.forget()
         if owner is None:
-            self.on_succeeded(workload_key(pod, owner))
+            self.on_succeeded(workload)
 
-    def terminating(
-        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
-    ) -> ObservedPod | None:
-        motion = self._motion
-        row = pod.row
+    def terminating(self, pod: ObservedPod, *, by: str | None, by_owner: bool, grace: int | None) -> ObservedPod | None:
+        """Return what a pod is from now on that is told to go (`LifeCycle.remove`); None where it is gone."""
+        motion, row = self._motion, pod.row
+        owner = motion.owner(row)
         if not pod.node:
-            motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None
-        seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
+        seconds, waits_for_kubelet = self._stop_of(pod, grace)
         if isinstance(owner, JobState) and not by_owner:
             since = pod.created if pod.ready_since is None else motion.now
             since = self._marked.get(row, since)
             failure = owner.failure_of(pod)
             owner.uncounted[row] = Ended(pod.index, math.floor(since), is_terminating=True, failure=failure)
         elif seconds <= 0 and not waits_for_kubelet and not self._is_held(row):
-            motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=True)
+            motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
         motion.pods[row] = leaving
@@ -347,21 +338,22 @@ class Kubelets:
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         motion.cluster.update(row, _with_deletion(info, motion.now + (grace or 0), is_preempted=by is not None))
         motion.disruptions.settle(leaving)
-        motion.log.add_pod(StepEvent.TERMINATING, pod, owner, of_time=True)
+        motion.log.add_pod(StepEvent.TERMINATING, pod, of_time=True)
         return leaving
 
-    def _stop_of(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> tuple[float, bool]:
+    def _stop_of(self, pod: ObservedPod, grace: int | None) -> tuple[float, bool]:
         """Return in how many seconds a pod stops that is told to go, and whether that waits for its node to answer.
 
         Without a grace period the API server removes the object at once.
         """
         if grace is None:
             grace = self._motion.infos[pod.row].pod.spec.termination_grace_period_seconds
-        seconds = self.durations_of(pod, owner).stop.seconds
+        seconds = self.durations_of(pod).stop.seconds
         return seconds if grace is None else min(seconds, grace), grace != 0 and self._is_lost(pod.row)
 
-    def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
-        seconds, waits_for_kubelet = self._stop_of(pod, owner, grace)
+    def stop(self, pod: ObservedPod, grace: int | None) -> None:
+        """Have a terminating pod stop."""
+        seconds, waits_for_kubelet = self._stop_of(pod, grace)
         if seconds <= 0 and not waits_for_kubelet:
             self.end(pod.row)
         elif seconds < math.inf:
@@ -402,6 +394,7 @@ class Kubelets:
         self._motion.log.note_change()
 
     def forget(self, row: int) -> None:
+        """Forget what was to happen to a pod that is gone."""
         self.attachments.let_go(row)
         self._held.pop(row, None)
         self._marked.pop(row, None)
@@ -420,11 +413,11 @@ class Kubelets:
         if row not in self._motion.pods:
             return
         pod, owner = self._motion.pods[row], self._motion.owner(row)
-        self._motion.log.add_pod(StepEvent.GONE, pod, owner, of_time=of_time)
+        self._motion.log.add_pod(StepEvent.GONE, pod, of_time=of_time)
         if owner is not None:
             owner.bury(pod)
             self._motion.notify(owner)
-        self._life.vanish(pod, owner)
+        self._life.vanish(pod)
 
 
 def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:

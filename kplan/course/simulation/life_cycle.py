@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +27,9 @@ from kplan.framework.interface import NodeChanged, NodeUncordoned, PodAdded, Pod
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
 
+if TYPE_CHECKING:
+    from kplan.course.simulation.kubelets import Kubelets
+
 LATER = 2**64  #: pods that the simulation creates come after all pods of the snapshot
 
 
@@ -39,24 +42,6 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
 
 
 Slot = tuple[int | None, str]  #: ordinal or completion index of a pod, and the node that a daemon pod is meant for
-
-
-class Kubelet(Protocol):
-    """What kubelets do with pods."""
-
-    def started(self, pod: ObservedPod, owner: Owner | None) -> ObservedPod:
-        """Return a pod that is bound as it is then."""
-
-    def terminating(
-        self, pod: ObservedPod, owner: Owner | None, *, by: str | None, by_owner: bool, grace: int | None
-    ) -> ObservedPod | None:
-        """Return what a pod is from now on that is told to go (`remove`); None where it is gone at once."""
-
-    def stop(self, pod: ObservedPod, owner: Owner | None, grace: int | None) -> None:
-        """Have a terminating pod stop."""
-
-    def forget(self, row: int) -> None:
-        """Forget what was to happen to a pod that is gone."""
 
 
 RETRY_SECONDS, RETRY_SECONDS_OF_JOBS = (0.005, 1000.0), (1.0, 60.0)
@@ -146,7 +131,7 @@ class OverQuota:
 class LifeCycle:
     """What happens to pods, one event at a time, whoever causes the event."""
 
-    kubelet: Kubelet
+    kubelets: Kubelets
     on_bound: Callable[[int], None]  #: called with the row of a pod that has a node now
     #: called with a pod that is to go, which its kubelet may not be able to do
     on_leaving: Callable[[ObservedPod], None]
@@ -217,7 +202,7 @@ class LifeCycle:
         motion.disruptions.join(pod, info, owner)
         motion.circles.note(pod, owner, 1)
         motion.messages[row] = ""
-        motion.log.add_pod(StepEvent.CREATED, pod, owner, "" if owner is None else self._why(wanted, pod))
+        motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted, pod))
         if owner is None:
             self.add_orphan(pod)
         place = motion.cluster.nodes.row_of.get(info.pod.spec.node_name, NOWHERE)
@@ -256,47 +241,45 @@ class LifeCycle:
         """
         infos = self._motion.infos
         for pod in tuple(former.pods.values()):
-            self._motion.circles.note(pod, former, -1)
-            former.leave(pod)
-            adopted = self._motion.pods[pod.row] = adopted_by(owner, pod, infos[pod.row])
-            owner.join(adopted)
-            self._motion.circles.note(adopted, owner, 1)
+            self._pass_on(pod, former, owner, adopted_by(owner, pod, infos[pod.row]))
         message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
         self._motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
     def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
-        self._motion.circles.note(pod, None, -1)
-        self._motion.disruptions.leave(pod)
         self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
-        self._motion.pods[pod.row], self._motion.owner_of[pod.row] = observed, owner.ref.key
-        owner.join(observed)
-        self._motion.disruptions.join(observed, self._motion.infos[pod.row], owner)
-        self._motion.circles.note(observed, owner, 1)
+        self._pass_on(pod, None, owner, observed)
 
     def release(self, owner: Owner, pod: ObservedPod) -> None:
         """Take a pod from a workload whose selector matches it no more."""
-        info = self._motion.infos[pod.row]
-        self._motion.circles.note(pod, owner, -1)
-        self._motion.disruptions.leave(pod)
-        owner.leave(pod)
-        self._motion.owner_of.pop(pod.row)
-        self._motion.disruptions.join(pod, info, None)
-        self._motion.circles.note(pod, None, 1)
+        self._pass_on(pod, owner, None, pod)
         self.add_orphan(pod)
+
+    def _pass_on(self, pod: ObservedPod, former: Owner | None, owner: Owner | None, observed: ObservedPod) -> None:
+        """Give a pod to another owner, which sees it as `observed`; None for no owner."""
+        motion = self._motion
+        motion.circles.note(pod, former, -1)
+        motion.disruptions.leave(pod)
+        if former is not None:
+            former.leave(pod)
+        motion.pods[pod.row] = observed
+        if owner is None:
+            motion.owner_of.pop(pod.row)
+        else:
+            motion.owner_of[pod.row] = owner.ref.key
+            owner.join(observed)
+        motion.disruptions.join(observed, motion.infos[pod.row], owner)
+        motion.circles.note(observed, owner, 1)
 
     def add_orphan(self, pod: ObservedPod) -> None:
         self.orphans.setdefault(pod.namespace, []).append(pod.row)
 
     def announce(self, row: int) -> None:
         """Have a pod that the session holds already count as created by the question."""
-        pod = self._motion.pods[row] = replace(self._motion.pods[row], is_new=True)
+        pod = replace(self._motion.pods[row], is_new=True)
         self.newcomers.append(row)
-        owner = self._motion.owner(row)
-        self._motion.disruptions.settle(pod)
-        if owner is not None:
-            owner.settle(pod)
-        self._motion.log.add_pod(StepEvent.CREATED, pod, owner)
+        self._motion.settle(pod)
+        self._motion.log.add_pod(StepEvent.CREATED, pod)
 
     def remove(
         self,
@@ -315,8 +298,8 @@ class LifeCycle:
         """
         owner = self._motion.owner(pod.row)
         self.removals.append(Removal(pod, by, by_owner))
-        self._motion.log.add_pod(event, pod, owner, because, by=by)
-        leaving = self.kubelet.terminating(pod, owner, by=by, by_owner=by_owner, grace=grace)
+        self._motion.log.add_pod(event, pod, because, by=by)
+        leaving = self.kubelets.terminating(pod, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
             self.on_leaving(leaving)
         if owner is not None:
@@ -334,19 +317,19 @@ class LifeCycle:
                 self.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))
             self._motion.notify(owner)
         if leaving is None:
-            self.vanish(pod, owner)
+            self.vanish(pod)
         else:
-            self.kubelet.stop(leaving, owner, grace)
+            self.kubelets.stop(leaving, grace)
 
     def let_go(self, rows: Iterable[int]) -> None:
         """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
         for row in tuple(rows):
             self.already_leaving.append(self._motion.pods[row].key)
-            self.vanish(self._motion.pods[row], self._motion.owner(row))
+            self.vanish(self._motion.pods[row])
 
-    def vanish(self, pod: ObservedPod, owner: Owner | None, *, stays: bool = False) -> None:
+    def vanish(self, pod: ObservedPod, *, stays: bool = False) -> None:
         """Remove a pod that its owner does not count any more; `stays`: its object stays, as it has ended."""
-        motion = self._motion
+        motion, owner = self._motion, self._motion.owner(pod.row)
         self._over_quota.note_short(pod.namespace)
         info = motion.infos[pod.row]
         motion.owner_of.pop(pod.row)
@@ -371,7 +354,7 @@ class LifeCycle:
             motion.notice(PodDeleted(info))
         elif had_place:
             motion.notice(PodDeleted(info), info.priority)
-        self.kubelet.forget(pod.row)
+        self.kubelets.forget(pod.row)
         self._over_quota.retry(pod.namespace)
 
     def delete_job(self, job: JobState) -> None:
@@ -406,20 +389,17 @@ class LifeCycle:
         motion.session.bind_claims(row, place)
         motion.session.bind(row, place)
         node = motion.cluster.nodes.names[place]
-        pod = motion.pods[row] = self.kubelet.started(replace(pod, node=node, phase="Running"), owner)
-        motion.disruptions.settle(pod)
+        pod = self.kubelets.started(replace(pod, node=node, phase="Running"))
+        motion.update(pod)
         motion.messages.pop(row, None)
         motion.outcomes.pop(row, None)
-        if owner is not None:
-            owner.settle(pod)
-            motion.notify(owner)
         motion.circles.note(pod, owner, 1)
-        motion.log.add_pod(StepEvent.BOUND, pod, owner)
+        motion.log.add_pod(StepEvent.BOUND, pod)
         motion.notice(PodAdded(info))
         cluster = motion.cluster
         cluster.update(row, with_status(cluster.pods.infos[row], start_time=stamp(motion.now)))
         if pod.is_ready:
-            motion.log.add_pod(StepEvent.READY, pod, owner, of_time=True)
+            motion.log.add_pod(StepEvent.READY, pod, of_time=True)
         self.on_bound(row)
 
     def cordon(self, nodes: Iterable[str]) -> None:

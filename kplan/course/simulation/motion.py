@@ -66,11 +66,6 @@ _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)  #: steps in which nothing ha
 _UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})  #: steps that Kubernetes does not notice
 
 
-def workload_key(pod: ObservedPod, owner: Owner | None) -> str:
-    """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
-    return f"Pod/{pod.key}" if owner is None else owner.workload.key
-
-
 class Motion:
     """A cluster in motion as it is now; its parts, such as `LifeCycle`, change it."""
 
@@ -124,7 +119,9 @@ class Motion:
         return self.now - self.starts_at
 
     def workload_of(self, pod: ObservedPod) -> str:
-        return workload_key(pod, self.owner(pod.row))
+        """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
+        owner = self.owner(pod.row)
+        return f"Pod/{pod.key}" if owner is None else owner.workload.key
 
     def waiting(self) -> dict[str, frozenset[str]]:
         """Return NAMESPACE/NAME of the pods that wait for a node, by workload."""
@@ -156,6 +153,21 @@ class Motion:
         owner = self.workloads.owner(key)
         if owner is not None:
             self.enqueue(owner)
+
+    def settle(self, pod: ObservedPod) -> Owner | None:
+        """Take a pod as it is now: it has a node, or is ready or not; return its owner."""
+        self.pods[pod.row] = pod
+        self.disruptions.settle(pod)
+        owner = self.owner(pod.row)
+        if owner is not None:
+            owner.settle(pod)
+        return owner
+
+    def update(self, pod: ObservedPod) -> None:
+        """Take a pod as it is now, and have its controller sync."""
+        owner = self.settle(pod)
+        if owner is not None:
+            self.notify(owner)
 
     def notify(self, owner: Owner) -> None:
         """Have a controller sync, as a pod of its workload has changed; that of a job gathers events for a second."""
@@ -251,7 +263,6 @@ class Log:
         self,
         event: StepEvent,
         pod: ObservedPod,
-        owner: Owner | None,
         because: str = "",
         *,
         node: str = "",
@@ -260,7 +271,7 @@ class Log:
         of_time: bool = False,
     ) -> None:
         """Append a step about a pod; `node`: one that it is nominated to."""
-        workload, node_name = workload_key(pod, owner), node or pod.node or None
+        workload, node_name = self._motion.workload_of(pod), node or pod.node or None
         self.add(event, workload, because, pod=pod.key, node=node_name, by=by, is_finding=is_finding, of_time=of_time)
 
     def add_node(self, event: StepEvent, name: str, because: str = "", *, of_time: bool = False) -> None:

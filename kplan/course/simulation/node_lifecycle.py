@@ -315,7 +315,7 @@ class NodeLifecycle:
             for pod in self._pods_on(name):
                 if not pod.is_terminating:
                     self.down.add(pod.row)
-                    self._motion.log.add_pod(StepEvent.LOST, pod, self._motion.owner(pod.row))
+                    self._motion.log.add_pod(StepEvent.LOST, pod)
             self._silent.setdefault(name, self._motion.now)
             if is_machine_gone:
                 self._without_machine.add(name)
@@ -332,7 +332,7 @@ class NodeLifecycle:
         pods = [pod for name in names for pod in self._pods_on(name)]
         for pod in pods:
             if pod.row in self.down and pod.is_ready:
-                self._motion.log.add_pod(StepEvent.RECOVERED, pod, self._motion.owner(pod.row))
+                self._motion.log.add_pod(StepEvent.RECOVERED, pod)
         self.down -= {pod.row for pod in pods}
         self._kubelets.revive(names)
         self._kubelets.show_ready(pod.row for pod in pods)

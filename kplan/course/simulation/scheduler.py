@@ -199,7 +199,7 @@ class Scheduler:
         motion.session.nominator.nominate(row, place)
         because = ", ".join(motion.pods[victim].key for victim in victims)
         node = motion.cluster.nodes.names[place]
-        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], motion.owner(row), because, node=node)
+        motion.log.add_pod(StepEvent.NOMINATED, motion.pods[row], because, node=node)
         for cleared in detail.cleared_pods:
             self._clear_nomination(cleared)
         self.send_off(row, victims)
@@ -434,8 +434,7 @@ class GroupTurns:
         if end.nominated is not None:
             if nominator.row_of(pod) != end.nominated:
                 node = self._motion.cluster.nodes.names[end.nominated]
-                owner = self._motion.owner(pod)
-                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], owner, node=node)
+                self._motion.log.add_pod(StepEvent.NOMINATED, self._motion.pods[pod], node=node)
                 self._n_nominated += 1
             nominator.nominate(pod, end.nominated)
         elif end.drops_nomination and nominator.row_of(pod) is not None:

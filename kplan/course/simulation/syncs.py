@@ -244,7 +244,7 @@ class Controllers:
         self._life.take_over(owner, pod, observed)
         if observed.is_misfit:
             owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
-            self._motion.log.add_pod(StepEvent.REFUSED, pod, owner, owner.refusal)
+            self._motion.log.add_pod(StepEvent.REFUSED, pod, owner.refusal)
 
     def _claim_sets(self, deployment: DeploymentState) -> None:
         """Have a deployment take over the replica sets that match its selector and have no controller."""
