@@ -57,17 +57,21 @@ class Decisions(msgspec.Struct):
     watched: dict[str | int, str] = {}  #: KIND/NAMESPACE/NAME of a workload, or row of a pod -> its workload
     explained: set[str] = set()  #: workloads of which a first pod is explained
 
-    def watch(self, simulation: Simulation, applied: Applied | None = None) -> None:
-        """Collect the decisions about the pods of a workload from now on, too, or about all pods."""
-        if applied is not None:
-            key = applied.update.key
-            self.watched |= {key: key} if applied.row is None else {key: key, applied.row: key}
+    def add(self, applied: Applied) -> None:
+        """Collect the decisions about the pods of a workload from now on, too."""
+        key = applied.update.key
+        self.watched |= {key: key} if applied.row is None else {key: key, applied.row: key}
+
+    def watch(self, simulation: Simulation) -> None:
+        """Collect decisions from now on."""
 
         def save(result: CycleResult) -> None:
+            if result.outcome is not Outcome.SCHEDULED or not (self.watched or self.showing.is_whole):
+                return
             pod = simulation.pods[result.pod]
-            own, is_all = simulation.workload_of(pod), applied is None
+            own, is_all = simulation.workload_of(pod), self.showing.is_whole
             workload = own if is_all else self.watched.get(result.pod) or self.watched.get(own)
-            if result.outcome is not Outcome.SCHEDULED or workload is None:
+            if workload is None:
                 return
             if is_all or workload not in self.explained or not self.showing.is_outlined:
                 nodes = self.showing.others if workload in self.explained else self.showing.explained
@@ -75,7 +79,7 @@ class Decisions(msgspec.Struct):
                 self.placed[pod.key] = self._document(simulation.session, result, workload, nodes)
                 self.explained.add(workload)
 
-        simulation.scheduler.on_decision = save
+        simulation.scheduler.on_decision.connect(save)
 
     def _document(self, session: Session, result: CycleResult, workload: str, nodes: NodesShown) -> PodPlacement:
         names = session.cluster.nodes.names

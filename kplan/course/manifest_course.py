@@ -56,10 +56,10 @@ class ManifestCourse:
         #: key of a hook -> what is applied once it has succeeded
         self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
         self._done: set[str] = set()  # keys of the hooks that have succeeded
-        if decisions is not None and decisions.showing.is_whole:
+        if decisions is not None:
             decisions.watch(change.simulation)
-        change.simulation.controllers.on_job_over.append(self._note_job_over)
-        change.simulation.kubelets.on_succeeded = self._go_on_after
+        change.simulation.controllers.on_job_over.connect(self._note_job_over)
+        change.simulation.kubelets.on_succeeded.connect(self._go_on_after)
 
     @property
     def held_up(self) -> Iterator[InputWarning]:
@@ -195,7 +195,7 @@ class ManifestCourse:
         self._change.applied.append(applied)
         explains = decisions is not None and decisions.showing.explain and self._clock is None
         if decisions is not None and not decisions.showing.is_whole and (explains or applied.change is Change.NEW):
-            decisions.watch(simulation, applied)
+            decisions.add(applied)
         if self._clock is not None:
             if not update.refused:
                 self.snapshot = _with_update(self.snapshot, update)

@@ -61,7 +61,7 @@ class Occupancy:
         self._nodes: NodeTable | None = None  # as of which `_offered` is what they offer of each resource
         self._offered: dict[str, int] = {}
         self._note(0.0)
-        simulation.controllers.on_pause = self._look
+        simulation.controllers.on_pause.connect(self._look)
 
     def _look(self) -> None:
         """Note how things stand, before time goes on."""

@@ -32,7 +32,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
         simulation.provisioner = Growing(simulation, growth, snapshot or base.objects, base.now)
     report = base.on_progress
     if report is not None:
-        simulation.log.on_step = lambda done: report(done, None)
+        simulation.log.on_step.connect(lambda done: report(done, None))
     return simulation
 
 

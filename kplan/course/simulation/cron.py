@@ -102,8 +102,8 @@ class CronJobs:
             status = cron.obj.status
             if status is None or state.ref.uid in {reference.uid for reference in status.active}:
                 cron.active[state.ref.key] = state
-        simulation.controllers.on_job_over.append(self._over)
-        simulation.life.on_job_deleted = self._retry
+        simulation.controllers.on_job_over.connect(self._over)
+        simulation.life.on_job_deleted.connect(self._retry)
         for cron in crons.values():
             cron.missed = self._missed(cron) if cron.obj.spec.concurrency_policy == "Forbid" else None
             self._post(cron)

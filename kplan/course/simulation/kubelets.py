@@ -20,7 +20,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
 from kplan.course.simulation.life_cycle import LifeCycle
-from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
 from kplan.course.simulation.pod_creation import become
@@ -48,14 +48,14 @@ class Kubelets:
 
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
+        life.kubelets = self
         #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
         self.failing: Mapping[tuple[str, str], str] = {}
         self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
         self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
-        #: called with the key of a pod of its own that has done its work
-        self.on_succeeded: Callable[[str], None] = lambda _: None
+        self.on_succeeded = Signal[str]()  #: a pod of its own has done its work: its key
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
         self.attachments = Attachments(motion, self._begin_late)
         self._held: dict[int, list[Act]] = {}  # row -> what the kubelet of a pod's node does when it is back

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.jobs import JobState
-from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
 from kplan.course.simulation.pod_creation import with_status
@@ -132,14 +132,13 @@ class LifeCycle:
     """What happens to pods, one event at a time, whoever causes the event."""
 
     kubelets: Kubelets
-    on_bound: Callable[[int], None]  #: called with the row of a pod that has a node now
-    #: called with a pod that is to go, which its kubelet may not be able to do
-    on_leaving: Callable[[ObservedPod], None]
 
     def __init__(self, motion: Motion) -> None:
         self._motion = motion
         self._over_quota = OverQuota(motion)
-        self.on_job_deleted: Callable[[str], None] = lambda _: None  #: called with the namespace of a deleted job
+        self.on_bound = Signal[int]()  #: a pod has a node now: its row
+        self.on_leaving = Signal[ObservedPod]()  #: a pod is to go, which its kubelet may not be able to do
+        self.on_job_deleted = Signal[str]()  #: in this namespace
         #: namespace -> rows of the pods without a controller, in the order in which they came to be
         self.orphans: dict[str, list[int]] = {}
         self.newcomers: list[int] = []  #: rows of the pods that the question created, also those that have ended

@@ -74,9 +74,7 @@ class Simulation(Motion):
         self.groups = GroupTurns(self, self.life, self.scheduler)  #: pods that are scheduled in groups
         #: the nodes as the control plane sees them
         self.node_lifecycle = NodeLifecycle(self, self.life, self.kubelets, self.scheduler)
-        self.life.kubelets = self.kubelets
-        self.life.on_bound, self.life.on_leaving = self.node_lifecycle.pod_bound, self.node_lifecycle.pod_leaves
-        self.on_misfit = self._note_misfit
+        self.on_misfit.connect(self._note_misfit)
 
     def fork(self, snapshot: Snapshot, random: Random | None = None) -> Simulation:
         """Return a copy of this simulation in which nothing has moved yet, on a session of its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Generic, ParamSpec
 
 from msgspec import UNSET, UnsetType
 
@@ -24,6 +25,23 @@ from kplan.facts import InputWarning
 from kplan.framework.interface import Event, NodeDeleted
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
+
+P = ParamSpec("P")
+
+
+class Signal(Generic[P]):
+    """Something that happens now and then; who listens is called each time, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[P, object]] = []
+
+    def connect(self, listener: Callable[P, object]) -> None:
+        self._listeners.append(listener)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        for tell in self._listeners:
+            tell(*args, **kwargs)
+
 
 MAX_RETURNS = 2
 """How often a state may recur before it counts as a circle: the scheduler's queue may be in a different order."""
@@ -104,7 +122,7 @@ class Motion:
         self.follows_circles = False  #: pods that come back for ever do so until the time is over that is asked for
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
         self.queue = RetryQueue(session)
-        self.on_misfit: Callable[[], None] = lambda: None  #: called when a pod is found to fit nowhere
+        self.on_misfit = Signal[[]]()  #: a pod is found to fit nowhere
 
     @property
     def cluster(self) -> Cluster:
@@ -208,7 +226,7 @@ class Log:
         self.steps: list[Step] = []
         self.moved: set[str] = set()  #: KIND/NAMESPACE/NAME of workloads of which a pod has come, gone or found a node
         self.blocked: dict[str, dict[str, str]] = {}  #: the same -> pods that cannot be evicted, NAMESPACE/NAME -> why
-        self.on_step: Callable[[int], None] = lambda _: None  #: called after each step with the number of steps
+        self.on_step = Signal[int]()  #: a step has been added: how many there are
         self.last_change = motion.now  #: when something happened last, a status of a workload included
         self._last_at = 0.0  # of a step
         self._last_moment = -math.inf  # in seconds since 1970, for which `_last_at` stands

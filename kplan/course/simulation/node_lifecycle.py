@@ -246,6 +246,8 @@ class NodeLifecycle:
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets, scheduler: Scheduler) -> None:
         self._motion, self._life, self._kubelets, self._scheduler = motion, life, kubelets, scheduler
         self._evictions = TaintEvictions(motion, life, scheduler)
+        life.on_bound.connect(self._pod_bound)
+        life.on_leaving.connect(self._pod_leaves)
         #: node -> condition -> status; nodes are here as soon as one of theirs matters
         self._conditions: dict[str, dict[str, str]] = {}
         self._silent: dict[str, float] = {}  # node -> when its kubelet was heard last
@@ -381,11 +383,11 @@ class NodeLifecycle:
 
     # What happens to their pods.
 
-    def pod_bound(self, row: int) -> None:
+    def _pod_bound(self, row: int) -> None:
         if self._has_begun and (taints := self._no_execute(self._motion.pods[row].node)):
             self._evictions.pod_bound(row, taints)
 
-    def pod_leaves(self, pod: ObservedPod) -> None:
+    def _pod_leaves(self, pod: ObservedPod) -> None:
         """Note that a pod is to go, which its kubelet may not be able to do."""
         if self._has_begun and self._is_there(pod.node):
             self._watch_collector(pod.node)

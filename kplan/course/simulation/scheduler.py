@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Final
 
@@ -13,7 +13,7 @@ from kplan.api.core import Node
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.life_cycle import LifeCycle
-from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT, MOMENT, MOST_UNCHANGED, Turns
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
@@ -105,8 +105,7 @@ class Scheduler:
 
     def __init__(self, motion: Motion, life: LifeCycle) -> None:
         self._motion, self._life = motion, life
-        #: called with every decision, which is valid only during the call
-        self.on_decision: Callable[[CycleResult], None] = lambda _: None
+        self.on_decision = Signal[CycleResult]()  #: a decision is made, which is valid only during the call
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
         self.failures = FailedShapes()

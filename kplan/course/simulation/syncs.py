@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from random import Random
 
@@ -22,7 +22,7 @@ from kplan.course.simulation.controllers.observed import Action, Create, Observe
 from kplan.course.simulation.jobs import JobState, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
-from kplan.course.simulation.motion import Motion
+from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import claimed_by, is_member
 from kplan.course.simulation.owners import (
     DaemonSetState,
@@ -63,9 +63,8 @@ class Controllers:
 
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
-        self.on_job_over: list[Callable[[JobState], None]] = []  #: called with every job that is over
-        #: called when time is about to go on: nothing more happens now
-        self.on_pause: Callable[[], None] = lambda: None
+        self.on_job_over = Signal[JobState]()
+        self.on_pause = Signal[[]]()  #: time is about to go on: nothing more happens now
         #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
         self.draws: Random | None = None
 
@@ -142,8 +141,7 @@ class Controllers:
         if done.has_changed and job.wanted.is_over:
             job.finished_at = math.floor(motion.now)
             self.expire(job)
-            for tell in self.on_job_over:
-                tell(job)
+            self.on_job_over(job)
         return done.actions
 
     def expire(self, job: JobState) -> None:
