@@ -25,7 +25,7 @@ from kplan.course.answers.utilisation import allocatable, amounts, requested, us
 from kplan.course.answers.verdict import opening
 from kplan.course.growth import prices_of, ref_to
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.draining import Draining, drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.watching import begin
 from kplan.documents.base import Condition
@@ -144,7 +144,7 @@ class _Shrinking:
     def _try_node(self, row: int) -> None:
         simulation = self._simulation
         name = simulation.session.cluster.nodes.names[row]
-        leaving = Drain(simulation, self._options).leaving([name])
+        leaving = drained_pods(simulation, [name])
         lost = sum(simulation.owner(pod.row) is None for pod in leaving)
         stays = (
             self._last(name)
@@ -198,7 +198,7 @@ class _Shrinking:
 
     def _obstacle(self, name: str, leaving: Sequence[ObservedPod]) -> StayingNode | None:
         """Return that the node stays because a pod cannot be evicted; None when all may be."""
-        drain = Drain(self._simulation, self._options)
+        drain = Draining(self._simulation, self._options)
         for pod in leaving:
             if message := drain.obstacle(pod):
                 is_budget = message == self._simulation.disruptions.refusal(pod)
@@ -253,8 +253,8 @@ class _Shrinking:
             return StayingNode(name=name, why="moves-others", pod=pod_key, because=simulation.circle)
         return None
 
-    def _carry_out(self, name: str) -> Drain:
-        drain = Drain(self._simulation, self._options, [name])
+    def _carry_out(self, name: str) -> Draining:
+        drain = Draining(self._simulation, self._options, [name])
         drain.begin()
         self._simulation.run()
         drain.conclude()

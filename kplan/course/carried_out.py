@@ -22,7 +22,7 @@ from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied, is_rolling_out, pods_at_rest, workload_changes
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.draining import Drain, is_cordoned, timed_out
+from kplan.course.simulation.draining import Draining, timed_out
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
 from kplan.course.watching import at_rest
@@ -99,7 +99,7 @@ class CarriedOut:
     origin: Base = field(repr=False)  #: the cluster before the change; not to be changed
     task: Task = field(default=Task(), repr=False)
     applied: list[Applied] = field(default_factory=list, repr=False)  #: what each manifest changes, in their order
-    drains: list[Drain] = field(default_factory=list, repr=False)  #: how nodes were emptied
+    drains: list[Draining] = field(default_factory=list, repr=False)  #: how nodes were emptied
     #: warnings about manifests that are left out or create no pods, and about drains
     left_out: list[InputWarning] = field(default_factory=list)
     queue: tuple[str, ...] = ()  #: NAMESPACE/NAME of the pending pods that the scheduler tries, in their order
@@ -176,7 +176,7 @@ class CarriedOut:
         """The drained nodes to which new pods go, NAMESPACE/NAME: kubectl drain waits for the former ones alone."""
         simulation, cluster = self.simulation, self.simulation.session.cluster
         drained = dict.fromkeys(name for drain in self.drains for name in drain.nodes)
-        rows = {name: cluster.pods_on[cluster.nodes.row_of[name]] for name in drained if is_cordoned(simulation, name)}
+        rows = {name: cluster.pods_on[cluster.nodes.row_of[name]] for name in drained if simulation.is_cordoned(name)}
         there = ((name, pod) for name, own in rows.items() for pod in filter(None, map(simulation.pods.get, own)))
         news = grouped((name, pod.key) for name, pod in there if pod.is_new and not pod.target)  # no daemons
         return {name: sorted(keys) for name, keys in news.items()}

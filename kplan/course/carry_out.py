@@ -36,7 +36,7 @@ from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.applying import note_stuck, workload_change
 from kplan.course.simulation.cron import CronJobs
-from kplan.course.simulation.draining import Drain, drain_warnings
+from kplan.course.simulation.draining import Draining, drain_warnings
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade

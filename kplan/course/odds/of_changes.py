@@ -17,7 +17,7 @@ from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
 from kplan.course.queue_course import QueueCourse
 from kplan.course.replacements import Replacements
-from kplan.course.simulation.draining import Drain
+from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
 from kplan.course.task import Task, WorkedOff
@@ -39,10 +39,9 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
         return _in_queue(base, task, task.queue, is_single=is_single)
     opening = Opening(base, task)
     still, pods = at_rest(base), list[DrawnPod]()
-    work = Drain(still)
     for step in task.steps:
-        leaving = work.on if isinstance(step.change, c.Fail) else work.leaving
-        for pod in leaving(step.change.needs):
+        names = [*step.change.needs]
+        for pod in still.pods_on(names) if isinstance(step.change, c.Fail) else drained_pods(still, names):
             pods.append(DrawnPod(pod.key, _workload(still.workload_of(pod)), node=pod.node))
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
     present = workloads_of_task(base, task) or ()

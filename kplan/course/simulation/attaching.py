@@ -29,7 +29,6 @@ class Attachments:
         self._claims: dict[int, list[str]] = {}  # row -> such claims of the pod
 
     def take_over(self, other: Attachments) -> None:
-        """Have volumes where they are in another simulation, of which this one's is a copy."""
         self._users = {key: users.copy() for key, users in other._users.items()}
         self._node, self._claims = other._node.copy(), other._claims.copy()
 

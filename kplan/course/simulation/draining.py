@@ -45,11 +45,6 @@ _MOST_UNREADY = 3
 FORCE, DELETE_EMPTYDIR_DATA = "--force", "--delete-emptydir-data"
 
 
-def is_cordoned(simulation: Simulation, name: str) -> bool:
-    nodes = simulation.session.cluster.nodes
-    return bool(nodes.unschedulable[nodes.row_of[name]])
-
-
 class OnEnd(Protocol):
     """Listens for the end of a node's drain, or of its removal."""
 
@@ -57,15 +52,18 @@ class OnEnd(Protocol):
         """Receive the name of a node, and whether it is empty, or gone."""
 
 
-def _in_order(pods: Iterable[ObservedPod], nodes: Sequence[str]) -> list[ObservedPod]:
-    """Return the pods that are on some nodes, in the order of these, then by name."""
-    order = {node: index for index, node in enumerate(nodes)}
-    there = (pod for pod in pods if pod.node in order)
-    return sorted(there, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+def drained_pods(simulation: Simulation, nodes: Sequence[str]) -> list[ObservedPod]:
+    """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
+    return [
+        pod
+        for pod in simulation.pods_on(nodes)
+        if not isinstance(simulation.owner(pod.row), DaemonSetState)
+        and simulation.infos[pod.row].pod.metadata.annotations.mirror is None
+    ]
 
 
-class Drain:
-    """Cordons nodes, then empties one after the other; without nodes it only tells what it would evict.
+class Draining:
+    """Cordons nodes, then empties one after the other; without nodes it only tells what prevents evictions.
 
     kubectl tries a pod again and again that a budget protects, and waits for one that nothing ends: without a timeout
     it never gets to the next node. It goes on past a node that it refuses to empty, and past a pod that cannot be
@@ -110,20 +108,6 @@ class Drain:
     @property
     def _is_timed(self) -> bool:
         return self._simulation.durations.is_timed
-
-    def leaving(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
-        cluster, pods = self._simulation.session.cluster, self._simulation.pods
-        names = dict.fromkeys(nodes)
-        rows = [row for node in names for row in cluster.pods_on[cluster.nodes.row_of[node]]]
-        rows += [row for row in self._simulation.kubelets.stopped if row in pods and pods[row].node in names]
-        evictable = [
-            pod
-            for pod in map(pods.__getitem__, rows)
-            if not isinstance(self._simulation.owner(pod.row), DaemonSetState)
-            and self._pod(pod).metadata.annotations.mirror is None
-        ]
-        return _in_order(evictable, nodes)
 
     def _pod(self, pod: ObservedPod) -> Pod:
         return self._simulation.infos[pod.row].pod
@@ -182,7 +166,7 @@ class Drain:
         """
         self.nodes = tuple(nodes)
         self._simulation.life.cordon(nodes)
-        waiting = pods = self.leaving(nodes)
+        waiting = pods = drained_pods(self._simulation, nodes)
         while waiting:
             still = []
             for row in [pod.row for pod in waiting]:
@@ -226,10 +210,6 @@ class Drain:
             pending=tuple(name for name, pod in pods.items() if not pod.node),
             silent={name: pod.node for name, pod in pods.items() if pod.node in self._simulation.lost_nodes},
         )
-
-    def on(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List all pods of nodes, whoever owns them: in the order of the nodes, then by name."""
-        return _in_order(self._simulation.pods.values(), nodes)
 
     def tell_to_go(self, pod: ObservedPod) -> None:
         """Evict a pod, or delete it where the options say so; one that goes already is only hurried."""
@@ -276,7 +256,7 @@ class Drain:
         self._evicts_until = self._simulation.now + min(self._timeout, self._patience.evicting)
         self._simulation.log.add_node(StepEvent.DRAINING, self._node, of_time=True)
         n_refused = len(self.refused)
-        leaving = [pod for pod in self.leaving([self._node]) if not self.is_skipped(pod)]
+        leaving = [pod for pod in drained_pods(self._simulation, [self._node]) if not self.is_skipped(pod)]
         pods = self.without_refused(leaving)
         self._waiting = {pod.row: "" for pod in pods}
         if len(self.refused) > n_refused:
@@ -349,7 +329,7 @@ class Drain:
     def _end_node(self, *, is_empty: bool) -> None:
         """Go on with the next node, even where this one is not empty, as kubectl does."""
         # What comes back is not waited for, nor what has stopped for longer than is waited for.
-        if is_empty and all(pod.is_terminating for pod in self.leaving([self._node])):
+        if is_empty and all(pod.is_terminating for pod in drained_pods(self._simulation, [self._node])):
             self._simulation.log.add_node(StepEvent.EMPTIED, self._node, of_time=True)
         else:
             self._simulation.log.note_change()
@@ -371,7 +351,7 @@ class Drain:
         blocked = [pods[row] for row, words in left.items() if words and row in pods]
         self.note_blocked(blocked, log=not self._is_timed)
         self.note_hanging([pods[row] for row in left if row in pods])
-        left_behind = [name for name in self._left if self.leaving([name])]
+        left_behind = [name for name in self._left if drained_pods(self._simulation, [name])]
         if self._waiting and self._gives_up_at == math.inf:
             self.waits_at = "" if self._afterwards else self._node
             left_behind += self._afterwards
@@ -410,7 +390,7 @@ _NOT_TOLD = (
 
 
 def drain_warnings(
-    simulation: Simulation, drains: Sequence[Drain], lost: Sequence[str], *, is_over: bool
+    simulation: Simulation, drains: Sequence[Draining], lost: Sequence[str], *, is_over: bool
 ) -> list[InputWarning]:
     """Warn of nodes that drains do not reach or hang at, and of lost nodes whose objects stay, and with them pods.
 
@@ -418,7 +398,10 @@ def drain_warnings(
     """
     not_reached = [(work, name) for work in drains for name in work.not_reached]
     return [
-        *(InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why_not_reached(work, name)) for work, name in not_reached),
+        *(
+            InputWarning(NODE_NOT_REACHED, f"Node/{name}", _why_not_reached(simulation, work, name))
+            for work, name in not_reached
+        ),
         *_hanging(drains),
         *_not_ready(simulation, drains),
         *(InputWarning(TIMED_OUT, f"Node/{name}", words) for name, words in timed_out(drains).items()),
@@ -426,17 +409,17 @@ def drain_warnings(
     ]
 
 
-def timed_out(drains: Iterable[Drain]) -> dict[str, str]:
+def timed_out(drains: Iterable[Draining]) -> dict[str, str]:
     """Return the nodes that kubectl drain gives up although their pods will be gone, unless some never are, and why."""
     left = {name: n for work in drains for name, n in work.timed_out.items() if n}
     hanging = {obstacle.node for work in drains for obstacle in work.obstacles if obstacle.never_ends}
     return {name: _GIVEN_UP.format(count(n, "pod is", "pods are")) for name, n in left.items() if name not in hanging}
 
 
-def _why_not_reached(work: Drain, name: str) -> str:
+def _why_not_reached(simulation: Simulation, work: Draining, name: str) -> str:
     if not work.waits_at:
         return "is not drained, because a node before it cannot be emptied"
-    pods = work.leaving([name])
+    pods = drained_pods(simulation, [name])
     stuck, number = sum(bool(work.obstacle(pod)) for pod in pods), count(len(pods), "pod")
     which = "which" if len(pods) == 1 else f"of which {stuck}"
     also = f", {which} could not be evicted either" if stuck else ""
@@ -446,7 +429,7 @@ def _why_not_reached(work: Drain, name: str) -> str:
     )
 
 
-def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
+def _hanging(drains: Sequence[Draining]) -> list[InputWarning]:
     left = Counter(obstacle.node for work in drains for obstacle in work.obstacles if obstacle.reason == "node-silent")
     given_up = {name for work in drains for name in work.timed_out}
     ways = ((name, _GIVES_UP if name in given_up else _WAITS, n) for name, n in sorted(left.items()))
@@ -456,7 +439,7 @@ def _hanging(drains: Sequence[Drain]) -> list[InputWarning]:
     ]
 
 
-def _not_ready(simulation: Simulation, drains: Sequence[Drain]) -> list[InputWarning]:
+def _not_ready(simulation: Simulation, drains: Sequence[Draining]) -> list[InputWarning]:
     # Upstream: pkg/kubelet/kubelet.go syncLoop skips pods for errors of the runtime, not for those of the network; a
     # node's conditions tell the two apart in their message only.
     table = simulation.session.cluster.nodes
@@ -471,9 +454,9 @@ def _not_ready(simulation: Simulation, drains: Sequence[Drain]) -> list[InputWar
 
 def _left_on_lost(simulation: Simulation, nodes: Sequence[str], *, is_over: bool) -> list[InputWarning]:
     left: Counter[tuple[str, str, str]] = Counter()
-    for pod in Drain(simulation).leaving([name for name in nodes if name in simulation.lost_nodes]):
+    for pod in drained_pods(simulation, [name for name in nodes if name in simulation.lost_nodes]):
         if pod.is_terminating:
-            left[LOST_NODE_STAYS, pod.node, _TERMINATING] += pod.row not in simulation.kubelets.stopped
+            left[LOST_NODE_STAYS, pod.node, _TERMINATING] += pod.row not in simulation.stopped
         elif is_over:
             left[LOST_PODS_STAY, pod.node, _NOT_TOLD] += 1
     return [

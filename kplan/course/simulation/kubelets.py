@@ -52,7 +52,6 @@ class Kubelets:
         #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
         self.failing: Mapping[tuple[str, str], str] = {}
         self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
-        self.stopped: set[int] = set()  #: rows of pods whose containers have ended, and whose objects stay
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
         self.on_succeeded = Signal[str]()  #: a pod of its own has done its work: its key
@@ -61,6 +60,10 @@ class Kubelets:
         self._held: dict[int, list[Act]] = {}  # row -> what the kubelet of a pod's node does when it is back
         #: row of a pod that shows as not ready because its node does not answer -> since when
         self._marked: dict[int, float] = {}
+
+    def take_over(self, other: Kubelets) -> None:
+        self.failing = other.failing
+        self.attachments.take_over(other.attachments)
 
     def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
         """Start the clock: what pods of the snapshot have begun goes on; without durations, those that go are gone.
@@ -383,7 +386,7 @@ class Kubelets:
             at = ended.at if self._is_lost(row) else math.floor(self._motion.now)
             uncounted[row] = replace(ended, at=at, is_terminating=False)
         stopped = self._motion.pods[row] = replace(pod, phase="Failed")
-        self.stopped.add(row)
+        self._motion.stopped.add(row)
         self.attachments.let_go(row)
         if self._motion.cluster.node_of[row] != NOWHERE:
             self._motion.session.evict(row)

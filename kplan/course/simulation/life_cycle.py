@@ -154,6 +154,10 @@ class LifeCycle:
         #: pod -> key of the workload that it belonged to before another one took it over
         self.former_workload: dict[int, str] = {}
 
+    def take_over(self, other: LifeCycle) -> None:
+        self.already_leaving = other.already_leaving.copy()
+        self.orphans = {namespace: rows.copy() for namespace, rows in other.orphans.items()}
+
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
         """Add an object to the listers: default topology spreading looks up the controller of a pod by its name."""
         by_name = getattr(self._motion.session.listers, type_of(obj).attribute)
@@ -244,7 +248,7 @@ class LifeCycle:
         message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
         self._motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
-    def take_over(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
+    def adopt(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
         self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
         self._pass_on(pod, None, owner, observed)

@@ -85,16 +85,11 @@ class Simulation(Motion):
         session = self.session.fork(listers, random=random)
         workloads, maker = self.workloads.fork(), self.maker.fork(snapshot, listers)
         forked = Simulation(session, workloads, maker, self.disruptions.fork(workloads.owner), self.now)
-        forked.pods, forked.messages, forked.unplaced = self.pods.copy(), self.messages.copy(), self.unplaced
-        forked.starts_at, forked.lost_nodes = self.starts_at, self.lost_nodes
-        forked.life.already_leaving = self.life.already_leaving.copy()
-        forked.life.orphans = {namespace: rows.copy() for namespace, rows in self.life.orphans.items()}
-        forked.kubelets.stopped, forked.kubelets.failing = self.kubelets.stopped.copy(), self.kubelets.failing
-        forked.kubelets.attachments.take_over(self.kubelets.attachments)
-        forked.owner_of, forked.circles = self.owner_of.copy(), self.circles.fork()
-        forked.queue, forked.groups = self.queue.fork(session), self.groups.fork(forked, forked.life, forked.scheduler)
-        silent, is_well = self.node_lifecycle.silent, self.node_lifecycle.is_well
-        forked.node_lifecycle.silent, forked.node_lifecycle.is_well = silent, is_well
+        forked.take_over(self)
+        forked.life.take_over(self.life)
+        forked.kubelets.take_over(self.kubelets)
+        forked.groups.take_over(self.groups)
+        forked.node_lifecycle.take_over(self.node_lifecycle)
         return forked
 
     def let_go(self) -> None:

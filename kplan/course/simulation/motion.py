@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Generic, ParamSpec
 
 from msgspec import UNSET, UnsetType
@@ -102,6 +103,7 @@ class Motion:
         self.owner_of: Overlay[int, str] = Overlay()
         self.unplaced: list[int] = []  #: those without a node when the simulation began, in the order of `pods`
         self.messages: dict[int, str] = {}  #: pending pod -> kube-scheduler's last message about it
+        self.stopped: set[int] = set()  #: those whose containers have ended, and whose objects stay
         #: pending pod -> how its last scheduling attempt ended; absent before the first attempt
         self.outcomes: dict[int, Outcome] = {}
 
@@ -123,6 +125,14 @@ class Motion:
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
         self.queue = RetryQueue(session)
         self.on_misfit = Signal[[]]()  #: a pod is found to fit nowhere
+
+    def take_over(self, other: Motion) -> None:
+        """Begin as another one has begun of which this one is a fork."""
+        self.pods, self.messages, self.unplaced = other.pods.copy(), other.messages.copy(), other.unplaced
+        self.owner_of, self.circles = other.owner_of.copy(), other.circles.fork()
+        self.stopped = other.stopped.copy()
+        self.starts_at, self.lost_nodes = other.starts_at, other.lost_nodes
+        self.queue = other.queue.fork(self.session)
 
     @property
     def cluster(self) -> Cluster:
@@ -148,6 +158,18 @@ class Motion:
             if not pod.node and not pod.is_terminating:
                 waiting.setdefault(self.workload_of(pod), set()).add(pod.key)
         return {workload: frozenset(pods) for workload, pods in waiting.items()}
+
+    def pods_on(self, nodes: Sequence[str]) -> list[ObservedPod]:
+        """List the pods of nodes, also those that have ended: in the order of the nodes, then by name."""
+        order, cluster = {node: index for index, node in enumerate(nodes)}, self.cluster
+        rows = chain.from_iterable(cluster.pods_on[cluster.nodes.row_of[node]] for node in order)
+        there = [self.pods[row] for row in rows if row in self.pods]
+        there += [self.pods[row] for row in self.stopped if row in self.pods and self.pods[row].node in order]
+        return sorted(there, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+
+    def is_cordoned(self, node: str) -> bool:
+        nodes = self.cluster.nodes
+        return bool(nodes.unschedulable[nodes.row_of[node]])
 
     def later(self, seconds: float, act: Act) -> None:
         """Have something happen some seconds from now."""

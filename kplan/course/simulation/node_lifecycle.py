@@ -79,15 +79,14 @@ class TaintEvictions:
         self.tainted_before.add(node)
         since = ((noted_at(taint) or self._motion.now, taint) for taint in taints)
         times = sorted(since, key=lambda time: time[0])
-        for row in self._pods_on(node):
-            pod = self._motion.pods[row]
+        for pod in self._motion.pods_on([node]):
             for n, (begin, taint) in enumerate(times, 1):
                 so_far = [earlier for _, earlier in times[:n]]
-                self._look(row, so_far, because=taint, since=max(begin, pod.created))
+                self._look(pod.row, so_far, because=taint, since=max(begin, pod.created))
 
     def node_changed(self, node: str, taints: Sequence[Taint]) -> None:
-        for row in self._pods_on(node):
-            self.pod_bound(row, taints)
+        for pod in self._motion.pods_on([node]):
+            self.pod_bound(pod.row, taints)
 
     def pod_bound(self, row: int, taints: Sequence[Taint]) -> None:
         """Look at a pod on a node with these NoExecute taints."""
@@ -95,10 +94,6 @@ class TaintEvictions:
             self._motion.timers.cancel(_key(row))
             return
         self._look(row, taints, because=taints[0], since=self._motion.now)
-
-    def _pods_on(self, node: str) -> list[int]:
-        cluster = self._motion.cluster
-        return sorted(row for row in cluster.pods_on[cluster.nodes.row_of[node]] if row in self._motion.pods)
 
     def _look(self, row: int, taints: Sequence[Taint], *, because: Taint, since: float) -> None:
         key = _key(row)
@@ -260,6 +255,9 @@ class NodeLifecycle:
         self.silent: Mapping[str, float] = {}
         self.is_well = True  #: every node answers and is ready then, and none has taints because of which pods leave
 
+    def take_over(self, other: NodeLifecycle) -> None:
+        self.silent, self.is_well = other.silent, other.is_well
+
     @property
     def due(self) -> frozenset[str]:
         """NAMESPACE/NAME of the pods that have gone from nodes that were not well when the simulation started."""
@@ -284,7 +282,7 @@ class NodeLifecycle:
                 self._evictions.tainted_before.add(name)
             if name in silent:
                 self._silent[name] = silent[name]
-                self.down |= {pod.row for pod in self._pods_on(name) if pod.is_ready}
+                self.down |= {pod.row for pod in self._motion.pods_on([name]) if pod.is_ready}
                 if status != _UNKNOWN:
                     self._motion.timers.post(max(silent[name] + GRACE_SECONDS, self._motion.now), self._look)
             if taints:
@@ -313,11 +311,11 @@ class NodeLifecycle:
         names = sorted(name for name in names if self._is_there(name))
         self._has_begun = True
         self._kubelets.lose(names)
+        for pod in self._motion.pods_on(names):
+            if not pod.is_terminating:
+                self.down.add(pod.row)
+                self._motion.log.add_pod(StepEvent.LOST, pod)
         for name in names:
-            for pod in self._pods_on(name):
-                if not pod.is_terminating:
-                    self.down.add(pod.row)
-                    self._motion.log.add_pod(StepEvent.LOST, pod)
             self._silent.setdefault(name, self._motion.now)
             if is_machine_gone:
                 self._without_machine.add(name)
@@ -331,7 +329,7 @@ class NodeLifecycle:
             self._silent.pop(name, None)
             self._motion.log.add_node(StepEvent.RECOVERED, name)
             self._post(name, {READY: _TRUE})
-        pods = [pod for name in names for pod in self._pods_on(name)]
+        pods = self._motion.pods_on(names)
         for pod in pods:
             if pod.row in self.down and pod.is_ready:
                 self._motion.log.add_pod(StepEvent.RECOVERED, pod)
@@ -369,8 +367,9 @@ class NodeLifecycle:
         """Delete the object of a node; its pods stay until they are collected."""
         if not self._is_there(name):
             return
-        for pod in self._pods_on(name):
-            self._motion.session.evict(pod.row)
+        for pod in self._motion.pods_on([name]):
+            if pod.row not in self._motion.stopped:
+                self._motion.session.evict(pod.row)
         self._motion.remove_node(name)
         self._motion.log.add_node(StepEvent.REMOVED, name, because)
         self._silent.pop(name, None)
@@ -408,7 +407,7 @@ class NodeLifecycle:
             timers.post(self._motion.now + COLLECTOR_SECONDS, partial(self._collect_terminating, name), key)
 
     def _collect_terminating(self, name: str) -> None:
-        for pod in self._pods_on(name) if self._is_out_of_service(name) else ():
+        for pod in self._motion.pods_on([name]) if self._is_out_of_service(name) else ():
             if pod.is_terminating:
                 self.collect(pod, "its node is out of service")
 
@@ -457,7 +456,7 @@ class NodeLifecycle:
         self._motion.log.add_node(StepEvent.UNREACHABLE, name)
         self._follow_conditions(name)
         if was_ready:
-            for pod in self._pods_on(name):
+            for pod in self._motion.pods_on([name]):
                 self._kubelets.mark_unready(pod.row)
         self._watch_collector(name)
         self._miss_machine(name)
@@ -563,8 +562,3 @@ class NodeLifecycle:
 
     def _no_execute(self, name: str) -> list[Taint]:
         return [taint for taint in self._taints(name) if taint.effect == NO_EXECUTE]
-
-    def _pods_on(self, name: str) -> list[ObservedPod]:
-        cluster, pods = self._motion.cluster, self._motion.pods
-        rows = cluster.pods_on[cluster.nodes.row_of[name]]
-        return sorted((pods[row] for row in rows if row in pods), key=lambda pod: pod.key)

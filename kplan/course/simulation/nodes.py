@@ -17,7 +17,7 @@ from kplan.api.meta import controller_of
 from kplan.autoscaling.seam import NewNode, RemovalTimes
 from kplan.changes.values import DrainOptions, Upgrade
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
-from kplan.course.simulation.draining import Drain, OnEnd, is_cordoned
+from kplan.course.simulation.draining import Draining, OnEnd
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
@@ -37,7 +37,7 @@ class NodeUpgrade:
         nodes: Sequence[str],
         upgrade: Upgrade,
         options: DrainOptions | None,
-        drains: list[Drain],
+        drains: list[Draining],
     ) -> None:
         self._simulation = simulation
         self._left = list(nodes)
@@ -70,9 +70,9 @@ class NodeUpgrade:
         if self._has_failed or not self._left:
             return
         name = self._left.pop(0)
-        was_cordoned = is_cordoned(self._simulation, name) and not self._upgrade.cordons_all
+        was_cordoned = self._simulation.is_cordoned(name) and not self._upgrade.cordons_all
         on_end = partial(self._ended, was_cordoned=was_cordoned)
-        drain = Drain(
+        drain = Draining(
             self._simulation, self._options, [name], afterwards=self._left, timeout=self._timeout, on_end=on_end
         )
         self._drains.append(drain)
@@ -94,7 +94,7 @@ class NodeUpgrade:
     def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
         simulation, upgrade = self._simulation, self._upgrade
         if upgrade.is_replaced or not is_empty:
-            for pod in Drain(simulation).on([name]):
+            for pod in simulation.pods_on([name]):
                 if not pod.is_terminating:
                     simulation.life.remove(pod, StepEvent.DELETED, "its node is replaced")
             simulation.log.add_node(StepEvent.REMOVED, name, "an empty node takes its place", of_time=True)
@@ -178,7 +178,7 @@ _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_d
 
 def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
     """Have a node leave at once, and with it the pods that are still there; `is_logged`: a step tells of the node."""
-    for pod in Drain(simulation).on([name]):
+    for pod in simulation.pods_on([name]):
         simulation.node_lifecycle.collect(pod, because)
     simulation.remove_node(name)
     if is_logged:
@@ -200,7 +200,7 @@ class Departure:
         simulation, times = self._simulation, self._times
         self._began = simulation.now
         simulation.life.cordon([self._name])
-        drain = Drain(
+        drain = Draining(
             simulation, _EVICT_ALL, [self._name], timeout=times.timeout, on_end=self._emptied, patience=times.patience
         )
         simulation.later(times.delay, drain.begin)

@@ -289,11 +289,8 @@ class GroupTurns:
         self._n_cycles = 0
         self._n_nominated = 0  # how many steps tell of nominations of members
 
-    def fork(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> GroupTurns:
-        """Return the turns of a copy of the simulation, in which nothing has moved yet."""
-        forked = GroupTurns(motion, life, scheduler)
-        forked._turns, forked._outside = self._turns.fork(forked._turns.infos), self._outside.copy()
-        return forked
+    def take_over(self, other: GroupTurns) -> None:
+        self._turns, self._outside = other._turns.fork(self._turns.infos), other._outside.copy()
 
     def key_of(self, pod: int) -> Key | None:
         """Return the group with which a pod is scheduled; None for a pod on its own."""

@@ -239,7 +239,7 @@ class Controllers:
         is_current = isinstance(owner, DaemonSetState) and maker.is_made_by(owner, info, target_of(info.pod))
         has_claims = maker.has_claims(owner, info)
         observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=has_claims)
-        self._life.take_over(owner, pod, observed)
+        self._life.adopt(owner, pod, observed)
         if observed.is_misfit:
             owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
             self._motion.log.add_pod(StepEvent.REFUSED, pod, owner.refusal)

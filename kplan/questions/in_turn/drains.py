@@ -22,8 +22,7 @@ from kplan.course.carry_out import Opening, carry_out
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.draining import NOT_REPLACED
-from kplan.course.simulation.draining import Drain as Draining
+from kplan.course.simulation.draining import NOT_REPLACED, drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
 from kplan.course.watching import any_node, at_rest
@@ -110,7 +109,7 @@ def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
     if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
         return None  # for pods that wait the nodes of others may matter
     known = any_node(base)
-    leaving = Draining(still, task.options).leaving(nodes) if known.uncertain else ()
+    leaving = drained_pods(still, nodes) if known.uncertain else ()
     if any(still.workload_of(pod) in known.uncertain for pod in leaving):
         return None
     try:

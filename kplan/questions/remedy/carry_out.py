@@ -25,7 +25,6 @@ from kplan.course.growth import Growth, prices_of
 from kplan.course.provisioning import Growing, growth_of
 from kplan.course.simulation.applying import Applying
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.draining import is_cordoned
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import Bounds, DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
@@ -314,7 +313,7 @@ def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
 def _move(simulation: Simulation, move: c.Move, moved_to: dict[str, str]) -> str:
     """Delete pods of a node, one after another, while it is cordoned."""
     node = move.node
-    was_cordoned = is_cordoned(simulation, node)
+    was_cordoned = simulation.is_cordoned(node)
     if not was_cordoned:
         simulation.life.cordon([node])
     for key in (place.pod for place in move.pods):
