@@ -139,7 +139,7 @@ class CarriedOut:
         """Warnings about the manifests and the course of the change."""
         own = (warning for applied in self.applied for warning in applied.update.warnings)
         warnings = [*self.simulation.warnings, *own, *self.left_out]
-        if names := self.simulation.life.already_leaving:
+        if names := self.simulation.kubelets.already_leaving:
             message = f"pods that are being deleted already count as gone: {listing(names)}"
             warnings.append(InputWarning("BeingDeleted", "", message))
         return tuple(warnings)

@@ -19,7 +19,6 @@ from kplan.course.simulation.attaching import Attachments
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.durations import LAG, Durations, PodTimes
 from kplan.course.simulation.jobs import Ended, JobState
-from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import DaemonSetState, Owner
@@ -46,14 +45,17 @@ it looks at it without this delay; on a node with an older pod of the set the st
 class Kubelets:
     """Starts, runs and ends the pods of nodes, each in its time."""
 
-    def __init__(self, motion: Motion, life: LifeCycle) -> None:
-        self._motion, self._life = motion, life
-        life.kubelets = self
+    def __init__(self, motion: Motion) -> None:
+        self._motion = motion
         #: templates (`Owner.template_key`) of which new pods do not become ready, with a pod that shows it
         self.failing: Mapping[tuple[str, str], str] = {}
         self.ready_at_start: dict[str, str] = {}  #: NAMESPACE/NAME of the pods that are ready at the start -> workload
         #: pods that have done their work, with KIND/NAMESPACE/NAME of their workload
         self.finished: list[tuple[str, ObservedPod]] = []
+        #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
+        self.already_leaving: list[str] = []
+        self.on_gone = Signal[ObservedPod]()  #: a pod is gone, which its owner does not count any more
+        self.on_ended = Signal[ObservedPod]()  #: the same of a pod that has done its work, and whose object stays
         self.on_succeeded = Signal[str]()  #: a pod of its own has done its work: its key
         self._cleared: set[int] = set()  # rows of finished pods whose objects are gone as well
         self.attachments = Attachments(motion, self._begin_late)
@@ -62,7 +64,7 @@ class Kubelets:
         self._marked: dict[int, float] = {}
 
     def take_over(self, other: Kubelets) -> None:
-        self.failing = other.failing
+        self.failing, self.already_leaving = other.failing, other.already_leaving.copy()
         self.attachments.take_over(other.attachments)
 
     def begin(self, durations: Durations, *, is_time_known: bool, is_fraction_known: bool = False) -> None:
@@ -78,13 +80,15 @@ class Kubelets:
         motion.starts_at = motion.log.last_change = motion.now
         self.attachments.begin()
         if not durations.is_timed:
-            leaving = [row for row in motion.pods if motion.infos[row].is_terminating]
-            self._life.let_go(row for row in leaving if not self._is_lost(row) and not self._is_held(row))
-            staying = [row for row in leaving if row in motion.pods]
-            self.keep_terminating(staying)
-            for row in staying:
-                if not self._is_lost(row):
-                    self.end(row)
+            for row in [row for row in motion.pods if motion.infos[row].is_terminating]:
+                is_lost = self._is_lost(row)
+                if is_lost or self._is_held(row):
+                    self.keep_terminating(row)
+                    if not is_lost:
+                        self.end(row)
+                else:
+                    self.already_leaving.append(motion.pods[row].key)
+                    self.on_gone(motion.pods[row])
             return
         self.ready_at_start = {
             pod.key: motion.workload_of(pod)
@@ -99,7 +103,7 @@ class Kubelets:
                 self._go_on(pod, info, is_time_known=is_time_known)
 
     def _go_on_terminating(self, pod: ObservedPod, info: PodInfo) -> None:
-        self.keep_terminating([pod.row])
+        self.keep_terminating(pod.row)
         # The deletion timestamp is when the grace period is over.
         grace = deletion_grace(info.pod)
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
@@ -313,7 +317,7 @@ class Kubelets:
                 owner.uncounted[row] = Ended(pod.index, math.floor(self._motion.now), is_success=True)
                 owner.ended.append(row)
             self._motion.notify(owner)
-        self._life.vanish(pod, stays=True)
+        self.on_ended(pod)
         self._motion.circles.forget()
         if owner is None:
             self.on_succeeded(workload)
@@ -362,14 +366,13 @@ class Kubelets:
         elif seconds < math.inf:
             self._stop_at(self._motion.now + seconds + LAG, pod.row, seconds, self.end)
 
-    def keep_terminating(self, rows: Iterable[int]) -> None:
-        """Have pods stay that were terminating in the snapshot."""
-        for row in rows:
-            pod, owner = self._motion.pods[row], self._motion.owner(row)
-            self._motion.circles.note(pod, owner, -1)
-            leaving = self._motion.pods[row] = replace(pod, is_terminating=True, ready_since=None)
-            if owner is not None:
-                owner.keep(leaving)
+    def keep_terminating(self, row: int) -> None:
+        """Have a pod stay that was terminating in the snapshot."""
+        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        self._motion.circles.note(pod, owner, -1)
+        leaving = self._motion.pods[row] = replace(pod, is_terminating=True, ready_since=None)
+        if owner is not None:
+            owner.keep(leaving)
 
     def end(self, row: int) -> None:
         """Have the containers of a terminating pod end; its object stays until its job has counted it, or is held."""
@@ -420,7 +423,7 @@ class Kubelets:
         if owner is not None:
             owner.bury(pod)
             self._motion.notify(owner)
-        self._life.vanish(pod)
+        self.on_gone(pod)
 
 
 def _with_deletion(info: PodInfo, at: float, *, is_preempted: bool) -> PodInfo:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import adopted_by, stamp
 from kplan.course.simulation.owners import ForeignState, Owner
@@ -26,9 +26,6 @@ from kplan.facts import InputWarning
 from kplan.framework.interface import NodeChanged, NodeUncordoned, PodAdded, PodDeleted
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claims_of
-
-if TYPE_CHECKING:
-    from kplan.course.simulation.kubelets import Kubelets
 
 LATER = 2**64  #: pods that the simulation creates come after all pods of the snapshot
 
@@ -131,10 +128,10 @@ class OverQuota:
 class LifeCycle:
     """What happens to pods, one event at a time, whoever causes the event."""
 
-    kubelets: Kubelets
-
-    def __init__(self, motion: Motion) -> None:
-        self._motion = motion
+    def __init__(self, motion: Motion, kubelets: Kubelets) -> None:
+        self._motion, self._kubelets = motion, kubelets
+        kubelets.on_gone.connect(self.vanish)
+        kubelets.on_ended.connect(partial(self.vanish, stays=True))
         self._over_quota = OverQuota(motion)
         self.on_bound = Signal[int]()  #: a pod has a node now: its row
         self.on_leaving = Signal[ObservedPod]()  #: a pod is to go, which its kubelet may not be able to do
@@ -143,8 +140,6 @@ class LifeCycle:
         self.orphans: dict[str, list[int]] = {}
         self.newcomers: list[int] = []  #: rows of the pods that the question created, also those that have ended
         self.removals: list[Removal] = []  #: the pods that were told to go, in order
-        #: NAMESPACE/NAME of pods that were being deleted before anything moved, and count as gone
-        self.already_leaving: list[str] = []
         self.lost: dict[str, list[ObservedPod]] = {}  #: key of a workload -> pods that are gone and not replaced yet
         #: pod that others told to go -> pod that its controller created in its place
         self.replaced_by: dict[int, int] = {}
@@ -155,7 +150,6 @@ class LifeCycle:
         self.former_workload: dict[int, str] = {}
 
     def take_over(self, other: LifeCycle) -> None:
-        self.already_leaving = other.already_leaving.copy()
         self.orphans = {namespace: rows.copy() for namespace, rows in other.orphans.items()}
 
     def add_to_listers(self, obj: ReplicaSet | ReplicationController | StatefulSet) -> None:
@@ -302,7 +296,7 @@ class LifeCycle:
         owner = self._motion.owner(pod.row)
         self.removals.append(Removal(pod, by, by_owner))
         self._motion.log.add_pod(event, pod, because, by=by)
-        leaving = self.kubelets.terminating(pod, by=by, by_owner=by_owner, grace=grace)
+        leaving = self._kubelets.terminating(pod, by=by, by_owner=by_owner, grace=grace)
         if leaving is not None:
             self.on_leaving(leaving)
         if owner is not None:
@@ -322,13 +316,7 @@ class LifeCycle:
         if leaving is None:
             self.vanish(pod)
         else:
-            self.kubelets.stop(leaving, grace)
-
-    def let_go(self, rows: Iterable[int]) -> None:
-        """Remove pods that were terminating in the snapshot; their controllers do not count them any more."""
-        for row in tuple(rows):
-            self.already_leaving.append(self._motion.pods[row].key)
-            self.vanish(self._motion.pods[row])
+            self._kubelets.stop(leaving, grace)
 
     def vanish(self, pod: ObservedPod, *, stays: bool = False) -> None:
         """Remove a pod that its owner does not count any more; `stays`: its object stays, as it has ended."""
@@ -357,7 +345,7 @@ class LifeCycle:
             motion.notice(PodDeleted(info))
         elif had_place:
             motion.notice(PodDeleted(info), info.priority)
-        self.kubelets.forget(pod.row)
+        self._kubelets.forget(pod.row)
         self._over_quota.retry(pod.namespace)
 
     def delete_job(self, job: JobState) -> None:
@@ -392,7 +380,7 @@ class LifeCycle:
         motion.session.bind_claims(row, place)
         motion.session.bind(row, place)
         node = motion.cluster.nodes.names[place]
-        pod = self.kubelets.started(replace(pod, node=node, phase="Running"))
+        pod = self._kubelets.started(replace(pod, node=node, phase="Running"))
         motion.update(pod)
         motion.messages.pop(row, None)
         motion.outcomes.pop(row, None)

@@ -67,8 +67,8 @@ class Simulation(Motion):
         self.hit_limit = False  #: it ended because of `max_rounds`
         self._in_round: set[int] = set()
         self.joined: list[Node] = []  #: the nodes that have joined, as they were then
-        self.life = LifeCycle(self)
-        self.kubelets = Kubelets(self, self.life)
+        self.kubelets = Kubelets(self)
+        self.life = LifeCycle(self, self.kubelets)
         self.controllers = Controllers(self, self.life, self.kubelets)
         self.scheduler = Scheduler(self, self.life)
         self.groups = GroupTurns(self, self.life, self.scheduler)  #: pods that are scheduled in groups
