@@ -108,7 +108,7 @@ class Kubelets:
         grace = deletion_grace(info.pod)
         deleted_at = (seconds(info.pod.metadata.deletion_timestamp) or self._motion.now) - grace
         stop = min(self.durations_of(pod).stop.seconds, grace)
-        self._stop_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop, self.end)
+        self._end_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop)
 
     def _go_on(self, pod: ObservedPod, info: PodInfo, *, is_time_known: bool) -> None:
         times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod.row)
@@ -155,20 +155,20 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         return pod is not None and pod.node in self._motion.lost_nodes
 
-    def _by_kubelet(self, row: int, act: OfPod) -> None:
-        """Have the kubelet of a pod's node act now, or when it is back."""
-        if self._motion.lost_nodes and self._is_lost(row):
-            self._hold(row, partial(act, row))
-        else:
-            act(row)
-
     def _hold(self, row: int, act: Act) -> None:
         """Have the kubelet of a pod's node do something when it is back."""
         self._held.setdefault(row, []).append(act)
 
     def _at(self, at: float, row: int, act: OfPod) -> None:
-        """Have the kubelet of a pod's node do something at a time."""
-        self._motion.timers.post(at, partial(self._by_kubelet, row, act))
+        """Have the kubelet of a pod's node do something at a time, or when it is back after that."""
+
+        def come() -> None:
+            if self._is_lost(row):
+                self._hold(row, partial(act, row))
+            else:
+                act(row)
+
+        self._motion.timers.post(at, come)
 
     def _after(self, seconds: float, row: int, act: OfPod, node: str | None = None) -> None:
         """Have the kubelet of a pod's node do something so long after now, or after it is back.
@@ -180,12 +180,12 @@ class Kubelets:
         else:
             self._at(self._motion.now + seconds, row, act)
 
-    def _stop_at(self, at: float, row: int, stop: float, end: OfPod) -> None:
+    def _end_at(self, at: float, row: int, stop: float) -> None:
         """Have a pod end that was told to go; one of a lost node stops anew, for so long, when that is back."""
         if self._is_lost(row):
-            self._after(stop + LAG, row, end)
+            self._after(stop + LAG, row, self.end)
         else:
-            self._at(at, row, end)
+            self._at(at, row, self.end)
 
     def expect(self, nodes: Collection[str], at: float) -> None:
         """Have the pods of nodes that are on their way start when these are there, and count as new ones until then."""
@@ -364,7 +364,7 @@ class Kubelets:
         if seconds <= 0 and not waits_for_kubelet:
             self.end(pod.row)
         elif seconds < math.inf:
-            self._stop_at(self._motion.now + seconds + LAG, pod.row, seconds, self.end)
+            self._end_at(self._motion.now + seconds + LAG, pod.row, seconds)
 
     def keep_terminating(self, row: int) -> None:
         """Have a pod stay that was terminating in the snapshot."""
