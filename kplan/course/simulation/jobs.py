@@ -19,6 +19,7 @@ from kplan.api.names import WorkloadRef
 from kplan.api.pod import ENDED
 from kplan.api.time import seconds
 from kplan.api.workloads import Job, PodFailurePolicy
+from kplan.course.simulation.backoff import OF_JOBS
 from kplan.course.simulation.controllers import job
 from kplan.course.simulation.controllers.job import EXIT_CODE, FINISHED, Failure, WantedJob, failure_of
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, ObservedPod
@@ -75,7 +76,7 @@ class BackoffRecord(msgspec.Struct, frozen=True):
 
     def seconds_left(self, now: float) -> float:
         """Return how many seconds are left until the next pod may be created."""
-        return max(job.backoff(self.n_failures) - (now - self.last_failure), 0.0) if self.n_failures else 0.0
+        return max(OF_JOBS.after(self.n_failures) - (now - self.last_failure), 0.0)
 
 
 _ASSUMED = (
@@ -276,7 +277,7 @@ def _index_failures(state: JobState, ended: Mapping[int, Ended]) -> tuple[IndexF
             if failures.note(pod.index, pod.failure, limit):
                 out.add(pod.index)
         # The wait is counted from the end of the pod's containers, as soon as that is known.
-        state.waits[pod.index] = pod.at + job.backoff(failures.of(pod.index))
+        state.waits[pod.index] = pod.at + OF_JOBS.after(failures.of(pod.index))
     return failures, frozenset(out)
 
 

@@ -13,6 +13,7 @@ from kplan.api.core import Pod, ReplicationController
 from kplan.api.kinds import type_of
 from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
+from kplan.course.simulation.backoff import MANY, OF_SYNCS, OF_SYNCS_OF_JOBS, Backoff, FailedSyncs
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.kubelets import Kubelets
@@ -41,39 +42,8 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
 Slot = tuple[int | None, str]  #: ordinal or completion index of a pod, and the node that a daemon pod is meant for
 
 
-RETRY_SECONDS, RETRY_SECONDS_OF_JOBS = (0.005, 1000.0), (1.0, 60.0)
-"""Seconds between a sync that failed and the next try: at first, doubled with each failure, and at most."""
-MANY = 20  #: failed syncs after which a controller waits longest for the next
-
-
-class FailedSyncs(msgspec.Struct, frozen=True):
-    """Failed syncs of a controller. Upstream: ItemExponentialFailureRateLimiter of client-go's workqueue."""
-
-    n: int  #: how many in a row
-    last: float  #: when the last was
-    waits: tuple[float, float] = RETRY_SECONDS  #: seconds to the first retry, and at most
-
-    @property
-    def following(self) -> float:
-        """When the controller tries again."""
-        first, longest = self.waits
-        return self.last + min(first * float(1 << min(self.n - 1, MANY)), longest)
-
-    def until(self, now: float) -> FailedSyncs:
-        """Return these with all tries until now, each of which has failed."""
-        failed = self
-        while failed.following <= now:
-            failed = FailedSyncs(failed.n + 1, failed.following, failed.waits)
-        return failed
-
-    def and_now(self, now: float) -> FailedSyncs:
-        """Return these with a try that fails now."""
-        failed = self.until(now)
-        return failed if failed.last == now else FailedSyncs(failed.n + 1, now, failed.waits)
-
-
-def _retry_seconds(owner: Owner) -> tuple[float, float]:
-    return RETRY_SECONDS_OF_JOBS if isinstance(owner, JobState) else RETRY_SECONDS
+def _backoff_of(owner: Owner) -> Backoff:
+    return OF_SYNCS_OF_JOBS if isinstance(owner, JobState) else OF_SYNCS
 
 
 class OverQuota:
@@ -91,7 +61,7 @@ class OverQuota:
             self._failed.pop(key, None)
         else:
             before = self._failed.get(key)
-            first = FailedSyncs(1, motion.now, _retry_seconds(owner))
+            first = FailedSyncs(1, motion.now, _backoff_of(owner))
             self._failed[key] = first if before is None else before.and_now(motion.now)
 
     def note_short(self, namespace: str) -> None:
@@ -113,7 +83,7 @@ class OverQuota:
             ):
                 continue
             if any(isinstance(action, Create) for action in owner.actions(motion.now)):
-                self._failed[key] = FailedSyncs(MANY, motion.now, _retry_seconds(owner))
+                self._failed[key] = FailedSyncs(MANY, motion.now, _backoff_of(owner))
 
     def retry(self, namespace: str) -> None:
         """Have the controllers of a namespace try again, each when its wait is over, as a pod is gone."""

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kplan.course.simulation.backoff import OF_PODS
 from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import Event
 from kplan.framework.session import Session
@@ -36,9 +37,6 @@ def is_worth_retrying(session: Session, pod: PodInfo, rejectors: frozenset[str],
     hints = {} if framework is None else framework.queueing_hints
     return not rejectors or any(plugin not in hints or hints[plugin](pod, event) for plugin in rejectors)
 
-
-INITIAL_BACKOFF = 1
-MAX_BACKOFF = 10  #: seconds; doubled with each failed try
 
 MAX_WAIT = 300.0
 """Seconds after which a pod is tried again without an event; upstream DefaultPodMaxInUnschedulablePodsDuration."""
@@ -189,8 +187,7 @@ class RetryQueue:
 
     def _requeue(self, pod: int, stamp: int, now: float) -> None:
         self._place[pod] = None
-        backoff = min(INITIAL_BACKOFF * 2 ** min(self._failures[pod] - 1, 10), MAX_BACKOFF)
-        end = self._failed[pod][0] + backoff
+        end = self._failed[pod][0] + OF_PODS.after(self._failures[pod])
         if end < math.floor(now):
             heapq.heappush(self._active, (self._key(pod, stamp), pod))
         else:
@@ -360,9 +357,7 @@ class Turns:
 
     def back_off(self, pod: int) -> None:
         queued = self.queued[pod]
-        n_failures = queued.n_errors or queued.n_rejections
-        seconds = min(INITIAL_BACKOFF << min(max(n_failures, 1) - 1, 10), MAX_BACKOFF)
-        expiry = math.floor(queued.time + seconds)
+        expiry = math.floor(queued.time + OF_PODS.after(queued.n_errors or queued.n_rejections or 1))
         if queued.rejectors:
             self._backoff.push((expiry, -self.infos[pod].priority, queued.time), pod)
         else:

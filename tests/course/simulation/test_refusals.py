@@ -7,7 +7,7 @@ import pytest
 
 from kplan.course.carried_out import CarriedOut
 from kplan.course.report import change_report
-from kplan.course.simulation.life_cycle import RETRY_SECONDS_OF_JOBS, FailedSyncs
+from kplan.course.simulation.backoff import OF_SYNCS_OF_JOBS, FailedSyncs
 from kplan.documents.change import Change, StepEvent, WorkloadChange, WorkloadState
 from tests.objects import Object, deployment, head, node, planner_of, pod, quota, running, stateful_set
 
@@ -164,4 +164,4 @@ def test_a_workload_that_a_quota_kept_short_before_takes_what_comes_free(applied
 )
 def test_each_failure_doubles_the_wait_of_a_controller(n: int, now: float, expected: float) -> None:
     assert FailedSyncs(n, 0.0).until(now).following == pytest.approx(expected)
-    assert FailedSyncs(n, 0.0, RETRY_SECONDS_OF_JOBS).until(now).following == min(2 ** (n - 1), 60)
+    assert FailedSyncs(n, 0.0, OF_SYNCS_OF_JOBS).until(now).following == min(2 ** (n - 1), 60)

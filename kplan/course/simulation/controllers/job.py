@@ -20,9 +20,6 @@ from kplan.course.simulation.controllers.observed import PHASES, Action, Create,
 
 DEFAULT_BACKOFF_LIMIT = 6
 NO_BACKOFF_LIMIT = 2**31 - 1
-FIRST_BACKOFF = 10.0
-MAX_BACKOFF = 600.0
-"""Seconds that a job waits after a failure before it creates the next pod; doubled with each further failure."""
 
 MAX_AT_A_TIME = 500
 _WANTED = "{} wanted at a time"
@@ -207,13 +204,6 @@ def youngest_first(pods: Collection[ObservedPod], n: int, draws: Random | None =
     if draws is not None and 0 < n < len(ranked) and key(ranked[n - 1]) == key(ranked[n]):  # chance decides
         ranked = sorted(in_map_order(ordered, draws), key=key)
     return ranked[:n]
-
-
-def backoff(failures: int) -> float:
-    """Return how many seconds a job waits after so many failures since its last success."""
-    if failures <= 0:
-        return 0.0
-    return min(FIRST_BACKOFF * float(1 << min(failures - 1, 16)), MAX_BACKOFF)
 
 
 EXIT_CODE = 143  #: 128 + SIGTERM

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from kplan.api.workloads import Job, PodFailurePolicy
-from kplan.course.simulation.controllers.job import Failure, WantedJob, actions, backoff, failure_of
+from kplan.course.simulation.backoff import OF_JOBS
+from kplan.course.simulation.controllers.job import Failure, WantedJob, actions, failure_of
 from kplan.course.simulation.controllers.observed import ObservedPod
 from tests.course.simulation.controllers.builders import pod, said
 
@@ -69,7 +70,7 @@ def test_what_a_status_says() -> None:
 
 @pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 10), (2, 20), (3, 40), (7, 600), (1000, 600)])
 def test_each_failure_doubles_the_wait(failures: int, seconds: float) -> None:
-    assert backoff(failures) == seconds
+    assert OF_JOBS.after(failures) == seconds
 
 
 EVICTED = pod("web", node="n")
