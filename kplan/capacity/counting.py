@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.admission.limits import QuotaLedger, Rejection
-from kplan.api.core import Pod, PodCondition
+from kplan.api.core import Pod
 from kplan.capacity.templates import Template
 from kplan.capacity.together import fill_at_once
 from kplan.cluster.base import Base
@@ -28,7 +28,7 @@ from kplan.framework.pod_groups import group_of
 from kplan.framework.results import Outcome, Status
 from kplan.framework.session import Session
 from kplan.remedies.replicas import ALONE
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, unschedulable
 
 
 class StoppedGroup(msgspec.Struct, frozen=True):
@@ -324,7 +324,7 @@ def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int 
     It ends with the replica, or group, that reaches `most_pods`, or with the last of `left`; None for no such bound.
     """
     message = "" if fit.stop is None else fit.stop.message
-    condition = PodCondition("PodScheduled", "False", "Unschedulable", message)
+    condition = unschedulable(message)
     numbers, n_pods, n_units = list(fit.counts), 0, 0
     while n_pods < most_pods and (left is None or n_units < left):
         for index, template in enumerate(templates):

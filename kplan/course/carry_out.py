@@ -365,7 +365,7 @@ class _Course:
             return
         one_by_one = self._task.one_by_one
         seconds = math.inf if change.timeout is None else change.timeout
-        drain = Drain(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
+        drain = Draining(self.simulation, options, () if one_by_one else nodes, timeout=seconds)
         self._change.drains.append(drain)
         if one_by_one:
             drain.one_by_one(nodes, waits=self._task.waits)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.core import Node, Pod, PodCondition
+from kplan.api.core import Node, Pod
 from kplan.api.names import object_name
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base
@@ -17,7 +17,7 @@ from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.rules.nodes import UNSCHEDULABLE_TAINT, cordoned
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import SCHEDULED, PodInfo, unschedulable
 from kplan.snapshot.model import Snapshot
 
 MOST_LOOKS = 1_000  #: so often an autoscaler looks at most; one that adds nodes without end is stopped
@@ -151,8 +151,8 @@ def unconditioned_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
 
 def with_message(pod: Pod, message: str, promise: str) -> Pod:
     """Return a pending pod with the scheduler's message about it, if any, and the node that it nominates, or ""."""
-    others = (condition for condition in pod.status.conditions if condition.type != "PodScheduled")
-    scheduled = (PodCondition("PodScheduled", "False", "Unschedulable", message),) if message else ()
+    others = (condition for condition in pod.status.conditions if condition.type != SCHEDULED)
+    scheduled = (unschedulable(message),) if message else ()
     return replace(pod, status=replace(pod.status, nominated_node_name=promise, conditions=(*others, *scheduled)))
 
 

@@ -20,6 +20,7 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import stamp
 from kplan.course.simulation.owners import ForeignState, Owner, ReplicaSetState, StatefulSetState, Workload
 from kplan.framework.listers import key_of
+from kplan.rules.pod_info import scheduler_message
 from kplan.snapshot.model import Snapshot
 
 
@@ -144,9 +145,8 @@ def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, no
         )
     if observed.node:
         return pod
-    stored = (one.message for one in pod.status.conditions if (one.type, one.status) == ("PodScheduled", "False"))
     is_new = observed.is_new and not pod.metadata.creation_timestamp
-    if promise == pod.status.nominated_node_name and message == next(stored, "") and not is_new:
+    if promise == pod.status.nominated_node_name and message == scheduler_message(pod) and not is_new:
         return pod
     metadata = replace(pod.metadata, creation_timestamp=now) if is_new else pod.metadata
     return replace(with_message(pod, message, promise), metadata=metadata)

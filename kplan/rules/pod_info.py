@@ -15,7 +15,8 @@ from kplan.api.affinity import PodAffinityTerm, WeightedPodAffinityTerm, require
 from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import InvalidSelector, Selector, selector_from
-from kplan.api.meta import controller_of
+from kplan.api.meta import condition_of, controller_of
+from kplan.api.pod import PodCondition
 from kplan.facts import DerivedOnce
 from kplan.rules.resources import (
     CPU,
@@ -291,3 +292,22 @@ def read_by_volume_plugins(pod: PodInfo) -> Hashable:
 
 def read_by_taint_plugins(pod: PodInfo) -> Hashable:
     return pod.pod.spec.tolerations
+
+
+SCHEDULED = "PodScheduled"
+"""The condition by which the scheduler tells whether a pod has a node."""
+
+
+def unschedulable(message: str = "") -> PodCondition:
+    """Return the condition of a pod for which the scheduler has found no node."""
+    return PodCondition(type=SCHEDULED, status="False", reason="Unschedulable", message=message)
+
+
+def scheduled_condition(pod: Pod) -> PodCondition | None:
+    return condition_of(pod.status.conditions, SCHEDULED)
+
+
+def scheduler_message(pod: Pod) -> str:
+    """Return why the scheduler found no node for a pod when it tried last; empty where it has not said so."""
+    condition = scheduled_condition(pod)
+    return condition.message if condition is not None and condition.status == "False" else ""

@@ -15,7 +15,7 @@ from random import Random
 from typing import Protocol
 
 from kplan.api.core import Node
-from kplan.api.meta import condition_of, controller_of
+from kplan.api.meta import controller_of
 from kplan.api.pod import ENDED
 from kplan.api.time import to_micros
 from kplan.course.simulation.any_node import Uncertain
@@ -37,7 +37,7 @@ from kplan.framework.cycle import CycleResult, turned_down_by
 from kplan.framework.session import Session
 from kplan.health.nodes import present, renewals, silent_nodes
 from kplan.health.pods import fails_by_itself
-from kplan.rules.pod_info import PodInfo
+from kplan.rules.pod_info import PodInfo, scheduled_condition, scheduler_message
 from kplan.snapshot.model import Snapshot
 
 
@@ -123,8 +123,7 @@ class Simulation(Motion):
         known: dict[bytes, frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
             info = infos[row]
-            scheduled = condition_of(info.pod.status.conditions, "PodScheduled")
-            self.messages[row] = scheduled.message if scheduled is not None and scheduled.status == "False" else ""
+            self.messages[row] = scheduler_message(info.pod)
             if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
                 continue
             self.queue.note_creation(row)
@@ -212,8 +211,7 @@ class Simulation(Motion):
         infos = self.infos
         waiting = [row for row, pod in self.pods.items() if not pod.node]
         for row in sorted(waiting, key=lambda row: (self.pods[row].created, infos[row].key)):
-            is_untried = condition_of(infos[row].pod.status.conditions, "PodScheduled") is None
-            if is_untried and self.queue.take_out(row):
+            if scheduled_condition(infos[row].pod) is None and self.queue.take_out(row):
                 self.queue.add(row)
 
     def _goes_on(self, end: float) -> bool:
