@@ -15,14 +15,16 @@ from kplan.api.quantity import grouped, listing
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import did_you_mean
+from kplan.course.answers.at_rest import is_rolling_out, pods_at_rest, workload_changes
+from kplan.course.answers.drains import timed_out
 from kplan.course.answers.placement import NodesShown, Placement, pending_placement, placement_of
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.growth import Growth
 from kplan.course.occupancy import Occupancy, timeline_of
 from kplan.course.provisioning import growth_of
-from kplan.course.simulation.applying import Applied, is_rolling_out, pods_at_rest, workload_changes
+from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.draining import Draining, timed_out
+from kplan.course.simulation.draining import Draining
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
 from kplan.course.watching import at_rest

@@ -27,6 +27,8 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import QuestionPods
 from kplan.cluster.workload_pods import no_node
+from kplan.course.answers.at_rest import note_stuck, workload_change
+from kplan.course.answers.drains import drain_warnings
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
 from kplan.course.manifest_course import ManifestCourse
@@ -34,9 +36,8 @@ from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
 from kplan.course.simulation.any_node import AnyNodeTaker
-from kplan.course.simulation.applying import note_stuck, workload_change
 from kplan.course.simulation.cron import CronJobs
-from kplan.course.simulation.draining import Draining, drain_warnings
+from kplan.course.simulation.draining import Draining
 from kplan.course.simulation.durations import Durations
 from kplan.course.simulation.loop import Simulation, start
 from kplan.course.simulation.nodes import NodeUpgrade

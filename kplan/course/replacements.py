@@ -12,11 +12,11 @@ from msgspec import structs
 
 from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
+from kplan.course.answers.drains import TIMED_OUT
 from kplan.course.answers.placement import pending_in_groups
 from kplan.course.answers.verdict import Happened, counted_of, once_a_group
 from kplan.course.carried_out import CarriedOut
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.draining import TIMED_OUT
 from kplan.course.simulation.nodes import comes_with_node
 from kplan.course.watching import begin
 from kplan.documents import change as d

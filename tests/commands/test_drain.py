@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 import kplan
+from kplan.course.answers.drains import NOT_REPLACED
 from kplan.course.clock import Clock
-from kplan.course.simulation.draining import NOT_REPLACED
 from kplan.documents.plan import Action
 from kplan.questions import Drain, InTurn
 from tests.cli.commands import invoke, listed, reports, told

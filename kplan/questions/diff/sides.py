@@ -15,6 +15,7 @@ from kplan.capacity.templates import own_workloads
 from kplan.changes.values import Delete
 from kplan.cluster.incoming import IncomingPod
 from kplan.cluster.references import parse_reference
+from kplan.course.answers.at_rest import pods_at_rest
 from kplan.course.answers.plan import Plan
 from kplan.course.answers.utilisation import cluster_usage, largest
 from kplan.course.asking import Showing
@@ -23,7 +24,6 @@ from kplan.course.carry_out import Opening, carry_out
 from kplan.course.in_order import place_in_order
 from kplan.course.missing import with_missing
 from kplan.course.report import change_report
-from kplan.course.simulation.applying import pods_at_rest
 from kplan.course.subject import Subject, has_updates
 from kplan.course.task import Task, WorkedOff
 from kplan.course.what_if import changed

@@ -14,6 +14,7 @@ from kplan.api.labels import ZONE
 from kplan.api.quantity import grouped
 from kplan.changes import values as c
 from kplan.cluster.base import Base
+from kplan.course.answers.drains import NOT_REPLACED
 from kplan.course.answers.utilisation import cluster_map, pool_label
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
 from kplan.course.asking import Showing, answers
@@ -22,7 +23,7 @@ from kplan.course.carry_out import Opening, carry_out
 from kplan.course.replacements import Replacement, Replacements
 from kplan.course.simulation.any_node import AnyNodeTaker, Uncertain
 from kplan.course.simulation.controllers.observed import ObservedPod
-from kplan.course.simulation.draining import NOT_REPLACED, drained_pods
+from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
 from kplan.course.watching import any_node, at_rest

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing
-from kplan.course.simulation.draining import LOST_PODS_STAY, NODE_NOT_REACHED, NOT_REPLACED, TIMED_OUT
+from kplan.course.answers.drains import LOST_PODS_STAY, NODE_NOT_REACHED, NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
 from kplan.documents.plan import Action, PlanReport, PodChange

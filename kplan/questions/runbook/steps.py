@@ -23,6 +23,7 @@ from kplan.changes import values as c
 from kplan.changes.limits import LoosenBudget
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
+from kplan.course.answers.drains import NOT_REPLACED, TIMED_OUT
 from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
 from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut
@@ -30,7 +31,6 @@ from kplan.course.carry_out import carry_out, check_nodes
 from kplan.course.clock import Clock
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.controllers.observed import scaled
-from kplan.course.simulation.draining import NOT_REPLACED, TIMED_OUT
 from kplan.course.simulation.loop import Simulation
 from kplan.course.snapshots import snapshot_of
 from kplan.course.task import Task

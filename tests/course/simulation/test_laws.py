@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kplan
+from kplan.course.answers.drains import NODE_NOT_REACHED
 from kplan.course.carried_out import CarriedOut
-from kplan.course.simulation.draining import NODE_NOT_REACHED
 from kplan.documents.change import Change, Step, StepEvent, WorkloadState
 from tests.objects import budget, daemon_set, deployment, node, planner_of, running, stateful_set
 from tests.recorded import examples

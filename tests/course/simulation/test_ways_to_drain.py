@@ -2,7 +2,7 @@ import pytest
 
 import kplan
 from kplan.changes.values import DrainOptions
-from kplan.course.simulation.draining import NODE_NOT_REACHED
+from kplan.course.answers.drains import NODE_NOT_REACHED
 from kplan.documents.change import StepEvent
 from tests.objects import Object, budget, deployment, head, node, planner_of, running
 
