@@ -70,50 +70,36 @@ class Times(msgspec.Struct, frozen=True):
         return self.learned.get(workload) or self.learned.get(EACH) or assumed
 
 
-class Durations:
-    """How long pods take, for each workload, and new nodes, for each pool or group.
+class Durations(msgspec.Struct):
+    """How long pods take, for each workload, and new nodes, for each pool or group."""
 
-    `node_start`: pool or group -> seconds until its new nodes are ready; `EACH` for all that are not named.
-    """
-
-    def __init__(self, start: Times, stop: Times, run: Times, node_start: Mapping[str, float] | None = None) -> None:
-        self._start, self._stop, self._run = start, stop, run
-        self._node_start = node_start or {}
-        self._known: dict[str, PodTimes] = {}
-        self.ending: frozenset[str] = frozenset()  #: pods of their own that run to their end: KIND/NAMESPACE/NAME
-        self.is_timed = True  #: anything takes time; without durations every delay is zero
-
-    @classmethod
-    def none(cls) -> Durations:
-        """Return durations of zero: pods are ready as soon as they are bound, and gone when they are told to go."""
-        durations = cls(Times(), Times(), Times())
-        durations.is_timed = False
-        return durations
+    start: Times = Times()
+    stop: Times = Times()
+    run: Times = Times()
+    node_start: Mapping[str, float] = {}  #: pool or group -> seconds; `EACH` for all that are not named
+    is_timed: bool = True  #: anything takes time; else pods are ready once bound, and gone when they are told to go
+    ending: frozenset[str] = frozenset()  #: pods of their own that run to their end: KIND/NAMESPACE/NAME
+    used: dict[str, PodTimes] = {}  #: the workloads that were asked about so far
 
     def of_node(self, home: str) -> Duration:
         """Return how long a new node of a pool or group takes to be ready."""
         if not self.is_timed:
             return _AT_ONCE
-        seconds = self._node_start.get(home, self._node_start.get(EACH))
+        seconds = self.node_start.get(home, self.node_start.get(EACH))
         return ASSUMED_NODE_START if seconds is None else Duration(seconds, Source.GIVEN)
 
     def of(self, workload: str) -> PodTimes:
         """Return how long the pods of a workload take, or a pod of its own: KIND/NAMESPACE/NAME."""
         if not self.is_timed:
             return _NO_TIME
-        times = self._known.get(workload)
+        times = self.used.get(workload)
         if times is None:
             ends = workload in self.ending or WorkloadRef.parse(workload).kind in ENDING
-            run = self._run.of(workload, ASSUMED_RUN) if ends else None
-            times = self._known[workload] = PodTimes(
-                self._start.of(workload, ASSUMED_START), self._stop.of(workload, ASSUMED_STOP), run
+            run = self.run.of(workload, ASSUMED_RUN) if ends else None
+            times = self.used[workload] = PodTimes(
+                self.start.of(workload, ASSUMED_START), self.stop.of(workload, ASSUMED_STOP), run
             )
         return times
-
-    @property
-    def used(self) -> Mapping[str, PodTimes]:
-        """The workloads that were asked about so far."""
-        return self._known
 
 
 MAX_SAMPLES = 1000  #: of so many pods of a workload at most the median is taken

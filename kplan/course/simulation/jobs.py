@@ -79,7 +79,7 @@ class BackoffRecord(msgspec.Struct, frozen=True):
         return max(OF_JOBS.after(self.n_failures) - (now - self.last_failure), 0.0)
 
 
-_ASSUMED = (
+ASSUMED_EXIT_CODE = (
     "its podFailurePolicy has a rule for exit codes, which the snapshot cannot tell: pods told to go are assumed"
     f" to end with exit code {EXIT_CODE}"
 )
@@ -161,9 +161,6 @@ class JobState(Owner):
         spec = self.templates[""].spec
         sidecars = (container.name for container in spec.init_containers if container.restart_policy == "Always")
         return failure_of(self.policy, pod, (*(container.name for container in spec.containers), *sidecars))
-
-    def failed(self, pod: ObservedPod) -> str:
-        return _ASSUMED if self.failure_of(pod).is_assumed else ""
 
 
 BATCH_SECONDS = 1.0  #: events of pods are gathered for so long; upstream SyncJobBatchPeriod

@@ -15,7 +15,7 @@ from kplan.api.pod import ENDED
 from kplan.api.workloads import ReplicaSet, StatefulSet
 from kplan.course.simulation.backoff import MANY, OF_SYNCS, OF_SYNCS_OF_JOBS, Backoff, FailedSyncs
 from kplan.course.simulation.controllers.observed import Create, ObservedPod
-from kplan.course.simulation.jobs import JobState
+from kplan.course.simulation.jobs import ASSUMED_EXIT_CODE, JobState
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.motion import Motion, Signal
 from kplan.course.simulation.objects import adopted_by, stamp
@@ -275,10 +275,9 @@ class LifeCycle:
                 owner.keep(leaving)
             if not by_owner:
                 self.lost.setdefault(owner.workload.key, []).append(pod)
-                doubt = owner.failed(pod)
-                if doubt:
-                    self._motion.warn(InputWarning("AssumedExitCode", owner.ref.key, doubt))
-                if isinstance(owner, ForeignState):
+                if isinstance(owner, JobState) and owner.failure_of(pod).is_assumed:
+                    self._motion.warn(InputWarning("AssumedExitCode", owner.ref.key, ASSUMED_EXIT_CODE))
+                elif isinstance(owner, ForeignState):
                     owner.lose(pod, is_node_there=not pod.node or pod.node in self._motion.cluster.nodes.row_of)
             if by is not None and not self.replaces_preempted:
                 self.not_replaced.setdefault(owner.ref.key, []).append((pod.index, pod.target))

@@ -73,7 +73,7 @@ class Simulation(Motion):
         self.scheduler = Scheduler(self, self.life)
         self.groups = GroupTurns(self, self.life, self.scheduler)  #: pods that are scheduled in groups
         #: the nodes as the control plane sees them
-        self.node_lifecycle = NodeLifecycle(self, self.life, self.kubelets, self.scheduler)
+        self.node_lifecycle = NodeLifecycle(self, self.life, self.kubelets)
         self.on_misfit.connect(self._note_misfit)
 
     def fork(self, snapshot: Snapshot, random: Random | None = None) -> Simulation:
@@ -298,7 +298,7 @@ def start(
     simulation.node_lifecycle.is_well = not silent and not missing and all(map(is_well, snapshot.nodes))
     is_known = snapshot.taken_at is not None
     simulation.kubelets.begin(
-        durations or Durations.none(),
+        durations or Durations(is_timed=False),
         is_time_known=is_known or bool(renewed),
         is_fraction_known=bool(renewed) and not is_known,
     )

@@ -117,13 +117,14 @@ class Motion:
 
         # Time.
         self.now = self.starts_at = now  #: virtual, in seconds since 1970
-        self.durations = Durations.none()  #: how long pods take
+        self.durations = Durations(is_timed=False)  #: how long pods take
         self.timers = Timers()  #: what is to happen later
         self.log = Log(self)  #: what has happened so far
         self.circles = Circles()
         self.follows_circles = False  #: pods that come back for ever do so until the time is over that is asked for
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
         self.queue = RetryQueue(session)
+        self.on_event = Signal[Event]()  #: something happens that may matter to pods that wait for a node
         self.on_misfit = Signal[[]]()  #: a pod is found to fit nowhere
 
     def take_over(self, other: Motion) -> None:
@@ -177,6 +178,7 @@ class Motion:
 
     def notice(self, event: Event, most_important: int | None = None) -> None:
         """Tell pods that wait for a node of an event; `most_important`: only those of this priority or a lower one."""
+        self.on_event(event)
         self.queue.notice(event, self.now, most_important)
 
     def enqueue(self, owner: Workload) -> None:
@@ -215,6 +217,15 @@ class Motion:
             self.enqueue(owner)
         elif not self.timers.has(key := f"pods of {owner.ref.key}"):
             self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue_called, owner.ref.key), key)
+
+    def note_return(self, pod: ObservedPod, because: str) -> None:
+        """End the simulation when its pods are evicted for this again and again.
+
+        A pod that stays Terminating, as no kubelet ends it, does not come back.
+        """
+        stays = pod.row in self.pods and pod.node in self.lost_nodes
+        if not (stays or self.follows_circles) and self.circles.is_closed(self.now, self.timers):
+            self.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
 
     def remove_node(self, name: str) -> None:
         """Remove a node, from which its pods are gone; daemon sets hear of it."""

@@ -30,10 +30,10 @@ from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import eligible_nodes, stamp
-from kplan.course.simulation.scheduler import Scheduler
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import zone_key
+from kplan.framework.interface import NodeChanged
 
 TOLERATED_SECONDS = 300
 """How long pods tolerate these unless they say otherwise; the admission plugin DefaultTolerationSeconds adds it."""
@@ -69,8 +69,8 @@ class TaintEvictions:
     taint is left, and takes place at once where one of them is not tolerated.
     """
 
-    def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
-        self._motion, self._life, self._scheduler = motion, life, scheduler
+    def __init__(self, motion: Motion, life: LifeCycle) -> None:
+        self._motion, self._life = motion, life
         self.tainted_before: set[str] = set()  #: nodes from which pods were to go when the simulation started
         self.due: set[str] = set()  #: NAMESPACE/NAME of the pods that have gone from these
 
@@ -110,7 +110,7 @@ class TaintEvictions:
         pod = self._motion.pods.get(row)
         if pod is not None and not pod.is_terminating:
             self._life.remove(pod, StepEvent.EVICTED, because)
-            self._scheduler.note_return(pod, because)
+            self._motion.note_return(pod, because)
             if pod.node in self.tainted_before:
                 self.due.add(pod.key)
 
@@ -238,9 +238,9 @@ def is_well(node: Node) -> bool:
 class NodeLifecycle:
     """The nodes of a simulation; they are all well until something else is noted."""
 
-    def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets, scheduler: Scheduler) -> None:
-        self._motion, self._life, self._kubelets, self._scheduler = motion, life, kubelets, scheduler
-        self._evictions = TaintEvictions(motion, life, scheduler)
+    def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
+        self._motion, self._life, self._kubelets = motion, life, kubelets
+        self._evictions = TaintEvictions(motion, life)
         life.on_bound.connect(self._pod_bound)
         life.on_leaving.connect(self._pod_leaves)
         #: node -> condition -> status; nodes are here as soon as one of theirs matters
@@ -535,7 +535,7 @@ class NodeLifecycle:
                 self._motion.enqueue(owner)
         if no_execute != self._no_execute(name):
             self._evictions.node_changed(name, self._no_execute(name))
-        self._scheduler.note_node_changed(former, self._node(name))
+        self._motion.notice(NodeChanged(former, self._node(name)))
 
     # What is known of a node.
 

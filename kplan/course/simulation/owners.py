@@ -168,10 +168,6 @@ class Owner:
     def bury(self, pod: ObservedPod) -> None:
         del self.terminating[pod.row]
 
-    def failed(self, pod: ObservedPod) -> str:  # noqa: ARG002 - most controllers ignore it
-        """Return what to warn of where a pod is removed before it is done."""
-        return ""
-
 
 @dataclass
 class StatefulSetState(Owner):

@@ -9,7 +9,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.core import Node
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.life_cycle import LifeCycle
@@ -28,7 +27,7 @@ from kplan.framework.group_cycle import (
     reserved_ends,
     schedule_group,
 )
-from kplan.framework.interface import ClaimFreed, CycleState, NodeChanged, PodDeleted
+from kplan.framework.interface import ClaimFreed, CycleState, PodDeleted
 from kplan.framework.listers import Key
 from kplan.framework.plugin_cache import MAX_SHAPES
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -109,6 +108,7 @@ class Scheduler:
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
         self.failures = FailedShapes()
+        motion.on_event.connect(lambda _: self.failures.forget())
         self._leftover: set[int] = set()  #: pods that are tried again only because time went by
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
@@ -130,7 +130,6 @@ class Scheduler:
     def carry_out(self, result: CycleResult) -> None:
         row = result.pod
         if result.row is not None:
-            self.failures.forget()
             self._life.bind(row, result.row)
             return
         self._note_message(row, stored_message_of(self._motion.session, result) or result.message)
@@ -147,7 +146,7 @@ class Scheduler:
         for take_effect in post_filter.effects:
             take_effect()
         if post_filter.effects:
-            self.note_claims_freed()
+            self._motion.notice(ClaimFreed())
         detail = post_filter.findings
         if isinstance(detail, PreemptionResult):
             if post_filter.nominated_row is not None:
@@ -181,16 +180,6 @@ class Scheduler:
         """Note the decision about a pod of a group that is not placed."""
         self._motion.messages[row], self._motion.outcomes[row] = message, outcome
         self._motion.on_misfit()
-
-    def note_node_changed(self, former: Node, node: Node) -> None:
-        """Tell pods that wait for a node that one has other taints."""
-        self.failures.forget()
-        self._motion.notice(NodeChanged(former, node))
-
-    def note_claims_freed(self) -> None:
-        """Tell pods that wait for devices that a claim was deallocated."""
-        self.failures.forget()
-        self._motion.notice(ClaimFreed())
 
     def _preempt(self, row: int, place: int, detail: PreemptionResult) -> None:
         motion, victims = self._motion, detail.leaving_pods
@@ -229,7 +218,6 @@ class Scheduler:
 
     def _clear_nomination(self, row: int) -> None:
         if self._motion.session.nominator.row_of(row) is not None:
-            self.failures.forget()
             self._motion.session.nominator.drop(row)
             info = self._motion.infos[row]
             self._motion.notice(PodDeleted(info), info.priority)
@@ -240,16 +228,6 @@ class Scheduler:
         if allowed:
             for plugin in self.preemptors:
                 plugin.set_allowed_disruptions(allowed)
-
-    def note_return(self, pod: ObservedPod, because: str) -> None:
-        """End a simulation when its pods are evicted for this again and again.
-
-        A pod that stays Terminating, as no kubelet ends it, does not come back.
-        """
-        motion = self._motion
-        stays = pod.row in motion.pods and pod.node in motion.lost_nodes
-        if not (stays or motion.follows_circles) and motion.circles.is_closed(motion.now, motion.timers):
-            motion.circle = f"{pod.key} and those in its place come back to {pod.node} and are evicted, as {because}"
 
     def know_nodes(self) -> None:
         """Prepare preemption anew, as further nodes are there."""
@@ -408,7 +386,7 @@ class GroupTurns:
         for pod, end in reserved_ends(group, pods):
             self._submit(end, pod)
         if group.n_effects:
-            self._scheduler.note_claims_freed()
+            self._motion.notice(ClaimFreed())
         nodes, sent_off = self._motion.cluster.node_of, self._scheduler.sent_off
         left = dict.fromkeys(pod for pod in group.victims if nodes[pod] != NOWHERE and pod not in sent_off)
         violating = tuple(pod for pod in group.violating if pod in left)
