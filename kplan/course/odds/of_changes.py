@@ -40,9 +40,10 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     opening = Opening(base, task)
     still, pods = at_rest(base), list[DrawnPod]()
     for step in task.steps:
-        names = [*step.change.needs]
-        for pod in still.pods_on(names) if isinstance(step.change, c.Fail) else drained_pods(still, names):
-            pods.append(DrawnPod(pod.key, _workload(still.workload_of(pod)), node=pod.node))
+        for name in dict.fromkeys(step.change.needs):
+            is_lost = isinstance(step.change, c.Fail)
+            there = sorted(still.pods_on([name]), key=lambda pod: pod.name) if is_lost else drained_pods(still, [name])
+            pods += [DrawnPod(pod.key, _workload(still.workload_of(pod)), node=name) for pod in there]
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
     present = workloads_of_task(base, task) or ()
 

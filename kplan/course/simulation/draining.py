@@ -54,7 +54,8 @@ def drained_pods(simulation: Simulation, nodes: Sequence[str]) -> list[ObservedP
     """List the pods that a drain of nodes evicts: in the order of the nodes, then by name."""
     return [
         pod
-        for pod in simulation.pods_on(nodes)
+        for node in dict.fromkeys(nodes)
+        for pod in sorted(simulation.pods_on([node]), key=lambda pod: pod.name)
         if not isinstance(simulation.owner(pod.row), DaemonSetState)
         and simulation.infos[pod.row].pod.metadata.annotations.mirror is None
     ]

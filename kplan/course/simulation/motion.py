@@ -161,12 +161,12 @@ class Motion:
         return {workload: frozenset(pods) for workload, pods in waiting.items()}
 
     def pods_on(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List the pods of nodes, also those that have ended: in the order of the nodes, then by name."""
+        """List the pods of nodes, also those that have ended: in the order of the nodes, then by namespace and name."""
         order, cluster = {node: index for index, node in enumerate(nodes)}, self.cluster
         rows = chain.from_iterable(cluster.pods_on[cluster.nodes.row_of[node]] for node in order)
         there = [self.pods[row] for row in rows if row in self.pods]
         there += [self.pods[row] for row in self.stopped if row in self.pods and self.pods[row].node in order]
-        return sorted(there, key=lambda pod: (order[pod.node], pod.name, pod.namespace))
+        return sorted(there, key=lambda pod: (order[pod.node], pod.key))
 
     def is_cordoned(self, node: str) -> bool:
         nodes = self.cluster.nodes

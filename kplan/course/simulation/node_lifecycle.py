@@ -79,13 +79,13 @@ class TaintEvictions:
         self.tainted_before.add(node)
         since = ((noted_at(taint) or self._motion.now, taint) for taint in taints)
         times = sorted(since, key=lambda time: time[0])
-        for pod in self._motion.pods_on([node]):
+        for pod in sorted(self._motion.pods_on([node]), key=lambda pod: pod.row):
             for n, (begin, taint) in enumerate(times, 1):
                 so_far = [earlier for _, earlier in times[:n]]
                 self._look(pod.row, so_far, because=taint, since=max(begin, pod.created))
 
     def node_changed(self, node: str, taints: Sequence[Taint]) -> None:
-        for pod in self._motion.pods_on([node]):
+        for pod in sorted(self._motion.pods_on([node]), key=lambda pod: pod.row):
             self.pod_bound(pod.row, taints)
 
     def pod_bound(self, row: int, taints: Sequence[Taint]) -> None:
