@@ -32,11 +32,11 @@ class WantedDeployment(msgspec.Struct, frozen=True):
         strategy = obj.spec.strategy
         rolling = strategy.rolling_update or RollingUpdate()
         return WantedDeployment(
-            count(obj.spec.replicas),
-            RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
-            DEFAULT_SHARE if rolling.max_surge is None else rolling.max_surge,
-            DEFAULT_SHARE if rolling.max_unavailable is None else rolling.max_unavailable,
-            obj.spec.paused,
+            replicas=count(obj.spec.replicas),
+            strategy=RECREATE if strategy.type == RECREATE else ROLLING_UPDATE,
+            max_surge=DEFAULT_SHARE if rolling.max_surge is None else rolling.max_surge,
+            max_unavailable=DEFAULT_SHARE if rolling.max_unavailable is None else rolling.max_unavailable,
+            paused=obj.spec.paused,
         )
 
     @property

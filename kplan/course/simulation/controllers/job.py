@@ -76,19 +76,19 @@ class WantedJob(msgspec.Struct, frozen=True):
         # Without either number a job is done with one success; with parallelism alone any success ends it.
         completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
         return WantedJob(
-            1 if spec.parallelism is None else spec.parallelism,
-            completions,
-            spec.completion_mode == "Indexed",
-            bool(spec.suspend),
-            bool(true & FINISHED) or status.completion_time is not None or is_elsewhere,
-            backoff_limit,
-            status.succeeded,
-            status.failed,
-            _indexes(status.completed_indexes),
-            bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
-            per_index,
-            spec.max_failed_indexes,
-            _indexes(status.failed_indexes),
+            parallelism=1 if spec.parallelism is None else spec.parallelism,
+            completions=completions,
+            is_indexed=spec.completion_mode == "Indexed",
+            is_suspended=bool(spec.suspend),
+            is_over=bool(true & FINISHED) or status.completion_time is not None or is_elsewhere,
+            backoff_limit=backoff_limit,
+            succeeded=status.succeeded,
+            failed=status.failed,
+            completed_indexes=_indexes(status.completed_indexes),
+            is_stopped=bool(true & {"FailureTarget", "SuccessCriteriaMet"}),
+            backoff_limit_per_index=per_index,
+            max_failed=spec.max_failed_indexes,
+            failed_indexes=_indexes(status.failed_indexes),
             success_rules=tuple(
                 SuccessRule(
                     None if rule.succeeded_indexes is None else _indexes(rule.succeeded_indexes), rule.succeeded_count

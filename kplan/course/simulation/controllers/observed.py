@@ -44,8 +44,21 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
     @staticmethod
     def created_as(info: PodInfo, row: int, now: float, wanted: Create, order: int) -> ObservedPod:
         """Return a pod that is created in this simulation, and has no node yet."""
-        own, place = (row, info.namespace, info.name, info.uid), (wanted.revision, wanted.index, wanted.node)
-        return ObservedPod(*own, "", "Pending", now, None, *place, is_new=True, order=order)
+        return ObservedPod(
+            row=row,
+            namespace=info.namespace,
+            name=info.name,
+            uid=info.uid,
+            node="",
+            phase="Pending",
+            created=now,
+            ready_since=None,
+            revision=wanted.revision,
+            index=wanted.index,
+            target=wanted.node,
+            is_new=True,
+            order=order,
+        )
 
     @property
     def key(self) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from kplan.api.meta import IntOrString
 from kplan.api.pod import ENDED
-from kplan.api.workloads import RECREATE, ROLLING_UPDATE, StatefulSet
+from kplan.api.workloads import RECREATE, ROLLING_UPDATE, RollingUpdateStatefulSet, StatefulSet
 from kplan.course.simulation.controllers.observed import Action, Create, Delete, IsOn, ObservedPod, count, scaled
 
 PARALLEL = "Parallel"
@@ -45,19 +45,19 @@ class WantedStatefulSet(msgspec.Struct, frozen=True):
     def of(obj: StatefulSet, current: str, update: str, is_on: IsOn) -> WantedStatefulSet:
         """Return what a stateful set wants, with defaults; `current` and `update` are the names of its revisions."""
         spec = obj.spec
-        kind, rolling = spec.update_strategy.type or ROLLING_UPDATE, spec.update_strategy.rolling_update
+        kind = spec.update_strategy.type or ROLLING_UPDATE
+        rolling = spec.update_strategy.rolling_update or RollingUpdateStatefulSet()
+        unavailable = 1 if rolling.max_unavailable is None else rolling.max_unavailable
         return WantedStatefulSet(
-            count(spec.replicas),
-            0 if spec.ordinals is None else spec.ordinals.start,
-            spec.pod_management_policy != PARALLEL,
+            replicas=count(spec.replicas),
+            start=0 if spec.ordinals is None else spec.ordinals.start,
+            is_ordered=spec.pod_management_policy != PARALLEL,
             # A controller manager that does not know the strategy, or has its gate off, takes it for RollingUpdate.
-            ROLLING_UPDATE if kind == RECREATE and not is_on(RECREATE_GATE) else kind,
-            (rolling.partition or 0) if rolling is not None else 0,
-            current,
-            update,
-            (1 if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable)
-            if is_on(MAX_UNAVAILABLE_GATE)
-            else None,
+            strategy=ROLLING_UPDATE if kind == RECREATE and not is_on(RECREATE_GATE) else kind,
+            partition=rolling.partition or 0,
+            current=current,
+            update=update,
+            max_unavailable=unavailable if is_on(MAX_UNAVAILABLE_GATE) else None,
         )
 
     def revision_of(self, ordinal: int) -> str:
