@@ -7,7 +7,7 @@ nodes pods run, `Uncertain` is raised, and the scheduler has to decide.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 import numpy as np
@@ -65,17 +65,10 @@ class AnyNode:
     """What fits where in a cluster at rest, for many changes that begin with it; nobody else has its `session`."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
         self._rooms: dict[bytes, Room | None] = {}
         self._alike: dict[tuple[bytes, frozenset[tuple[str, int]]], Room] = {}
         self.uncertain: set[str] = set()  #: keys of the workloads with a pod for which nothing is certain
-
-    def allowed(self, avoided: Iterable[str]) -> FloatArray:
-        """Return 1 for each node that takes pods, 0 for those with these names; float64 of shape (n_nodes,)."""
-        nodes = self._session.cluster.nodes
-        allowed = np.ones(len(nodes))
-        allowed[[nodes.row_of[name] for name in avoided]] = 0
-        return allowed
 
     def room_for(self, pod: PodInfo) -> Room | None:
         """Return the room for pods like this one; None where more than their room matters."""
@@ -88,7 +81,7 @@ class AnyNode:
         requests = pod.resources.requests
         key = fits.tobytes(), frozenset(requests.items())
         if key not in self._alike:
-            cluster = self._session.cluster
+            cluster = self.session.cluster
             spare = {PODS: np.where(fits, cluster.nodes.allowed_pods - cluster.pod_count, 0.0)}
             for name, amount in requests.items():
                 free = cluster.nodes.allocatable(name) - cluster.requested(name)
@@ -97,7 +90,7 @@ class AnyNode:
         return self._alike[key]
 
     def _fitting(self, pod: PodInfo) -> BoolArray | None:
-        session, framework = self._session, self._session.framework_for(pod)
+        session, framework = self.session, self.session.framework_for(pod)
         if framework is None or framework.foreign_plugins or session.extenders or session.nominator:
             return None
         if pod.is_terminating or pod.affinity_error or not framework.run_pre_enqueue(pod).is_success:
@@ -149,7 +142,9 @@ class AnyNodeTaker:
 
     def __init__(self, any_node: AnyNode, avoided: Collection[str]) -> None:
         self._any_node = any_node
-        self._allowed = any_node.allowed(avoided)
+        nodes = any_node.session.cluster.nodes
+        self._allowed = np.ones(len(nodes))
+        self._allowed[[nodes.row_of[name] for name in avoided]] = 0
         self._usage: dict[str, float] = {PODS: 0.5}  # with half a place besides, so that it is never 0
         self._certain: dict[Room, tuple[int, Mapping[str, float]]] = {}  #: a node, and up to which usage it is certain
 

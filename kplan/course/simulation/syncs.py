@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -30,6 +30,7 @@ from kplan.course.simulation.owners import (
     Owner,
     ReplicaSetState,
     StatefulSetState,
+    Workload,
     compiled,
 )
 from kplan.course.simulation.updates import POD_FORBIDDEN
@@ -38,11 +39,6 @@ from kplan.facts import InputWarning
 from kplan.rules.pod_info import PodInfo
 
 MOST_NAMED = 3
-
-
-def _is_member(owner: Owner, pod: ObservedPod) -> bool:
-    """Tell whether a pod has the name of one of a stateful set's; other workloads have no such condition."""
-    return not isinstance(owner, StatefulSetState) or is_member(owner.ref.name, pod.name)
 
 
 def offer(motion: Motion, namespace: str, labels: Mapping[str, str]) -> None:
@@ -217,22 +213,26 @@ class Controllers:
         """Have a workload take over the orphans that it has not looked at yet and that it may have."""
         motion, selector = self._motion, owner.selector
         rows = self._life.orphans.get(owner.ref.namespace, ())
-        if owner.n_looked_at == len(rows):
-            return
         fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
-        adopted: list[ObservedPod] = []
-        for row in fresh if selector is not None else ():
+        if selector is None:
+            return
+        adopted: list[str] = []
+        for row in fresh:
             pod, info = motion.pods.get(row), motion.infos[row]
             if pod is None or pod.is_terminating or motion.owner(row) is not None:
                 continue
-            if selector is not None and selector.matches(info.labels) and _is_member(owner, pod):
+            if isinstance(owner, StatefulSetState) and not is_member(owner.ref.name, pod.name):
+                continue
+            if selector.matches(info.labels):
                 self._take(owner, pod, info)
-                adopted.append(pod)
-        if adopted:
-            names = ", ".join(pod.name for pod in adopted[:MOST_NAMED])
-            more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
-            message = f"takes over pods that match its selector and have no controller: {names}{more}"
-            motion.warn(InputWarning("Adopted", owner.ref.key, message))
+                adopted.append(pod.name)
+        more = f" and {len(adopted) - MOST_NAMED} more" if len(adopted) > MOST_NAMED else ""
+        self._warn_adopted(owner, "pods", adopted[:MOST_NAMED], more)
+
+    def _warn_adopted(self, workload: Workload, what: str, names: Sequence[str], more: str = "") -> None:
+        if names:
+            message = f"takes over {what} that match its selector and have no controller: {', '.join(names)}{more}"
+            self._motion.warn(InputWarning("Adopted", workload.ref.key, message))
 
     def _take(self, owner: Owner, pod: ObservedPod, info: PodInfo) -> None:
         maker = self._motion.maker
@@ -248,16 +248,14 @@ class Controllers:
         """Have a deployment take over the replica sets that match its selector and have no controller."""
         workloads = self._motion.workloads
         keys = workloads.orphan_sets.get(deployment.ref.namespace, ())
-        if deployment.n_looked_at == len(keys):
-            return
         fresh, deployment.n_looked_at = keys[deployment.n_looked_at :], len(keys)
-        selector = compiled(deployment.selector)
+        selector = compiled(deployment.selector) if fresh else None
+        if selector is None:
+            return
         adopted: list[str] = []
-        for key in fresh if selector is not None else ():
+        for key in fresh:
             state = workloads.owner(key)
-            if not isinstance(state, ReplicaSetState) or state.is_controlled or selector is None:
-                continue
-            if not selector.matches(state.labels):
+            if not isinstance(state, ReplicaSetState) or state.is_controlled or not selector.matches(state.labels):
                 continue
             if state.template == workloads.templates.completed_identity(deployment.ref.key, deployment.spec):
                 state.template = deployment.template
@@ -266,6 +264,4 @@ class Controllers:
             deployment.adopt(state)
             self._motion.enqueue(state)  # it is changed, so its own controller looks for pods
             adopted.append(state.ref.name)
-        if adopted:
-            message = f"takes over replica sets that match its selector and have no controller: {', '.join(adopted)}"
-            self._motion.warn(InputWarning("Adopted", deployment.ref.key, message))
+        self._warn_adopted(deployment, "replica sets", adopted)

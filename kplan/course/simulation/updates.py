@@ -295,7 +295,8 @@ def update_of(
     errors += _gated(target, before, whole_after, is_on)
     refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
-    current, applied = 1 if replicas is None else replicas, _number(last, "replicas")
+    current, applied = 1 if replicas is None else replicas, last.get("replicas")
+    applied = applied if isinstance(applied, int) else None
     warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), current, applied)
     return Update(key, obj, live, after, whole is not None, unseen, refused, content, scaled_by, warnings)
 
@@ -325,11 +326,6 @@ def _new_job(job: Job, wanted: Plain) -> Job:
     if job.spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
         return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, pod_replacement_policy="Failed"))
     return job
-
-
-def _number(spec: Plain, field: str) -> int | None:
-    number = spec.get(field)
-    return number if isinstance(number, int) else None
 
 
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:
