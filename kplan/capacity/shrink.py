@@ -10,7 +10,6 @@ which shows quickly that a node has to stay.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -235,14 +234,15 @@ class _Shrinking:
 
     def _drain(self, name: str) -> StayingNode | None:
         simulation, violations = self._simulation, self._simulation.scheduler.violations
-        waiting, n_steps, n_violations = self._waiting(), len(simulation.log.steps), len(violations)
+        before, n_steps, n_violations = simulation.waiting(), len(simulation.log.steps), len(violations)
         drain = self._carry_out(name)
         # Pods that never end on a dead node are gone with it.
         obstacles = [obstacle for obstacle in drain.obstacles if not obstacle.never_ends]
         if obstacles:
             first = obstacles[0]
             return StayingNode(name=name, why="budget", pod=first.pod, because=first.why)
-        more = self._waiting() - waiting
+        waiting = simulation.waiting()
+        more = {workload for workload, pods in waiting.items() if len(pods) > len(before.get(workload, ()))}
         for pod in simulation.pods.values():
             if not pod.node and simulation.workload_of(pod) in more:
                 because = simulation.messages.get(pod.row, "")
@@ -259,10 +259,6 @@ class _Shrinking:
         self._simulation.run()
         drain.conclude()
         return drain
-
-    def _waiting(self) -> Counter[str]:
-        simulation = self._simulation
-        return Counter(simulation.workload_of(pod) for pod in simulation.pods.values() if not pod.node)
 
 
 def _offered(base: Base, rows: RowArray) -> dict[str, str]:
