@@ -50,13 +50,9 @@ def _missing_together(misses: NearMisses) -> dict[str, int]:
     if not len(positions):
         return {}
     verdict = misses.verdicts[FIT]
-    n_short = np.zeros(len(positions), np.int64)
-    for k in range(len(verdict.reasons)):
-        n_short += (verdict.bits[positions] >> k & 1).astype(np.int64)
-    missing = np.zeros(len(positions), np.int64)
-    for reason in reversed(verdict.reasons):
-        if reason.shortfall is not None:
-            missing = np.maximum(reason.shortfall(positions), 0)
+    n_short = np.sum([verdict.bits[positions] >> k & 1 for k in range(len(verdict.reasons))], axis=0)
+    shortfall = next((reason.shortfall for reason in verdict.reasons if reason.shortfall is not None), np.zeros_like)
+    missing = np.maximum(shortfall(positions), 0)
     best = int(positions[np.lexsort((missing, n_short))[0]])
     return {
         resource: int(reason.shortfall(np.asarray([best]))[0])
