@@ -29,6 +29,14 @@ BETA_ARCH: Final = "beta.kubernetes.io/arch"
 BETA_OS: Final = "beta.kubernetes.io/os"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+CURRENT_LABEL: Final = {
+    BETA_ZONE: ZONE,
+    BETA_REGION: REGION,
+    BETA_ARCH: ARCH,
+    BETA_OS: OS,
+    BETA_INSTANCE_TYPE: INSTANCE_TYPE,
+}
+"""Old label of a node -> the label that took its place."""
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 """The key of the taint that the node lifecycle controller puts on cordoned nodes."""
 NOT_READY: Final = "node.kubernetes.io/not-ready"

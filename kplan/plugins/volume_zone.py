@@ -13,7 +13,7 @@ import numpy as np
 
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim
 from kplan.api.field_errors import quoted
-from kplan.api.labels import BETA_REGION, BETA_ZONE, REGION, ZONE, Requirement
+from kplan.api.labels import BETA_REGION, BETA_ZONE, CURRENT_LABEL, REGION, ZONE, Requirement
 from kplan.engine.arrays import BoolArray
 from kplan.engine.details import Detail, OtherVolumeZone
 from kplan.engine.matching import match_requirement
@@ -27,7 +27,6 @@ from kplan.rules.volumes import WAIT_FOR_FIRST_CONSUMER, ZONE_DELIMITER, claim_c
 REASON_CONFLICT = "node(s) had no available volume zone"
 
 _TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
-_CURRENT_LABEL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class VolumeTopology(NamedTuple):
@@ -39,7 +38,7 @@ class VolumeTopology(NamedTuple):
 
     def node_value(self, labels: dict[str, str]) -> str | None:
         """Return the value of a node's label, under the same key or its current name."""
-        return labels.get(self.key, labels.get(_CURRENT_LABEL.get(self.key, self.key)))
+        return labels.get(self.key, labels.get(CURRENT_LABEL.get(self.key, self.key)))
 
 
 class _PreFilterState(msgspec.Struct, frozen=True):
@@ -145,7 +144,7 @@ def _nodes_in(nodes: NodeTable, topology: VolumeTopology) -> BoolArray:
     key, values = topology.key, topology.values
 
     def matches() -> BoolArray:
-        current = _CURRENT_LABEL.get(key)
+        current = CURRENT_LABEL.get(key)
         inside = match_requirement(nodes, Requirement(key, "In", values))
         if current is not None:
             inside |= match_requirement(nodes, Requirement(current, "In", values)) & ~nodes.label(key).present

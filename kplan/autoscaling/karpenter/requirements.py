@@ -15,20 +15,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.labels import (
-    ARCH,
-    BETA_ARCH,
-    BETA_INSTANCE_TYPE,
-    BETA_OS,
-    BETA_REGION,
-    BETA_ZONE,
-    HOSTNAME,
-    INSTANCE_TYPE,
-    OS,
-    REGION,
-    ZONE,
-    parse_int64,
-)
+from kplan.api.labels import ARCH, CURRENT_LABEL, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE, parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.provisioning import GROUP, REQUIREMENT_OPERATORS
 from kplan.api.quantity import MAX_INT64
@@ -50,9 +37,6 @@ WELL_KNOWN = frozenset({NODEPOOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACIT
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 _CAPACITY_TYPES = (ON_DEMAND, RESERVED, SPOT)
-
-NORMALIZED = {BETA_ZONE: ZONE, BETA_REGION: REGION, BETA_ARCH: ARCH, BETA_OS: OS, BETA_INSTANCE_TYPE: INSTANCE_TYPE}
-"""Old label -> the label that requirements take it for."""
 
 
 class Requirement(NamedTuple):
@@ -147,7 +131,7 @@ class Vocabulary:
         self, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None
     ) -> Requirement:
         """Make a requirement (upstream NewRequirementWithFlexibility)."""
-        key = NORMALIZED.get(key, key)
+        key = CURRENT_LABEL.get(key, key)
         if operator in {"In", "NotIn"}:
             return Requirement(key, operator == "NotIn", self.bits(key, values), min_values=min_values)
         if operator == "DoesNotExist":
@@ -280,7 +264,7 @@ class Vocabulary:
 
     def problems(self, wanted: NodeSelectorRequirement) -> Iterator[str]:
         """Yield why pods, pools and overlays may not have a requirement, in Karpenter's words."""
-        key = NORMALIZED.get(wanted.key, wanted.key)
+        key = CURRENT_LABEL.get(wanted.key, wanted.key)
         operator, values = wanted.operator, wanted.values
         if operator not in REQUIREMENT_OPERATORS:
             yield f"key {key} has an unsupported operator {operator} not in [{' '.join(REQUIREMENT_OPERATORS)}]"
