@@ -1,7 +1,9 @@
+import http.client
 import inspect
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -167,15 +169,25 @@ def test_credentials_that_ran_out_are_read_anew_once(start: Start, tmp_path: Pat
     assert len(api.requests) <= 2
 
 
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        ("WRONG_VERSION_NUMBER", "kube does not speak TLS"),
-        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "kube refused the TLS connection: tlsv13 alert certificate required"),
-        ("PEM_LIB", "no TLS connection to kube: pem lib"),
-    ],
-)
-def test_a_failed_handshake_says_who_has_refused_it(reason: str, said: str) -> None:
-    cause = ssl.SSLError(1, f"[SSL: {reason}] failed (_ssl.c:1)")
-    cause.reason = reason
-    assert explain(exceptions.SSLError(cause), "kube", None).args[0] == said
+def _failed(kind: type[ssl.SSLError], reason: str) -> Exception:
+    cause = kind(1, f"[SSL: {reason}] failed (_ssl.c:1)")
+    cause.reason = cause.verify_message = reason
+    return exceptions.SSLError(cause)
+
+
+def test_every_fault_is_told_with_a_way_on(golden: Callable[[str, str], None]) -> None:
+    nobody: Any = None
+    faults = [
+        *(_failed(ssl.SSLError, reason) for reason in ("WRONG_VERSION_NUMBER", "TLSV13_ALERT_EXPIRED", "PEM_LIB")),
+        *(_failed(ssl.SSLCertVerificationError, reason) for reason in ("Hostname", "IP address", "expired", "issuer")),
+        exceptions.ProxyError("no", ConnectionRefusedError(111, "Connection refused")),
+        exceptions.NameResolutionError("kube", nobody, socket.gaierror()),
+        exceptions.ConnectTimeoutError(),
+        exceptions.LocationParseError("kube:x"),
+        exceptions.ReadTimeoutError(nobody, "/", "no"),
+        exceptions.ProtocolError("no", http.client.RemoteDisconnected()),
+        exceptions.ProtocolError("no", http.client.IncompleteRead(b"")),
+        exceptions.DecodeError("no"),
+    ]
+    told = (explain(fault, "kube", 5) for fault in faults)
+    golden("live.txt", "".join(f"{error.args[0]}\n  {error.hint}\n" for error in told))
