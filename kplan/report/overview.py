@@ -23,7 +23,7 @@ from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, 
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, state_of
-from kplan.report.words import ENDINGS, left_out
+from kplan.report.words import ENDINGS, left_out, owner_title
 
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
@@ -102,11 +102,6 @@ class Row(msgspec.Struct, frozen=True):
         return sum(self.nodes.values())
 
 
-def workload_name(placement: PodPlacement) -> str:
-    pod = placement.pod
-    return f"{pod.origin.kind} {pod.namespace}/{pod.origin.name}" if pod.origin else pod.key
-
-
 def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int) -> Row:
     """Return the row about the pods of a workload; `more`, `n_more`: nodes and number of those that are not listed."""
     alike = grouped(((member.outcome, member.message), member) for member in members)
@@ -121,7 +116,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
     if worst is Outcome.SCHEDULED and not is_whole:
         words, worst = ["not all listed"], Outcome.GATED
     return Row(
-        name=workload_name(members[0]),
+        name=owner_title(members[0].pod.owner_key),
         wanted=wanted,
         nodes=nodes,
         state=", ".join(words) or _SCHEDULED,
@@ -200,7 +195,7 @@ def _most_pods_first(nodes: Mapping[str, int]) -> list[tuple[str, int]]:
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
-    daemons = grouped((workload_name(one), one) for one in placements.values() if is_daemon_set([one]))
+    daemons = grouped((one.pod.owner_key, one) for one in placements.values() if is_daemon_set([one]))
     return [decision.located(_case(one, document, options, daemons), one) for one in placements.values()]
 
 
@@ -217,7 +212,7 @@ def _case(
     is_scheduled = placement.outcome is Outcome.SCHEDULED
     state = state_of(document.verdict, key, is_well=is_scheduled)
     message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
-    members = daemons.get(workload_name(placement))
+    members = daemons.get(placement.pod.owner_key)
     if members and not is_scheduled:
         message = f"{nodes_text(members)}; {own_node(placement) or placement.pod.name}: {_why(placement)}"
     if counted and is_scheduled:

@@ -20,7 +20,7 @@ from kplan.report.blocks import Block, Heading, Table, line
 from kplan.report.options import DEFAULT_WIDTH, Repository
 from kplan.report.text import render_plain
 from kplan.report.view import Case, CaseReport, State, change_text
-from kplan.report.words import object_title, seconds_text
+from kplan.report.words import seconds_text, workload_title
 from kplan.rules.resources import nano, pod_requests, resource_order
 from kplan.snapshot.inspect import NodeOverview, PodOverview, check_snapshot, overview_of_nodes, overview_of_pods
 from kplan.snapshot.model import Snapshot
@@ -157,7 +157,7 @@ def _duration_blocks(durations: Mapping[str, LearnedDurations]) -> Iterator[Bloc
     """Yield how long the pods of each workload took to start and to run."""
     yield Heading(("How long pods took",))
     if durations:
-        rows = tuple((object_title(name), _length(of.start), _length(of.run)) for name, of in durations.items())
+        rows = tuple((workload_title(name), _length(of.start), _length(of.run)) for name, of in durations.items())
         yield Table(("WORKLOAD", "START", "RUN"), rows, "<>>")
     else:
         yield line("No pod of a workload shows it: --timeline assumes durations, or takes those that are given")

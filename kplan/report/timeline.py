@@ -13,7 +13,7 @@ from kplan.documents.plan import PlanReport
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.view import Case
-from kplan.report.words import name_ranges, object_title, seconds_text
+from kplan.report.words import name_ranges, owner_title, seconds_text, workload_title
 
 _PARTS = 12
 _MOST_WAITING = 15
@@ -38,7 +38,7 @@ def occupancy_blocks(timeline: c.Timeline) -> Iterator[Block]:
         rows: list[tuple[Cell, ...]] = []
         for name, one in waits[:_MOST_WAITING]:
             still = Span(str(one.waiting), "warn" if one.waiting else "")
-            rows.append((object_title(name), str(one.pods), *map(seconds_text, (one.mean, one.longest)), still))
+            rows.append((workload_title(name), str(one.pods), *map(seconds_text, (one.mean, one.longest)), still))
         header = ("WORKLOAD", "PODS", "WAIT, MEAN", "LONGEST", "STILL WAITING")
         yield Table(header, tuple(rows), "<>>>>", note=_in_json(len(waits) - _MOST_WAITING, "workload"))
     if timeline.length >= _LONG:
@@ -115,7 +115,7 @@ def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = (), not_r
     `not_replaced`: NAMESPACE/NAME of pods that leave, and in whose place none comes.
     """
     short = (one for one in present if one.missing and one.workload not in timeline.workloads)
-    lacking = [f"{object_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}" for one in short]
+    lacking = [f"{workload_title(one.workload)} lacks {one.missing} of {count(one.wanted, 'replica')}" for one in short]
     wanting = listing([*_wanting(timeline, not_replaced), *lacking])
     style: Style = "bad" if timeline.stuck_at is not None else "good" if timeline.is_over and not wanting else "warn"
     end = f"{'nothing more happens' if wanting else 'done'} after {seconds_text(timeline.end)}"
@@ -131,16 +131,16 @@ def end_line(timeline: c.Timeline, present: Sequence[WorkloadHealth] = (), not_r
 def _wanting(timeline: c.Timeline, not_replaced: Collection[str]) -> list[str]:
     """Return how many pods workloads have at the end of those that they want, and what still waits for a node."""
     short = [
-        f"{object_title(name)} is not {'replaced' if name.partition('/')[2] in not_replaced else 'ready'}"
+        f"{workload_title(name)} is not {'replaced' if name.partition('/')[2] in not_replaced else 'ready'}"
         if name.startswith("Pod/")
-        else f"{object_title(name)} has {end} of {workload.wanted} pods ready"
+        else f"{workload_title(name)} has {end} of {workload.wanted} pods ready"
         for name, workload in timeline.workloads.items()
         if (end := workload.ready_at_end) < workload.wanted and not name.startswith(("Job/", "CronJob/"))
     ]
     queue = timeline.queue
     waits = {name: one.waiting for name, one in queue.workloads.items()} if queue else {}
     waiting = [
-        name.removeprefix("Pod/") if name.startswith("Pod/") else f"{count(number, 'pod')} of {object_title(name)}"
+        owner_title(name) if name.startswith("Pod/") else f"{count(number, 'pod')} of {workload_title(name)}"
         for name, number in waits.items()
         if number
     ]
@@ -165,7 +165,7 @@ def timeline_blocks(steps: Sequence[c.Step], timeline: c.Timeline) -> Iterator[B
     # The durations that the answer rests on; workloads with the same once.
     groups = grouped((_durations_text(workload.durations), name) for name, workload in timeline.workloads.items())
     for words, names in sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        which = object_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
+        which = workload_title(names[0]) if len(names) == 1 else f"{len(names)} workloads"
         yield line(Span(f"Durations of {which}: {words}", "dim"))
 
 
@@ -178,7 +178,7 @@ def _row(name: str, workload: c.WorkloadTimeline) -> tuple[Cell, ...]:
     has_drop = workload.lowest_ready < workload.ready_before
     style: Style = "bad" if has_drop and workload.lowest_ready == 0 else "warn" if has_drop else ""
     return (
-        object_title(name),
+        workload_title(name),
         str(workload.ready_before),
         Span(str(workload.lowest_ready), style),
         seconds_text(workload.lowest_ready_at) if has_drop else "-",
@@ -256,7 +256,7 @@ def unavailable_cases(document: PlanReport) -> Iterator[Case]:
         if any(event.rule == "Unavailable" for event in document.verdict.counted_of(name)):
             ready = f"only {workload.lowest_ready} of {workload.ready_before} pods are ready"
             words = f"{ready} {seconds_text(workload.lowest_ready_at)} after the change"
-            yield Case(object_title(name), "failed", "Unavailable", words, words, kind="workload")
+            yield Case(workload_title(name), "failed", "Unavailable", words, words, kind="workload")
 
 
 _MOST_STEPS = 200

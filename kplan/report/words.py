@@ -142,9 +142,14 @@ def seconds_text(seconds: float) -> str:
     return f"{hours} h {rest // _MINUTE} min" if rest >= _MINUTE else f"{hours} h"
 
 
-def object_title(name: str) -> str:
-    """Return KIND/NAMESPACE/NAME as tables have it."""
-    return WorkloadRef.parse(name).title
+def workload_title(key: str) -> str:
+    """Return KIND/NAMESPACE/NAME as people read it: ``Deployment shop/web``."""
+    return WorkloadRef.parse(key).title
+
+
+def owner_title(key: str) -> str:
+    """Return whose pods they are, as `workload_title`; a pod of its own has its name alone."""
+    return key.removeprefix("Pod/") if key.startswith("Pod/") else workload_title(key)
 
 
 def as_argument(name: str) -> str:

@@ -19,7 +19,7 @@ from kplan.report.new_nodes import price_text
 from kplan.report.options import ReportOptions
 from kplan.report.text import natural_width
 from kplan.report.view import Case, View, change_text
-from kplan.report.words import left_out
+from kplan.report.words import left_out, owner_title
 
 T = TypeVar("T")
 
@@ -52,12 +52,6 @@ _MOST_BLAMES = 2
 _MOST_LINES = 3  #: so many lines a reason may take in a table
 
 
-def name_of(workload: str) -> str:
-    """Return a workload as people call it: ``Deployment shop/web``; a pod of its own by its name alone."""
-    kind, _, name = workload.partition("/")
-    return name if kind == "Pod" else f"{kind} {name}"
-
-
 def workloads_sentence(document: d.DiffReport) -> str:
     """Return in one sentence what is refused or becomes worse, then how many other workloads differ."""
     refused = [row for row in document.workloads if row.difference is d.Difference.REFUSED]
@@ -65,7 +59,7 @@ def workloads_sentence(document: d.DiffReport) -> str:
     others = [row for row in document.workloads if row.difference is not d.Difference.REFUSED and row.now_pending <= 0]
     parts = []
     if refused:
-        parts.append(f"refused now: {name_of(refused[0].workload)}{_more(refused)}: {refused[0].message}")
+        parts.append(f"refused now: {owner_title(refused[0].workload)}{_more(refused)}: {refused[0].message}")
     if worse:
         parts.append(f"pending now: {_pending_of(worse[0])}{_more(worse)}")
     if evicted := evicted_for_good(document):
@@ -103,8 +97,8 @@ def evicted_for_good(document: d.DiffReport) -> list[str]:
 def _pending_of(row: d.WorkloadDifference) -> str:
     """Return how many pods of a workload are pending: ``5 of 6 pods of Deployment shop/web``."""
     if row.workload.startswith("Pod/") or row.after is None:
-        return name_of(row.workload)
-    return f"{_pending_pods(row.after)} of {name_of(row.workload)}"
+        return owner_title(row.workload)
+    return f"{_pending_pods(row.after)} of {owner_title(row.workload)}"
 
 
 def _pending_pods(side: d.WorkloadSide) -> str:
@@ -146,7 +140,7 @@ def _workload_rows(rows: Sequence[d.WorkloadDifference], options: ReportOptions)
         yield replace(table, header=(*table.header, "WHY"), rows=whole, align="<<<<<")
         return
     yield table
-    names_of = grouped((reason, name_of(row.workload)) for reason, row in zip(reasons, shown, strict=True))
+    names_of = grouped((reason, owner_title(row.workload)) for reason, row in zip(reasons, shown, strict=True))
     for reason, names in names_of.items():
         if reason:
             yield line(Span(listing(names), "strong"), f": {reason}", is_item=True)
@@ -158,7 +152,7 @@ def _shown(rows: Sequence[T], options: ReportOptions) -> Sequence[T]:
 
 def _workload_link(row: d.WorkloadDifference, options: ReportOptions) -> Cell:
     """Return the name of a workload; where pipelines show files, with the address of its line."""
-    name = name_of(row.workload)
+    name = owner_title(row.workload)
     if not options.pages:
         return name
     case = _located(row)
@@ -170,7 +164,7 @@ def _workload_link(row: d.WorkloadDifference, options: ReportOptions) -> Cell:
 
 def _located(row: d.WorkloadDifference) -> Case:
     """Return a case of a workload with its line in the manifests of the second answer."""
-    case = Case(name_of(row.workload), "skipped", "", "", kind="workload")
+    case = Case(owner_title(row.workload), "skipped", "", "", kind="workload")
     if row.decision is not None:
         case = located(case, row.decision)
     if row.origin and not case.file:
@@ -200,7 +194,9 @@ def _reasons(row: d.WorkloadDifference, *, tells_help: bool = True, in_full: boo
     if row.evicts:
         yield f"Evicts {listing(row.evicts)}."
     if row.evicted_for:
-        yield " ".join(f"{count(number, 'pod')} evicted for {name_of(by)}." for by, number in row.evicted_for.items())
+        yield " ".join(
+            f"{count(number, 'pod')} evicted for {owner_title(by)}." for by, number in row.evicted_for.items()
+        )
 
 
 def _workload_place(row: d.WorkloadDifference, side: d.WorkloadSide | None) -> str:
@@ -216,11 +212,11 @@ def _workload_place(row: d.WorkloadDifference, side: d.WorkloadSide | None) -> s
 
 def blame_text(blame: d.Blame) -> str:
     if not blame.took:
-        return f"Because of {name_of(blame.workload)}"
+        return f"Because of {owner_title(blame.workload)}"
     amounts = ", ".join(f"{in_cores(amount)} {resource}" for resource, amount in blame.took.items())
     place = f"on {listing(blame.nodes, most=_MOST_NODES)}"
     zone = f" in zone {blame.zone}" if blame.zone else ""
-    return f"Because {name_of(blame.workload)} took {amounts} {place}{zone}"
+    return f"Because {owner_title(blame.workload)} took {amounts} {place}{zone}"
 
 
 def cause_text(cause: d.Cause) -> str:
@@ -324,7 +320,7 @@ def reasons(document: d.DiffReport) -> str:
         if event.object in evicted and event.rule == "NewVictim":
             continue
         if row is not None and row.difference is d.Difference.REFUSED:
-            words, name = _EVENTS["Refused"], name_of(row.workload)
+            words, name = _EVENTS["Refused"], owner_title(row.workload)
         elif row is not None and row.now_pending > 0 and words in (_EVENTS["NewlyPending"], _EVENTS["StateWorse"]):
             words, name = _EVENTS["NewlyPending"], _pending_of(row)
         else:

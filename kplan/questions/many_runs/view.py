@@ -12,7 +12,7 @@ from kplan.health.workloads import MISSING_REPLICAS
 from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
-from kplan.report.words import left_out, name_ranges, object_title, seconds_text
+from kplan.report.words import left_out, name_ranges, seconds_text, workload_title
 from kplan.workloads.hooks import HELD_UP
 
 _MOST_PODS = 20
@@ -112,7 +112,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         for one in document.workloads:
             complete = [_share(one.complete)] if tells_complete and one.complete is not UNSET else []
             where = _parts(one.zones or one.nodes, options.top) or "nowhere"
-            rows.append((object_title(one.workload), str(one.pods), _styled(one.all_placed), *complete, where))
+            rows.append((workload_title(one.workload), str(one.pods), _styled(one.all_placed), *complete, where))
         where = "ZONES" if any(workload.zones for workload in document.workloads) else "NODES"
         titles = ("WORKLOAD", "PODS", "ALL PLACED", *(["COMPLETE"] if tells_complete else []), where)
         yield Table(titles, tuple(rows), "<><<<"[: len(titles)])
@@ -121,7 +121,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
         pods = sorted(document.pods, key=_is_certain)
         fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
         yield Table(("POD", "OUTCOME", _WHERE), fates, "<<<", note=_left_out(pods, options))
-    named = ((workload.because, object_title(workload.workload)) for workload in document.workloads)
+    named = ((workload.because, workload_title(workload.workload)) for workload in document.workloads)
     if held_up := grouped((because, name) for because, name in named if because):
         yield Heading(("Why workloads are incomplete, in the first such run",))
         yield from (line(f"{', '.join(names)}: {words}", is_item=True) for words, names in held_up.items())
@@ -222,7 +222,7 @@ def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
         is_counted = bool(document.verdict.counted_of(workload.workload)) or not document.pods
         if is_counted and workload.complete is not UNSET and workload.complete.runs < runs:
             because = f": {workload.because.removesuffix('.')}" if workload.because else ""
-            name = object_title(workload.workload)
+            name = workload_title(workload.workload)
             return f"{name} is incomplete {_in_runs(runs - workload.complete.runs, runs)}{because}"
     if waiting := sorted((pod for pod in own if pod.pending.runs), key=lambda pod: -pod.pending.runs):
         more = f", {count(len(waiting) - 1, 'other pod')} as well" if len(waiting) > 1 else ""
@@ -230,7 +230,7 @@ def _trouble(document: OddsReport, own: Sequence[PodOdds]) -> str:
     for counted in document.verdict.counted:
         if words := _AT_REST.get(counted.rule):
             number = runs if counted.runs is UNSET else counted.runs
-            return f"{object_title(counted.object)} {words} {_in_runs(number, runs)}"
+            return f"{workload_title(counted.object)} {words} {_in_runs(number, runs)}"
     return ""
 
 

@@ -21,7 +21,7 @@ from kplan.report.blocks import Block, Cell, Heading, Span, Style, Table, line
 from kplan.report.decision import OUTCOME_STYLES, decision_blocks, decision_heading, ending_of, is_leaving, why_nowhere
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, Metric, State, View
-from kplan.report.words import ENDINGS, left_out, name_ranges
+from kplan.report.words import ENDINGS, left_out, name_ranges, owner_title
 
 _MOST_PRESENT = 20  #: rows about pods that have a node, and are not well there or would not be put there again
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
@@ -145,7 +145,7 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     )
     ends = [(number, words[number > 1]) for number, words in numbers if number]
     if ends:
-        titles = dict.fromkeys(overview.workload_name(members[0]) for members in failed)
+        titles = dict.fromkeys(owner_title(members[0].pod.owner_key) for members in failed)
         names = listing(list(titles), most=_MOST_NAMES)
         (number, words), *others = ends
         first = [member for members in failed for member in members if member.outcome is not Outcome.SCHEDULED]
@@ -280,7 +280,7 @@ def _that_need_attention(
     """Yield in brief what needs attention, once for one reason; `in_answer`: the answer has told the first reason."""
 
     def reasons(members: Sequence[PodPlacement]) -> tuple[object, ...]:
-        own = overview.workload_name(members[0]) if overview.is_daemon_set(members) else ""
+        own = members[0].pod.owner_key if overview.is_daemon_set(members) else ""
         return (*dict.fromkeys(_reason(member) for member in members if not _is_well(member)), own)
 
     troubled = (members for members in groups if not all(map(_is_well, members)))
@@ -293,7 +293,7 @@ def _that_need_attention(
             yield _workload_heading(members)
         else:
             first = next(member for member in members if not _is_well(member))
-            names = listing([overview.workload_name(member[0]) for member in ending], most=_MOST_NAMES)
+            names = listing([owner_title(member[0].pod.owner_key) for member in ending], most=_MOST_NAMES)
             yield Heading((f"{names}: ", Span(ending_of(first).of(len(ending)), OUTCOME_STYLES[first.outcome])))
         yield from _origin(members[0].pod.origin or None)
         yield from _ends(members, n_nodes, options, in_answer=in_answer)
@@ -363,7 +363,7 @@ def _workload_heading(
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
     worst = next((outcome for outcome in overview.WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
-    name = overview.workload_name(members[0])
+    name = owner_title(members[0].pod.owner_key)
     failed = next((member for member in members if member.outcome is worst), None)
     if overview.is_daemon_set(members):
         ending = f"has a place on {overview.nodes_text(members)}"

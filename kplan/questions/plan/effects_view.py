@@ -27,7 +27,7 @@ from kplan.report.overview import common_suffix, own_node, suffix_line, where_te
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, state_of
-from kplan.report.words import ENDINGS, left_out, object_title
+from kplan.report.words import ENDINGS, left_out, owner_title, workload_title
 from kplan.workloads.hooks import HELD_UP
 
 _STYLES: Mapping[Action, Style] = {
@@ -44,15 +44,6 @@ _LEGEND: Mapping[Action, str] = {
 }
 _MOST_NODES = 3
 _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attention
-
-
-def workload_of(change: PodChange) -> str:
-    owner = change.owner
-    return change.pod if owner is None else owner.title
-
-
-def workload_title(workload: WorkloadChange) -> str:
-    return f"{workload.kind} {workload.namespace}/{workload.name}"
 
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -76,7 +67,7 @@ def _alike(changes: Sequence[PodChange]) -> list[list[PodChange]]:
     """Return the pods in groups: new pods of a workload, and others by how they end."""
 
     def kind(change: PodChange) -> tuple[str, ...]:
-        of = (workload_of(change), change.caused_by)
+        of = (change.owner_key, change.caused_by)
         if change.from_node is None and change.by is None:
             return of
         return (*of, change.action, str(change.by), change.outcome, change.reason, change.because)
@@ -123,7 +114,7 @@ def _who(document: PlanReport, group: Sequence[PodChange]) -> str:
     first = group[0]
     decision = document.decision(first)
     is_of_manifest = decision is not None and bool(decision.pod.origin) and first.from_node is None
-    return workload_of(first) if len(group) > 1 or is_of_manifest else first.pod
+    return owner_title(first.owner_key) if len(group) > 1 or is_of_manifest else first.pod
 
 
 def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) -> str:
@@ -132,8 +123,8 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.by is not None:
         parts.append(f"evicted for {first.by}")
     if first.because:
-        rollouts = {workload_title(one) for one in document.workloads if one.change is Change.ROLLOUT}
-        is_rolled_out = first.by is None and workload_of(first) in rollouts
+        rollouts = {one.key for one in document.workloads if one.change is Change.ROLLOUT}
+        is_rolled_out = first.by is None and first.owner_key in rollouts
         parts.append(f"rollout, {first.because}" if is_rolled_out else first.because)
     elif first.action is Action.EVICTED:
         parts.append("no controller recreates it")
@@ -211,18 +202,19 @@ def _trouble(document: PlanReport) -> str:
     if document.obstacles:
         return _blocks(document)
     own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
-    subjects = {workload_title(workload) for workload in document.workloads if workload.is_subject}
+    subjects = {workload.key for workload in document.workloads if workload.is_subject}
     decided = [change for change in own if change.attempt is not None]
-    of_subjects = (change for change in decided if not subjects.isdisjoint(_names_of(change)))
+    of_subjects = (change for change in decided if change.owner_key in subjects)
     first = next(of_subjects, decided[0] if decided else None)
     why = "" if first is None else _why(document, first)
     if first is not None and first.owner is not None:
         number = sum(change.owner == first.owner for change in own)
-        owner = next((one for one in document.workloads if workload_title(one) == first.owner.title), None)
+        title = owner_title(first.owner_key)
+        owner = next((one for one in document.workloads if one.key == first.owner_key), None)
         if owner is not None and owner.state is WorkloadState.STUCK and not owner.is_failed_job:
             what = "The rollout of " if owner.change is Change.ROLLOUT else ""
-            return f"{what}{first.owner.title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
-        return f"{count(number, 'pod')} of {first.owner.title} {'stays' if number == 1 else 'stay'} pending{why}"
+            return f"{what}{title} gets stuck, {owner.ready} of {owner.desired} ready{why}"
+        return f"{count(number, 'pod')} of {title} {'stays' if number == 1 else 'stay'} pending{why}"
     if first is not None:
         return f"{first.pod} stays pending{why}"
     if stuck := next(filter(None, map(partial(_held_up, document), document.workloads)), ""):
@@ -238,7 +230,7 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
         _, closing, tail = rest.rpartition("}")
         words = f"{head}{{...}}{tail}" if opening and closing else workload.refused  # it may quote a whole template
         words = textwrap.shorten(words, _MOST_REFUSED, placeholder=" ...")
-        return f"The API server refuses {workload_title(workload)}: {words}"
+        return f"The API server refuses {workload_title(workload.key)}: {words}"
     if workload.state is not WorkloadState.STUCK:
         return ""
     if any(event.rule == "NotReplaced" for event in document.verdict.counted_of(workload.key)):
@@ -248,7 +240,7 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     else:
         because = ""
     how = "fails" if workload.is_failed_job else f"is {_stuck(workload)}"
-    return f"{workload_title(workload)} {how}: {because}" if because else ""
+    return f"{workload_title(workload.key)} {how}: {because}" if because else ""
 
 
 def named_pods_text(document: PlanReport) -> str:
@@ -270,7 +262,7 @@ def named_pods_text(document: PlanReport) -> str:
 
 def names_of(members: Sequence[PodChange]) -> str:
     """Return the names of pods; several of one workload by its name."""
-    by_workload = grouped((workload_of(member), member.pod) for member in members)
+    by_workload = grouped((owner_title(member.owner_key), member.pod) for member in members)
     names = [pods[0] if len(pods) == 1 else f"{count(len(pods), 'pod')} of {of}" for of, pods in by_workload.items()]
     return listing(names)
 
@@ -282,7 +274,7 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
         return ""
     first = next((change for change in pending if _why(document, change)), pending[0])
     like = 1 if first.owner is None else sum(change.owner == first.owner for change in pending)
-    who = first.pod if like == 1 or first.owner is None else f"{like} pods of {first.owner.title}"
+    who = first.pod if like == 1 or first.owner is None else f"{like} pods of {owner_title(first.owner_key)}"
     others = len(pending) - like
     more = f" (and {count(others, 'other pod')} too)" if others else ""
     return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_why(document, first)}"
@@ -323,12 +315,12 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
         nodes = f"{listing(document.named_nodes, most=_MOST_NODES)}: " if has_names and document.named_nodes else ""
         return f"{nodes}{_drain_sentence(document)}"
     subjects = [workload for workload in document.workloads if workload.is_subject]
-    names = {workload_title(workload) for workload in subjects}
+    keys = {workload.key for workload in subjects}
     words = Counter("refused" if workload.refused else _WORDS[workload.change] for workload in subjects)
     parts = [f"{words[word]} {word}" for word in ("unchanged", "scaled", "rolled out", "new", "refused") if words[word]]
     if has_names and len(subjects) == 1:
-        parts = [f"{workload_title(subjects[0])} is {next(iter(words))}"]
-    of_subjects = grouped((bool(names) and not names.isdisjoint(_names_of(one)), one) for one in document.changes)
+        parts = [f"{workload_title(subjects[0].key)} is {next(iter(words))}"]
+    of_subjects = grouped((one.owner_key in keys, one) for one in document.changes)
     own = of_subjects.get(True, [])
     others = Counter(change.action for change in of_subjects.get(False, ()) if change.caused_by == "change")
     stuck = sum(workload.state is WorkloadState.STUCK for workload in subjects)
@@ -336,7 +328,7 @@ def _numbers_sentence(document: PlanReport, *, has_names: bool) -> str:
     lacking = f"; {count(missing, 'workload')} without all replicas" if missing else ""
     if not (subjects or own or document.obstacles or stuck):
         return _others_sentence(document, others) + lacking if others else ""
-    ends = _ends(own, stuck, document, {workload.key for workload in subjects}) or ["nothing to place"]
+    ends = _ends(own, stuck, document, keys) or ["nothing to place"]
     sentence = f"{', '.join(parts)}: {', '.join(ends)}" if parts else ", ".join(ends).capitalize()
     held_up = sum(warning.code == HELD_UP for warning in document.warnings)
     sentence += f"; {count(held_up, 'object')} behind a hook not applied" if held_up else ""
@@ -348,12 +340,12 @@ def _drain_sentence(document: PlanReport) -> str:
     if not document.changes and not document.obstacles:
         return _staying(document) or "no pod has to move"
     own = [change for change in document.changes if change.caused_by == "change"]
-    pending = grouped((one.caused_by, workload_of(one)) for one in document.changes if one.action is Action.PENDING)
+    pending = grouped((one.caused_by, one.owner_key) for one in document.changes if one.action is Action.PENDING)
     # A workload whose pods are pending because others waited before would be held up without the drain, too.
     before = {*pending.get("waiting", ())} - {*pending.get("change", ())}
-    owners = {workload_of(change) for change in own} - before
+    owners = {change.owner_key for change in own} - before
     held_up = (workload for workload in document.workloads if workload.state is WorkloadState.STUCK)
-    stuck = sum(workload_title(workload) in owners for workload in held_up)
+    stuck = sum(workload.key in owners for workload in held_up)
     return (", ".join(_ends(own, stuck, document)) or "no pod has to move") + beside_text(document)
 
 
@@ -412,17 +404,12 @@ def _staying(document: PlanReport) -> str:
     return f"pods of {count(nodes, 'lost node')} not replaced" if nodes else ""
 
 
-def _names_of(change: PodChange) -> tuple[str, str]:
-    name = workload_of(change)
-    return name, f"Pod {name}"
-
-
 def workloads_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     quiet = [] if options.is_wide else [workload for workload in document.workloads if _is_quiet(workload)]
     if shown := [workload for workload in document.workloads if options.is_wide or not _is_quiet(workload)]:
         yield Table(("WORKLOAD", "CHANGE", "WANTED", "READY", "PENDING", "STATE"), tuple(map(_row, shown)), "<<>>><")
     if quiet:
-        yield line(f"Unchanged: {listing([workload_title(workload) for workload in quiet])}")
+        yield line(f"Unchanged: {listing([workload_title(workload.key) for workload in quiet])}")
     if isinstance(document.timeline, Timeline):
         yield from timeline_blocks(document.steps, document.timeline)
     elif any(step.pod for step in document.steps):
@@ -444,10 +431,10 @@ def obstacles_blocks(document: PlanReport, options: ReportOptions) -> Iterator[B
     explained = {pod for change in pending for pod in (change.pod, change.recreated_as)}
     for workload in document.workloads:
         if workload.refused:
-            yield Heading((f"{workload_title(workload)}: ", Span("refused", "bad")))
+            yield Heading((f"{workload_title(workload.key)}: ", Span("refused", "bad")))
             yield Preformatted("the API server refuses it", workload.refused)
         elif workload.state is WorkloadState.STUCK and workload.because and workload.pod not in explained:
-            yield Heading((f"{workload_title(workload)}: ", Span(_stuck(workload), "bad")))
+            yield Heading((f"{workload_title(workload.key)}: ", Span(_stuck(workload), "bad")))
             children = "jobs" if workload.kind == "CronJob" else "pods"
             holder = "the change ends it" if workload.is_failed_job else f"its controller cannot create {children}"
             if released := _released(document, workload):
@@ -477,7 +464,7 @@ def _row(workload: WorkloadChange) -> tuple[Cell, ...]:
     is_bad = workload.state in (WorkloadState.STUCK, WorkloadState.BLOCKED) or bool(workload.refused)
     state = f"{count(workload.blocked, 'pod')} blocked" if workload.blocked else workload.state.value
     numbers = (workload.desired, workload.ready, workload.pending)
-    return (workload_title(workload), change, *map(str, numbers), Span(state, "bad" if is_bad else "good"))
+    return (workload_title(workload.key), change, *map(str, numbers), Span(state, "bad" if is_bad else "good"))
 
 
 def _obstacles(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
@@ -525,7 +512,7 @@ def obstacle_text(obstacle: Obstacle) -> str:
         return ""
     budget = obstacle.budgets[0]
     if budget.without_scale:
-        selector = f"a selector of {budget.name} without {object_title(budget.without_scale)}"
+        selector = f"a selector of {budget.name} without {workload_title(budget.without_scale)}"
         return "; or ".join([*map(remedy_text, obstacle.remedies), selector])
     broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
     ways = [
@@ -575,4 +562,4 @@ def change_cases(document: PlanReport) -> Iterator[Case]:
         if released := _released(document, workload):
             rule, hint = "Stuck", released
         detail = f"{words}\nWhat would help: {hint}" if hint else words
-        yield Case(workload_title(workload), state, rule, words, detail, *place, would_help=hint)
+        yield Case(workload_title(workload.key), state, rule, words, detail, *place, would_help=hint)

@@ -24,7 +24,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, state_of
-from kplan.report.words import ENDINGS, left_out
+from kplan.report.words import ENDINGS, left_out, owner_title
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
@@ -268,7 +268,7 @@ def _pending(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
 
     def end(change: p.PodChange) -> tuple[str, ...]:
         if change.is_daemon:
-            return effects.workload_of(change), change.outcome
+            return change.owner_key, change.outcome
         return change.end
 
     pending = (change for change in document.changes if change.action is p.Action.PENDING)
@@ -283,13 +283,13 @@ def _pending(document: p.PlanReport, options: ReportOptions) -> Iterator[Block]:
 
 def _pending_daemons(document: p.PlanReport, members: Sequence[p.PodChange], options: ReportOptions) -> Iterator[Block]:
     """Yield on how many nodes the pods of a DaemonSet run, and why those that are pending do not."""
-    owner = effects.workload_of(members[0])
-    own = [change for change in document.changes if effects.workload_of(change) == owner]
-    unlisted = [one for one in document.unlisted if one.workload == members[0].owner_key]
+    owner = members[0].owner_key
+    own = [change for change in document.changes if change.owner_key == owner]
+    unlisted = [one for one in document.unlisted if one.workload == owner]
     placed = sum(change.to_node is not None for change in own) + (members[0].siblings or 0)
     placed += sum(sum(one.nodes.values()) for one in unlisted)
     wanted = placed + len(members) + sum(one.pods - sum(one.nodes.values()) for one in unlisted)
-    yield Heading((f"{owner}: ", Span(f"{placed} of {count(wanted, 'node')}", "bad")))
+    yield Heading((f"{owner_title(owner)}: ", Span(f"{placed} of {count(wanted, 'node')}", "bad")))
     decisions = [decision for member in members if (decision := document.decision(member))]
     yield from overview.daemon_blocks(decisions, options)
 

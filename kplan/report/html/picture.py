@@ -23,7 +23,7 @@ from kplan.documents.nodes import ClusterMap, GroupOnMap, NodeLoad
 from kplan.report.blocks import Span
 from kplan.report.timeline import by_drop, queue_sentence, shown_usages, when_text
 from kplan.report.view import Moment
-from kplan.report.words import object_title, seconds_text
+from kplan.report.words import seconds_text, workload_title
 
 _COLOURS = 8  #: how many colours there are; further groups use them again, in the same order
 _SEVERAL = "+"  #: stands in the cell of a node on which pods of several groups run
@@ -423,7 +423,7 @@ def _node_bar(node: NodeTimeline, end: float) -> _Bar:
 
 def _figure(name: str, workload: WorkloadTimeline, bars: Mapping[str, _Bar], end: float) -> str:
     words = (
-        f"{object_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
+        f"{workload_title(name)}: {workload.ready_before} ready before, at least {workload.lowest_ready}"
         f" (after {seconds_text(workload.lowest_ready_at)}), {workload.ready_at_end} of {workload.wanted} at the end"
     )
     most = max(workload.wanted, workload.ready_before, *(n for _, n in workload.ready_over_time), 1)
