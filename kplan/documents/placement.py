@@ -210,6 +210,11 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     undecided: Undecided | UnsetType = UNSET
 
     @property
+    def why(self) -> str:
+        """Why it is not scheduled: the diagnosis, or where there is none kube-scheduler's words."""
+        return self.diagnosis or self.message
+
+    @property
     def eviction(self) -> Preemption | None:
         """The preemption that makes room for the pod; None where none does."""
         return self.preemption if self.preemption and self.preemption.nominated_node else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+from itertools import chain
 from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
@@ -197,6 +198,12 @@ class PlanReport(Report, frozen=True, kw_only=True):
     def decision(self, change: PodChange) -> PodPlacement | None:
         """Return the last decision about a pod; None where it was not tried."""
         return None if change.attempt is None else self.placements[change.attempt]
+
+    def why_pending(self, change: PodChange) -> str:
+        """Return why a pod stays pending: its diagnosis, or that of one that ends alike, or kube-scheduler's words."""
+        like = (one for one in self.changes if (one.owner, one.reason) == (change.owner, change.reason))
+        decisions = map(self.decision, chain((change,), like))
+        return next((one.diagnosis for one in decisions if one is not None and one.diagnosis), change.reason)
 
 
 class QueuePlace(enum.StrEnum):

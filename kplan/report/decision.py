@@ -55,11 +55,11 @@ def why_nowhere(placement: PodPlacement) -> str:
     """Return why a pod has no node, to stand behind a colon; empty where nothing tells."""
     if (eviction := placement.eviction) and not _waits_for_victims(placement):
         return f"{listing([victim.key for victim in eviction.victims], most=2)} on {eviction.nominated_node}"
-    if placement.node is not None or not isinstance(placement.diagnosis, str) or is_leaving(placement):
+    if placement.node is not None or is_leaving(placement):
         return ""
-    if len(placement.diagnosis) > _LONGEST_WHY and placement.rejection_summary:
+    if len(placement.why) > _LONGEST_WHY and placement.rejection_summary:
         return _short_reasons(placement)
-    return clause(placement.diagnosis)
+    return clause(placement.why)
 
 
 def _short_reasons(placement: PodPlacement) -> str:

@@ -68,7 +68,7 @@ def own_node(placement: PodPlacement) -> str:
 def _why(placement: PodPlacement) -> str:
     if rejection := placement.rejections.get(own_node(placement)):
         return "; ".join(failure_lines(rejection))
-    return placement.diagnosis or placement.message or decision.ending_of(placement).one
+    return placement.why or decision.ending_of(placement).one
 
 
 def _help(placement: PodPlacement) -> str:
@@ -122,7 +122,7 @@ def row_of(members: Sequence[PodPlacement], more: Mapping[str, int], n_more: int
         state=", ".join(words) or _SCHEDULED,
         style=decision.OUTCOME_STYLES[worst],
         needs_attention=not is_whole,
-        why=next((member.diagnosis for member in members if member.diagnosis), "") or "",
+        why=next((member.why for member in members if member.why), ""),
     )
 
 
@@ -211,7 +211,7 @@ def _case(
     counted = document.verdict.counted_of(key)
     is_scheduled = placement.outcome is Outcome.SCHEDULED
     state = state_of(document.verdict, key, is_well=is_scheduled)
-    message = f"scheduled on {placement.node}" if is_scheduled else placement.diagnosis or placement.message
+    message = f"scheduled on {placement.node}" if is_scheduled else placement.why
     members = daemons.get(placement.pod.owner_key)
     if members and not is_scheduled:
         message = f"{nodes_text(members)}; {own_node(placement) or placement.pod.name}: {_why(placement)}"

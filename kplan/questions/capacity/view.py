@@ -187,7 +187,7 @@ def _cases(document: CapacityReport, options: ReportOptions) -> Iterator[Case]:
         rule = "Unschedulable" if failed else "Capacity"
         case = Case(template.name, "failed" if failed else "passed", rule, message, message)
         if stop is not None and stop.template == template.name:
-            case = _stopped(case, stop.placement, f". {stop.placement.diagnosis or ''}", document, options)
+            case = _stopped(case, stop.placement, f". {stop.placement.why}", document, options)
         yield case
     if document.new_nodes:
         yield from new_nodes.added_cases(document.new_nodes.added, document.verdict)

@@ -327,14 +327,7 @@ def _beyond(most: int | None, findings: list[Finding]) -> list[Finding]:
 
 
 def _pending(document: PlanReport, change: PodChange) -> Finding:
-    return Finding(name=change.pod, message=_why(document, change))
-
-
-def _why(document: PlanReport, change: PodChange) -> str:
-    """Return why a pod stays pending: its diagnosis, or that of one that ends alike, or the scheduler's words."""
-    like = (one for one in document.changes if (one.owner, one.reason) == (change.owner, change.reason))
-    diagnoses = (decision.diagnosis for one in (change, *like) if (decision := document.decision(one)))
-    return next((text for text in diagnoses if text), change.reason).removesuffix(".")
+    return Finding(name=change.pod, message=document.why_pending(change).removesuffix("."))
 
 
 def _remedy(document: PlanReport, change: PodChange) -> Remedy | None:
@@ -360,7 +353,7 @@ def _placements(document: PlacementReport, expect: Expect) -> Judgement:
     findings = []
     for placement in document.placements:
         if placement.outcome is not Outcome.SCHEDULED:
-            words = placement.diagnosis or diagnoses.get(placement.message) or placement.message
+            words = diagnoses.get(placement.message, placement.why)
             findings.append(Finding(name=placement.pod.key, message=words.removesuffix(".")))
     return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
 
@@ -374,7 +367,7 @@ def _headroom(document: HeadroomReport, expect: Expect) -> Judgement:
         name, what = workload.workload, f"reaches {workload.running + workload.fits} of {workload.running + wanted}"
         if isinstance(workload.pool, str):
             name, what = workload.pool, f"no room for another pod as large as {name.removeprefix('Pod/')}"
-        why = clause(workload.stop.diagnosis or workload.stop.message) if workload.stop is not None else ""
+        why = clause(workload.stop.why) if workload.stop is not None else ""
         findings.append(Finding(name=name, message=f"{what}: {why}" if why else what))
         n_without_room += wanted - workload.fits
     findings = findings if n_without_room > (expect.pending or 0) else []

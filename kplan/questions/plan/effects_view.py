@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, grouped, listing
+from kplan.api.quantity import clause, count, grouped, listing
 from kplan.course.answers.drains import LOST_PODS_STAY, NODE_NOT_REACHED, NOT_REPLACED, TIMED_OUT
 from kplan.documents.change import Change, Forced, Obstacle, Timeline, WorkloadChange, WorkloadState
 from kplan.documents.placement import Origin
@@ -283,7 +283,8 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
 def _why(document: PlanReport, change: PodChange) -> str:
     """Return why a pod has no node, behind a colon; empty where nothing tells."""
     decision = document.decision(change)
-    why = "" if decision is None else why_nowhere(decision)
+    is_told = decision is not None and (decision.diagnosis or decision.eviction)
+    why = why_nowhere(decision) if decision is not None and is_told else clause(document.why_pending(change))
     return f": {why}" if why else ""
 
 

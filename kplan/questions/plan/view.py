@@ -333,7 +333,7 @@ def _case(document: p.PlanReport, change: p.PodChange, options: ReportOptions) -
     counted = document.verdict.counted_of(change.pod)
     is_placed, is_pending = change.action in (p.Action.PLACED, p.Action.MOVED), change.action is p.Action.PENDING
     state: State = "failed" if counted else "passed" if is_placed else "skipped"
-    message = _message(change, placement.diagnosis or "" if placement is not None else "")
+    message = _message(change, document.why_pending(change) if is_pending else "")
     if counted and not is_pending:
         message = f"{', '.join(text_line.text for text_line in counted)}; {message}"
     rule = counted[0].rule if counted else change.action.name.title()
@@ -348,12 +348,12 @@ def _case(document: p.PlanReport, change: p.PodChange, options: ReportOptions) -
     return case if placement.pod.key == change.pod else replace(case, more="")
 
 
-def _message(change: p.PodChange, diagnosis: str) -> str:
+def _message(change: p.PodChange, reason: str) -> str:
+    """Return what becomes of a pod; `reason`: why it stays pending."""
     left = f" from {change.from_node}" if change.from_node is not None else ""
     evicted = f"evicted{left} for {change.by}" if change.by else ""
     if change.because:
         evicted = f"{'goes' if change.from_node is None else f'leaves {change.from_node}'}: {change.because}"
-    reason = diagnosis or change.reason
     words = {
         p.Action.PLACED: f"placed on {change.to_node}",
         p.Action.MOVED: f"{evicted}, placed on {change.to_node}",
