@@ -31,33 +31,39 @@ class Ending(NamedTuple):
     """How pods end, in words."""
 
     one: str  #: behind the name of a pod
-    both: str  #: behind two names
-    every: str  #: behind more
-    short: str  #: in a table, or behind a number
+    several: str  #: behind both or all; empty where each of them ends so by itself
+    short: str  #: in a table
+    none: str = ""  #: behind neither or none of them, where several are spoken of so
 
     def of(self, names: int) -> str:
         """Return it behind so many names."""
-        return {1: self.one, 2: self.both}.get(names, self.every)
+        if names == 1:
+            return self.one
+        if self.none:
+            return f"{'neither' if names == 2 else 'none of them'} {self.none}"
+        return f"{'both' if names == 2 else 'all'} {self.several}" if self.several else f"each {self.one}"
+
+    def of_number(self, number: int) -> str:
+        """Return it behind the number of pods that end so among others."""
+        if self.one.startswith("is "):
+            return f"{'is' if number == 1 else 'are'} {self.short}"
+        return self.one if number == 1 else self.several
 
 
 _QUEUE = "kept out of the scheduling queue"
-_FOREIGN = "for kube-scheduler"
-_EVICTING = "fits only by evicting other pods"
-_GROUP = "waits for its group"
 _NEVER = "cannot be scheduled"
+_EVICTING = "fits only by evicting other pods"
 
 ENDINGS: Mapping[str, Ending] = {
-    "Scheduled": Ending("finds a node", "both find a node", "all find a node", "scheduled"),
-    "Unschedulable": Ending("fits nowhere", "neither fits", "none of them fits", "fits nowhere"),
-    "Gated": Ending(f"is {_QUEUE}", f"both are {_QUEUE}", f"all are {_QUEUE}", "gated"),
-    "Error": Ending(_NEVER, "neither can be scheduled", "none of them can be scheduled", _NEVER),
-    "refused": Ending("is refused", "both are refused", "all are refused", "refused"),
-    "other-scheduler": Ending(
-        f"is not {_FOREIGN}", f"neither is {_FOREIGN}", f"none of them is {_FOREIGN}", f"not {_FOREIGN}"
-    ),
-    "evicts": Ending(_EVICTING, f"each {_EVICTING}", f"each {_EVICTING}", _EVICTING),
-    "waits": Ending(_GROUP, "both wait for their group", "all wait for their group", _GROUP),
-    "": Ending("stays pending", "both stay pending", "all stay pending", "pending"),
+    "Scheduled": Ending("finds a node", "find a node", "scheduled"),
+    "Unschedulable": Ending("fits nowhere", "fit nowhere", "fits nowhere", none="fits"),
+    "Gated": Ending(f"is {_QUEUE}", f"are {_QUEUE}", "gated"),
+    "Error": Ending(_NEVER, _NEVER, _NEVER, none="can be scheduled"),
+    "refused": Ending("is refused", "are refused", "refused"),
+    "other-scheduler": Ending("is not for kube-scheduler", "", "not for kube-scheduler", none="is for kube-scheduler"),
+    "evicts": Ending(_EVICTING, "", _EVICTING),
+    "waits": Ending("waits for its group", "wait for their group", "waits for its group"),
+    "": Ending("stays pending", "stay pending", "pending"),
 }
 """Outcome of a pod, or what it comes of: why kube-scheduler never sees it, evictions, its group; empty if unknown."""
 

@@ -25,14 +25,6 @@ from kplan.report.words import ENDINGS, left_out, name_ranges, owner_title
 
 _MOST_PRESENT = 20  #: rows about pods that have a node, and are not well there or would not be put there again
 _NONE: Mapping[Outcome | None, int] = MappingProxyType({})
-_NUMBERED: Mapping[str, tuple[str, str]] = {
-    "Unschedulable": ("fits nowhere", "fit nowhere"),
-    "Gated": ("is gated", "are gated"),
-    "Error": ("cannot be scheduled", "cannot be scheduled"),
-    "refused": ("is refused", "are refused"),
-    "other-scheduler": ("is not for kube-scheduler", "are not for kube-scheduler"),
-}
-"""How one pod ends, and how several do, behind their number among others."""
 _BY_EVICTING = ("fits only by evicting", "fit only by evicting")
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
@@ -138,12 +130,12 @@ def _sentence(document: PlacementReport, groups: Sequence[Sequence[PodPlacement]
     failed = [members for members in groups if any(member.outcome is not Outcome.SCHEDULED for member in members)]
     n_evicting = _n_evicting(document.placements)
     numbers = (
-        (n_evicting, _BY_EVICTING),
-        (summary.unschedulable - n_evicting, _NUMBERED["Unschedulable"]),
-        (summary.gated, _NUMBERED["Gated"]),
-        (summary.errors, _NUMBERED[_of_errors(document.placements)]),
+        (summary.unschedulable - n_evicting, "Unschedulable"),
+        (summary.gated, "Gated"),
+        (summary.errors, _of_errors(document.placements)),
     )
-    ends = [(number, words[number > 1]) for number, words in numbers if number]
+    ends = [(n_evicting, _BY_EVICTING[n_evicting > 1])] if n_evicting else []
+    ends += [(number, ENDINGS[end].of_number(number)) for number, end in numbers if number]
     if ends:
         titles = dict.fromkeys(owner_title(members[0].pod.owner_key) for members in failed)
         names = listing(list(titles), most=_MOST_NAMES)
@@ -386,9 +378,10 @@ def _replicas_end(members: Sequence[PodPlacement], one: PodPlacement, number: in
     if one.outcome is Outcome.SCHEDULED:
         nodes = len({member.node for member in members})
         return "its replica finds a node" if of == 1 else f"all {of} replicas find a node, on {count(nodes, 'node')}"
-    words = _NUMBERED[_of_errors(members) if one.outcome is Outcome.ERROR else one.outcome]
-    words = (_BY_EVICTING[0], "find no free node") if one.eviction else words
-    return f"{number} of {count(of, 'replica')} {words[number > 1]}"
+    words = ENDINGS[_of_errors(members) if one.outcome is Outcome.ERROR else one.outcome].of_number(number)
+    if one.eviction:
+        words = _BY_EVICTING[0] if number == 1 else "find no free node"
+    return f"{number} of {count(of, 'replica')} {words}"
 
 
 def _origin(origin: Origin | None) -> Iterator[Block]:

@@ -27,7 +27,7 @@ from kplan.report.overview import common_suffix, own_node, suffix_line, where_te
 from kplan.report.text import natural_width
 from kplan.report.timeline import timeline_blocks, unavailable_cases
 from kplan.report.view import Case, state_of
-from kplan.report.words import ENDINGS, left_out, owner_title, workload_title
+from kplan.report.words import ENDINGS, Ending, left_out, owner_title, workload_title
 from kplan.workloads.hooks import HELD_UP
 
 _STYLES: Mapping[Action, Style] = {
@@ -148,11 +148,15 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
 
 
 def _pending_words(document: PlanReport, change: PodChange) -> str:
+    ending = ending_of(document, change)
+    return change.reason if ending is ENDINGS[""] else ending.short
+
+
+def ending_of(document: PlanReport, change: PodChange) -> Ending:
+    """Return in words how a pod ends that stays pending."""
     decision = document.decision(change)
-    if decision is not None and decision.undecided:
-        return ENDINGS[decision.undecided].short
-    end = "waits" if change.held_back_by else change.outcome
-    return ENDINGS[end].short if end else change.reason
+    undecided = "" if decision is None else decision.undecided or ""
+    return ENDINGS["waits" if change.held_back_by else undecided or change.outcome]
 
 
 def _meant_for(document: PlanReport, change: PodChange) -> str:

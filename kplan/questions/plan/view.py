@@ -24,7 +24,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.text import detail_of
 from kplan.report.timeline import end_line, step_blocks
 from kplan.report.view import Case, State, View, state_of
-from kplan.report.words import ENDINGS, left_out, owner_title
+from kplan.report.words import left_out, owner_title
 
 _MOST_RESOURCES = 6
 _NEARLY_FULL = 90.0
@@ -299,8 +299,7 @@ def _pending_alike(
 ) -> Iterator[Block]:
     """Yield the decision about the first of pods with one reason, and what differs for the others."""
     first, placement = members[0], document.decision(members[0])
-    undecided = placement.undecided or "" if placement is not None else ""
-    ending = ENDINGS["waits" if first.held_back_by else undecided or first.outcome]
+    ending = effects.ending_of(document, first)
     yield Heading((f"{effects.names_of(members)}: ", Span(ending.of(len(members)), "bad")))
     if placement is None:
         yield line(f"{first.reason.removesuffix('.')}.")

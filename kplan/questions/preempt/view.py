@@ -13,13 +13,20 @@ from kplan.api.quantity import capitalized, clause, count, grouped, listing, rea
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
-from kplan.report.decision import decision_blocks, decision_heading, diagnosis_blocks, why_no_eviction, why_nowhere
+from kplan.report.decision import (
+    decision_blocks,
+    decision_heading,
+    diagnosis_blocks,
+    ending_of,
+    why_no_eviction,
+    why_nowhere,
+)
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import behind_groups, group_blocks, group_cases, placement_cases
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import ENDINGS, age_text, left_out, moment_text
+from kplan.report.words import age_text, left_out, moment_text
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"
@@ -50,8 +57,9 @@ def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tupl
     if pod.evicts is None and pod.node is not None:
         return (key, "-", pod.node, Span("fits without preemption", "good"))
     if pod.evicts is None:
-        state = "no eviction helps" if pod.placement.preemption is not None else ENDINGS[pod.placement.outcome].short
-        return (key, "-", "-", Span(ENDINGS["waits"].short if pod.placement.held_back_by else state, "bad"))
+        is_vain = pod.placement.preemption is not None and not pod.placement.held_back_by
+        state = "no eviction helps" if is_vain else ending_of(pod.placement).short
+        return (key, "-", "-", Span(state, "bad"))
     victims, is_broken = pod.evicts.victims, any(victim.pdb_violation for victim in pod.evicts.victims)
     names = listing([victim.key for victim in victims], most=None if options.is_wide else _MOST_VICTIMS)
     fits = Span("violates a disruption budget", "bad") if is_broken else Span("fits after eviction", "warn")

@@ -33,7 +33,7 @@ def test_pods_that_are_not_looked_at_are_told_as_everywhere() -> None:
     shown = text([node("n"), gated, pod("foreign", schedulerName="nobody")], "default/gated", "default/foreign")
     assert shown.startswith("2 pods: 1 gated, 1 not for kube-scheduler to decide")
     assert "  default/gated    gated\n" in shown
-    assert "  default/foreign  cannot be scheduled\n" in shown
+    assert "  default/foreign  not for kube-scheduler\n" in shown
 
 
 def test_a_pod_that_is_tried_twice_has_one_line_and_one_block() -> None:
