@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.field_errors import quoted
 from kplan.api.quantity import count, enumerated, listing, readable
+from kplan.api.time import seconds, utc
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
@@ -39,8 +40,9 @@ def duration_text(seconds: int) -> str:
 
 
 def clock_text(time: str) -> str:
-    """Return a time of an object as people read it: ``2026-03-01 10:00``."""
-    return time[:16].replace("T", " ") + " UTC" if time.endswith("Z") else time
+    """Return a time of an object as people read it, to the minute: ``2026-03-01 10:00 UTC``; another text as it is."""
+    at = seconds(time)
+    return time if at is None else f"{utc(round(at * 1_000_000)):%Y-%m-%d %H:%M} UTC"
 
 
 def _since(health: PodHealth) -> str:

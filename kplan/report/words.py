@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kplan.api.names import WorkloadRef
 from kplan.api.quantity import count
+from kplan.api.time import seconds
+from kplan.health.words import clock_text
 from kplan.report.blocks import Cell, Span
 from kplan.report.options import BUILT, STREAM
 
@@ -111,36 +112,22 @@ def age_text(since: str | None, now: str | None) -> str:
     """Return the time between two moments, such as ``5d``; the first moment where the second is not known."""
     if since is None:
         return "unknown"
-    start, end = _parse(since), None if now is None else _parse(now)
+    start, end = seconds(since), seconds(now)
     if start is None or end is None:
-        return moment_text(since)
-    seconds = max(int((end - start).total_seconds()), 0)
-    if seconds >= 2 * _DAY:
-        return f"{seconds // _DAY}d"
-    if seconds >= _HOUR:
-        return f"{seconds // _HOUR}h"
-    return f"{seconds // _MINUTE}m" if seconds >= _MINUTE else f"{seconds}s"
+        return clock_text(since)
+    age = max(int(end - start), 0)
+    if age >= 2 * _DAY:
+        return f"{age // _DAY}d"
+    if age >= _HOUR:
+        return f"{age // _HOUR}h"
+    return f"{age // _MINUTE}m" if age >= _MINUTE else f"{age}s"
 
 
-def moment_text(moment: str) -> str:
-    """Return a moment to the minute, in UTC; a text that is no time as it is."""
-    time = _parse(moment)
-    return moment if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def _parse(text: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-
-
-def seconds_text(seconds: float) -> str:
+def seconds_text(time: float) -> str:
     """Return a time in words: ``8.5 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    if (tenths := round(seconds, 1)) < _MINUTE:
+    if (tenths := round(time, 1)) < _MINUTE:
         return f"{tenths:g} s"
-    whole = round(seconds)
+    whole = round(time)
     if whole < _HOUR:
         minutes, rest = divmod(whole, _MINUTE)
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"

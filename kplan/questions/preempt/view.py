@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kplan.api.quantity import capitalized, clause, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
+from kplan.health.words import clock_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
 from kplan.report.decision import (
     decision_blocks,
@@ -26,7 +27,7 @@ from kplan.report.options import ReportOptions
 from kplan.report.overview import behind_groups, group_blocks, group_cases, placement_cases
 from kplan.report.text import detail_of
 from kplan.report.view import Case, View
-from kplan.report.words import age_text, left_out, moment_text
+from kplan.report.words import age_text, left_out
 
 _MOST_VICTIMS = 2
 _TELLS_MORE = "--explain, or kplan preempt NS/POD, shows why these victims are chosen"
@@ -271,7 +272,7 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
     for node in (*(node for node in candidates if node == chosen), *shown):
         candidate, criteria = candidates[node], candidates[node].criteria
         numbers = map(str, (criteria.victims, criteria.pdb_violations, criteria.highest_victim_priority))
-        since = moment_text(criteria.latest_start_time) if criteria.latest_start_time else "unknown"
+        since = clock_text(criteria.latest_start_time) if criteria.latest_start_time else "unknown"
         last = ["chosen" if node == chosen else _LOST_BY[candidate.lost_by or None]]
         if options.is_wide or options.explain:
             last = [str(criteria.priority_sum), *last, listing(candidate.victims)]
