@@ -38,7 +38,6 @@ class OtherScheduler(msgspec.Struct, frozen=True):
     """The pod names a scheduler that the configuration has no profile for: another one, or a misspelt one."""
 
     name: str
-    known: tuple[str, ...]
     nearest: str = ""  #: the one that was probably meant; empty for none
 
 
@@ -164,13 +163,6 @@ class NodesOut(msgspec.Struct, frozen=True):
     runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
 
 
-class NotNamed(msgspec.Struct, frozen=True):
-    """Nodes that are out because the pod's affinity names others, as that of a DaemonSet's pod does."""
-
-    nodes: int
-    named: tuple[str, ...]
-
-
 Whole = (
     Refused
     | MissingNamespace
@@ -207,7 +199,8 @@ class Causes(msgspec.Struct, frozen=True):
 
     whole: tuple[Whole, ...] = ()  #: causes each of which alone keeps the pod from running
     n_nodes: int = 0  #: number of nodes in the cluster
-    named: NotNamed | None = None
+    #: the only nodes that the pod's affinity names, as that of a DaemonSet's pod does; empty where it names none
+    named: tuple[str, ...] = ()
     out: tuple[NodesOut, ...] = ()  #: rejected nodes by reason, the most first; empty where none is filtered
     surplus: dict[str, Surplus] = {}  #: resource -> why the pod requests more of it than its containers
     #: nodes that have enough of what it requests, and of which none, or too little, can be used

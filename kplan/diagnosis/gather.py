@@ -66,10 +66,9 @@ def gather(session: Session, result: CycleResult) -> c.Causes:
         whole = tuple(_for_all_nodes(session, info))
     else:
         whole = () if len(outcome.rows) else tuple(_missing_named_nodes(nodes, info.pod))
-    named = None
+    named: tuple[str, ...] = ()
     if outcome.absent is not None and outcome.rows is not None:
-        names = tuple(nodes.names[row] for row in outcome.rows[:_MOST_PODS].tolist())
-        named = c.NotNamed(len(outcome.absent_rows()), names)
+        named = tuple(nodes.names[row] for row in outcome.rows[:_MOST_PODS].tolist())
     groups = [*_filtered(session, info, outcome), *_overridden(session, outcome)]
     out = tuple(sorted(groups, key=lambda group: (-group.nodes, group.plugin, group.reasons)))
     unusable = tuple(islice(_unusable(nodes, info), _MOST_UNUSABLE))
@@ -81,7 +80,7 @@ def _before_filters(session: Session, result: CycleResult, info: PodInfo) -> c.W
     if result.pod in session.refused:
         return _refused(session, result.pod, info)
     if result.framework is None:
-        return c.OtherScheduler(spec.scheduler_name, tuple(session.frameworks), meant_scheduler(session, info.pod))
+        return c.OtherScheduler(spec.scheduler_name, meant_scheduler(session, info.pod))
     if info.is_terminating:
         return c.Leaving()
     # Plugins keep pods out of the queue for other causes than gates, too, such as a claim that does not exist.

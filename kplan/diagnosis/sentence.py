@@ -159,18 +159,17 @@ def _groups(causes: c.Causes) -> str:
     left_out = sum(group.nodes for group in out[_MOST_GROUPS:])
     total = sum(group.nodes for group in out)
     parts = [f"{group.nodes} {group_text(group, causes.surplus, is_single=group.nodes == 1)}" for group in shown]
-    if causes.named is not None:
-        named = causes.named.named
-        if len(named) == 1 and shown:
-            return f"It can run on {named[0]} only, which {group_text(shown[0], causes.surplus, is_single=True)}"
-        return f"It can run on {listing(named)} only: {', '.join(parts)}"
+    if len(causes.named) == 1 and shown:
+        return f"It can run on {causes.named[0]} only, which {group_text(shown[0], causes.surplus, is_single=True)}"
+    if causes.named:
+        return f"It can run on {listing(causes.named)} only: {', '.join(parts)}"
     if not out:
         return "No node is left that it could go to"
     if len(out) == 1:
         (only,) = shown
-        nothing = _none_of(only) if causes.n_nodes > 1 else ""
-        if nothing:
-            return f"{_of_all(total)} {nothing}"
+        verb, lacked = _lacked(only, f" on {only.closest}")
+        if lacked and causes.n_nodes > 1:
+            return f"{_of_all(total)} {verb} {lacked}"
         everyone = "Both nodes" if total == 2 else f"All {total} nodes"
         subject = f"The only node, {only.closest}," if causes.n_nodes == 1 else everyone
         return f"{subject} {group_text(only, causes.surplus, is_single=causes.n_nodes == 1)}"
@@ -184,26 +183,45 @@ def _groups(causes: c.Causes) -> str:
     return f"{who}: {', '.join(parts)}"
 
 
-def _none_of(group: c.NodesOut) -> str:  # noqa: PLR0911 - one case a kind, in one place
-    """Return what no node has, when all lack the same; empty when the sentence reads better about all nodes."""
+_NOT: Mapping[str, tuple[str, str]] = {
+    "has the": ("does not have the", "do not have the"),
+    "has a": ("has no", "have no"),
+    "has": ("has no", "have no"),
+    "is": ("is not", "are not"),
+    "can": ("cannot", "cannot"),
+}
+"""How a sentence about no node goes on -> the same of one node, and of several, that are rejected."""
+
+
+def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - one case a kind, in one place
+    """Return what rejected nodes lack, behind the verb for it; empty texts where a sentence reads better otherwise.
+
+    `on`: of which node the numbers are, where that is not clear.
+    """
     if group.plugin == "NodeAffinity":
-        return f"has the labels it requires ({listing(unmet_conditions(group.details))})"
+        return "has the", f"labels it requires ({listing(unmet_conditions(group.details))})"
     match group.details[0] if group.details else None:
         case d.UnmetAffinity() as detail:
-            return f"has a pod that it must run next to ({_beside(group, detail)})"
+            return "has a", f"pod that it must run next to ({_beside(group, detail)})"
         case d.OtherVolumeZone() as detail:
-            return f"is in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
+            return "is", f"in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
         case d.UnreachableVolume() as detail:
-            only = f"only nodes with {listing(detail.requires)}"
-            return f"can attach volume {detail.volume} of claim {detail.claim} ({_lost(group) or only})"
+            only = f"only nodes with {listing(detail.requires)} can"
+            return "can", f"attach volume {detail.volume} of claim {detail.claim} ({_lost(group) or only})"
         case d.TooManyVolumes() as detail:
-            return f"can {_attach(detail, f' on {group.closest}')}"
+            volumes = "volume" if len(detail.volumes) == 1 else "volumes"
+            use = f"{detail.used} of {detail.limit} in use{on}, {detail.new} more requested"
+            return "can", f"attach its {detail.driver} {volumes} ({use})"
         case d.ClaimInUse() as detail:
-            return f"can take it, because {_in_use(detail)}"
+            users = listing(detail.used_by)
+            return (
+                "can",
+                f"take it, because claim {detail.claim} is for one pod only (ReadWriteOncePod), and {users} uses it",
+            )
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return f"has label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
+            return "has", f"label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
         case _:
-            return ""
+            return "", ""
 
 
 def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
@@ -236,9 +254,9 @@ def group_text(group: c.NodesOut, surplus: Mapping[str, c.Surplus], *, is_single
     resources = [detail for detail in group.details if isinstance(detail, d.InsufficientResource)]
     if resources and len(resources) == len(group.details):
         return _lack(group, resources, surplus, is_single=is_single)
-    if group.plugin == "NodeAffinity":
-        conditions = listing(unmet_conditions(group.details))
-        return f"{'does' if is_single else 'do'} not have the labels it requires ({conditions})"
+    verb, lacked = _lacked(group, "" if is_single else f" on {group.closest}")
+    if lacked:
+        return f"{_NOT[verb][not is_single]} {lacked}"
     if not group.details:
         return f"{'is' if is_single else 'are'} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"
     return _detail(group, group.details[0], is_single=is_single)
@@ -281,7 +299,7 @@ def unmet_conditions(details: Iterable[d.Detail]) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
+def _detail(  # noqa: C901, PLR0911 - one case a kind, in one place
     group: c.NodesOut, detail: d.Detail, *, is_single: bool
 ) -> str:
     are, have = ("is", "has") if is_single else ("are", "have")
@@ -299,29 +317,16 @@ def _detail(  # noqa: C901, PLR0911, PLR0912 - one case a kind, in one place
             return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
         case d.TooMuchSkew():
             return _skew(detail)
-        case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-            return f"{have} no label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
-        case d.UnmetAffinity():
-            return f"{have} no pod that it must run next to ({_beside(group, detail)})"
         case d.OwnAntiAffinity():
             noun = "domain" if group.domains == 1 else "domains"
             where = f"; {group.domains} {noun} of {detail.topology_key}" if group.domains else ""
             return f"{have} pods that its anti-affinity excludes ({detail.pods_in_domain}{where})"
         case d.ForeignAntiAffinity():
             return f"{have} pods whose anti-affinity excludes it ({detail.pods_in_domain})"
-        case d.OtherVolumeZone():
-            return f"{are} not in the zone of volume {detail.volume} ({detail.label}={listing(detail.allowed)})"
-        case d.UnreachableVolume():
-            only = f"only nodes with {listing(detail.requires)} can"
-            return f"cannot attach volume {detail.volume} of claim {detail.claim} ({_lost(group) or only})"
         case d.LostVolume():
             return f"cannot take it because volume {detail.volume} of claim {detail.claim} does not exist"
         case d.UnboundClaim():
             return f"{have} {_no_volume(detail)}"
-        case d.ClaimInUse():
-            return f"cannot take it, because {_in_use(detail)}"
-        case d.TooManyVolumes():
-            return f"cannot {_attach(detail, on)}"
         case d.MissingDriver():
             return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
@@ -339,16 +344,6 @@ def _lost(group: c.NodesOut) -> str:
     """Return that the only node that can attach a volume is gone; empty where that is not so."""
     gone = f"only node {group.lost_node} can, which does not exist any more: bring it back"
     return f"{gone}, or delete the claim, and with it the data" if group.lost_node else ""
-
-
-def _attach(detail: d.TooManyVolumes, on: str) -> str:
-    volumes = "volume" if len(detail.volumes) == 1 else "volumes"
-    use = f"{detail.used} of {detail.limit} in use{on}, {detail.new} more requested"
-    return f"attach its {detail.driver} {volumes} ({use})"
-
-
-def _in_use(detail: d.ClaimInUse) -> str:
-    return f"claim {detail.claim} is for one pod only (ReadWriteOncePod), and {listing(detail.used_by)} uses it"
 
 
 def _no_volume(detail: d.UnboundClaim) -> str:
