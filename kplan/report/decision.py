@@ -151,8 +151,7 @@ def decision_blocks(
             return
         yield from _current(placement, placement.current)
     diagnosis = placement.diagnosis or ""
-    has_reason = is_answer and diagnosis.removesuffix(".")[1:] == why_nowhere(placement)[1:]
-    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
+    yield from diagnosis_blocks(placement, options, in_answer=is_answer)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_known = placement.undecided or is_leaving(placement) or outcome is Outcome.GATED
         if not diagnosis or not (is_known or placement.message in diagnosis):
@@ -438,10 +437,10 @@ def why_no_eviction(preemption: Preemption) -> str:
     return _WHY_NOT[preemption.why_not]
 
 
-def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, has_reason: bool = False) -> Iterator[Block]:
-    """Yield why a pod has no node, unless that is said, and what would help; with --explain every remedy."""
+def diagnosis_blocks(placement: PodPlacement, options: ReportOptions, *, in_answer: bool = False) -> Iterator[Block]:
+    """Yield why a pod has no node, unless the answer says it, and what would help; with --explain every remedy."""
     if placement.diagnosis:
-        if not has_reason:
+        if not (in_answer and why_nowhere(placement) == clause(placement.diagnosis)):
             yield line(Span(placement.diagnosis, "strong"))
         most = None if options.explain else _MOST_REMEDIES if placement.current is None else 1
         yield from remedy_blocks(placement.remedies or (), most=most)

@@ -9,19 +9,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.quantity import capitalized, clause, count, grouped, listing, readable
+from kplan.api.quantity import capitalized, count, grouped, listing, readable
 from kplan.documents.placement import Aftermath, PodPlacement, PreemptionReport
 from kplan.framework.results import Criterion, DecidedBy, Outcome, Preemption, Victim
 from kplan.health.words import clock_text
+from kplan.report import decision
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, line, plain
-from kplan.report.decision import (
-    decision_blocks,
-    decision_heading,
-    diagnosis_blocks,
-    ending_of,
-    why_no_eviction,
-    why_nowhere,
-)
 from kplan.report.new_nodes import growth_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.overview import behind_groups, group_blocks, group_cases, placement_cases
@@ -59,7 +52,7 @@ def _row(pod: Tries, options: ReportOptions, preempting: Container[str]) -> tupl
         return (key, "-", pod.node, Span("fits without preemption", "good"))
     if pod.evicts is None:
         is_vain = pod.placement.preemption is not None and not pod.placement.held_back_by
-        state = "no eviction helps" if is_vain else ending_of(pod.placement).short
+        state = "no eviction helps" if is_vain else decision.ending_of(pod.placement).short
         return (key, "-", "-", Span(state, "bad"))
     victims, is_broken = pod.evicts.victims, any(victim.pdb_violation for victim in pod.evicts.victims)
     names = listing([victim.key for victim in victims], most=None if options.is_wide else _MOST_VICTIMS)
@@ -90,7 +83,7 @@ _MOST_FREED = 3
 def _with_reason(placement: PodPlacement) -> Heading:
     """Return what becomes of a pod, with the reason where it fits nowhere."""
     heading = replace(_heading(placement), level=0)
-    why = why_nowhere(placement) if placement.preemption and not placement.eviction else ""
+    why = decision.why_nowhere(placement) if placement.preemption and not placement.eviction else ""
     return replace(heading, spans=(*heading.spans, f": {why}")) if why else heading
 
 
@@ -169,7 +162,7 @@ def _evicts(preemption: Preemption, most: int = _MOST_VICTIMS) -> str:
 def _heading(placement: PodPlacement) -> Heading:
     key = placement.pod.key
     if placement.preemption is None:
-        return decision_heading(key, placement)
+        return decision.decision_heading(key, placement)
     nowhere = Span("fits nowhere, and no eviction helps", "bad")
     words = Span(_evicts(placement.eviction), "warn") if placement.eviction else nowhere
     return Heading((f"{key} ", words), about=key)
@@ -182,16 +175,15 @@ def _pod_blocks(
     preemption = placement.preemption
     yield _heading(placement)
     if preemption is None:
-        yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
+        yield from decision.decision_blocks(placement, document.snapshot.nodes, options, is_brief=is_brief)
         return
-    has_reason = in_answer and bool(placement.diagnosis) and why_nowhere(placement) == clause(placement.diagnosis or "")
-    yield from diagnosis_blocks(placement, options, has_reason=has_reason)
+    yield from decision.diagnosis_blocks(placement, options, in_answer=in_answer)
     if preemption.nominated_node is None:
-        yield line(f"{capitalized(why_no_eviction(preemption))}.")
+        yield line(f"{capitalized(decision.why_no_eviction(preemption))}.")
     else:
         victims = preemption.victims
         yield from _choice(preemption, preemption.nominated_node)
-        yield from _victims(document, victims, options)
+        yield from (_victim(victim, document.snapshot.taken_at) for victim in victims)
         if broken := [victim.key for victim in victims if victim.pdb_violation]:
             words = f" do not allow the eviction of {listing(broken)}; kube-scheduler evicts them anyway."
             yield line(Span("Disruption budgets", "bad"), words)
@@ -216,37 +208,14 @@ def _choice(preemption: Preemption, chosen: str) -> Iterator[Block]:
     yield line(f"{chosen} is chosen{out_of}: {why}{also}.")
 
 
-def _victims(document: PreemptionReport, victims: Sequence[Victim], options: ReportOptions) -> Iterator[Block]:
-    now = document.snapshot.taken_at
-    if not options.is_wide:
-        yield from (_victim(victim, now) for victim in victims)
-        return
-    rows: list[tuple[Cell, ...]] = []
-    for victim in victims:
-        texts = (victim.owner or "none", age_text(victim.start_time, now), _grace(victim) or "-")
-        rows.append((Span(victim.key, "strong"), str(victim.priority), *texts, _budget(victim), _freed(victim)))
-    header = ("VICTIM", "PRIORITY", "OWNER", "AGE" if now else "SINCE", "GRACE", "BUDGET", "FREES OF THE NODE")
-    yield Table(header, tuple(rows), "<><>><<")
-
-
 def _victim(victim: Victim, now: str | None) -> Line:
     runs = f"runs {'for' if now else 'since'} {age_text(victim.start_time, now)}"
-    grace = f", {_grace(victim)} of grace" if _grace(victim) else ""
-    text = f" ({victim.owner or 'no controller'}): priority {victim.priority}, {runs}{grace}; frees {_freed(victim)}; "
-    budget = _budget(victim)
-    return line(Span(victim.key, "strong"), text, "no disruption budget" if budget == "-" else budget, is_item=True)
-
-
-def _grace(victim: Victim) -> str:
-    seconds = victim.termination_grace_period_seconds
-    return f"{seconds}s" if isinstance(seconds, int) else ""
-
-
-def _budget(victim: Victim) -> Cell:
-    names = listing([name.partition("/")[2] for name in victim.budgets or ()], most=2)
-    if not names:
-        return "-"
-    return Span(f"{names}: violated", "bad") if victim.pdb_violation else f"{names}: allows it"
+    grace = victim.termination_grace_period_seconds
+    runs += f", {grace}s of grace" if isinstance(grace, int) else ""
+    text = f" ({victim.owner or 'no controller'}): priority {victim.priority}, {runs}; frees {_freed(victim)}; "
+    budgets = listing([name.partition("/")[2] for name in victim.budgets or ()], most=2)
+    allows = Span(f"{budgets}: violated", "bad") if victim.pdb_violation else f"{budgets}: allows it"
+    return line(Span(victim.key, "strong"), text, allows if budgets else "no disruption budget", is_item=True)
 
 
 def _freed(victim: Victim) -> str:
