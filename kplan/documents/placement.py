@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType, field
 
+from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
 from kplan.documents.base import Report
@@ -106,6 +107,11 @@ class PodRef(InNamespace, frozen=True):
     scheduler_name: str
     #: the manifest of the pod; absent for a pod of the snapshot
     origin: Origin | UnsetType = field(name="from", default=UNSET)
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether it is a pod of the manifest of a DaemonSet."""
+        return bool(self.origin and self.origin.kind == DAEMON_SET)
 
     @property
     def owner_key(self) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 DEFAULT_TOP = 5
 DEFAULT_WIDTH = 100
@@ -127,3 +131,7 @@ class ReportOptions(msgspec.Struct, frozen=True):
     def shows_all(self) -> bool:
         """Whether tables have all of their rows."""
         return self.top is None or self.is_wide
+
+    def first(self, rows: Sequence[T], most: int) -> Sequence[T]:
+        """Return the rows that are told one by one: so many, or all where every reason or all nodes are asked for."""
+        return rows if self.explain or self.top is None else rows[:most]

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import object_name
 from kplan.api.quantity import count, grouped, listing
 from kplan.changes.remedy import remedy_change
@@ -28,12 +27,6 @@ from kplan.report.words import ENDINGS, left_out, owner_title
 if TYPE_CHECKING:
     from kplan.documents.plan import PlanReport
 _MOST_DAEMON_ROWS = 20
-
-
-def is_daemon_set(members: Sequence[PodPlacement]) -> bool:
-    """Return whether pods of one workload are those of a DaemonSet."""
-    origin = members[0].pod.origin
-    return bool(origin and origin.kind == DAEMON_SET)
 
 
 def nodes_text(members: Sequence[PodPlacement]) -> str:
@@ -195,7 +188,7 @@ def _most_pods_first(nodes: Mapping[str, int]) -> list[tuple[str, int]]:
 def placement_cases(document: PlacementReport | PreemptionReport, options: ReportOptions) -> list[Case]:
     """Return a case for each pod; of a pod that was tried twice the last try counts."""
     placements = {placement.pod.key: placement for placement in document.placements}
-    daemons = grouped((one.pod.owner_key, one) for one in placements.values() if is_daemon_set([one]))
+    daemons = grouped((one.pod.owner_key, one) for one in placements.values() if one.pod.is_daemon)
     return [decision.located(_case(one, document, options, daemons), one) for one in placements.values()]
 
 

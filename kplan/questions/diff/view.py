@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -20,8 +19,6 @@ from kplan.report.options import ReportOptions
 from kplan.report.text import natural_width
 from kplan.report.view import Case, View, change_text
 from kplan.report.words import left_out, owner_title
-
-T = TypeVar("T")
 
 STYLES: Mapping[d.Difference, Style] = {
     d.Difference.NEWLY_PENDING: "bad",
@@ -124,7 +121,7 @@ def workload_blocks(document: d.DiffReport, options: ReportOptions) -> Iterator[
 
 def _workload_rows(rows: Sequence[d.WorkloadDifference], options: ReportOptions) -> Iterator[Block]:
     """Yield a table of workloads, and below it the reasons, where they would fill a narrow column for many lines."""
-    shown = _shown(rows, options)
+    shown = options.first(rows, _MOST_ROWS)
     cells: list[tuple[Cell, ...]] = []
     for row in shown:
         word = Span(difference_word(row), STYLES.get(row.difference, ""))
@@ -144,10 +141,6 @@ def _workload_rows(rows: Sequence[d.WorkloadDifference], options: ReportOptions)
     for reason, names in names_of.items():
         if reason:
             yield line(Span(listing(names), "strong"), f": {reason}", is_item=True)
-
-
-def _shown(rows: Sequence[T], options: ReportOptions) -> Sequence[T]:
-    return rows if options.explain or options.top is None else rows[:_MOST_ROWS]
 
 
 def _workload_link(row: d.WorkloadDifference, options: ReportOptions) -> Cell:
@@ -366,7 +359,7 @@ def _body(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
     if document.pods and (options.tells_all or not document.workloads):
         if document.workloads:
             yield Heading(("Each pod",))
-        pods = _shown(document.pods, options)
+        pods = options.first(document.pods, _MOST_ROWS)
         note = left_out(len(document.pods) - len(pods))
         rows = tuple(_row(pod, options) for pod in pods)
         yield Table(("POD", "DIFFERENCE", "BEFORE", "AFTER", "WHY"), rows, "<<<<<", note=note)
@@ -384,7 +377,7 @@ def _body(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
     workloads = {row.workload for row in document.workloads}
     facts = [fact for fact in document.facts if fact.about not in workloads or fact.fact != "state"]
     if facts:
-        shown = _shown(facts, options)
+        shown = options.first(facts, _MOST_ROWS)
         yield Heading(("What else differs" if document.pods or document.capacity else "What differs",))
         note = left_out(len(facts) - len(shown))
         sides = "<<" if any(fact.fact == NODE for fact in facts) else ">>"

@@ -119,7 +119,7 @@ def _change_blocks(document: OddsReport, options: ReportOptions) -> Iterator[Blo
     if document.pods:
         yield Heading(("Pods",))
         pods = sorted(document.pods, key=_is_certain)
-        fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in _shown(pods, options))
+        fates = tuple((pod.pod, _fate(pod), _node_shares(pod, options.top)) for pod in options.first(pods, _MOST_PODS))
         yield Table(("POD", "OUTCOME", _WHERE), fates, "<<<", note=_left_out(pods, options))
     named = ((workload.because, workload_title(workload.workload)) for workload in document.workloads)
     if held_up := grouped((because, name) for because, name in named if because):
@@ -141,7 +141,7 @@ def _pod_table(pods: Sequence[PodOdds], options: ReportOptions) -> Table:
     ends = ["placed", "pending", *(["evicted"] if any(pod.evicted.runs for pod in pods) else [])]
     rows = tuple(
         (pod.pod, *(_percent(getattr(pod, end).share) for end in ends), _node_shares(pod, options.top))
-        for pod in _shown(pods, options)
+        for pod in options.first(pods, _MOST_PODS)
     )
     titles = ("POD", *map(str.upper, ends), _WHERE)
     return Table(titles, rows, f"<{'>' * len(ends)}<", note=_left_out(pods, options))
@@ -159,12 +159,8 @@ def _ends(pod: PodOdds) -> dict[str, Share]:
     return {name: share for name, share in ends.items() if share is not UNSET and share.runs}
 
 
-def _shown(pods: Sequence[PodOdds], options: ReportOptions) -> Sequence[PodOdds]:
-    return pods if options.explain or options.top is None else pods[:_MOST_PODS]
-
-
 def _left_out(pods: Sequence[PodOdds], options: ReportOptions) -> tuple[Cell, ...]:
-    return left_out(len(pods) - len(_shown(pods, options)), "pod")
+    return left_out(len(pods) - len(options.first(pods, _MOST_PODS)), "pod")
 
 
 def _node_shares(pod: PodOdds, most: int | None) -> str:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from kplan.api.kinds import DAEMON_SET
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import MOST_DAEMONS, Report, Verdict, with_sentence
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
@@ -272,7 +271,7 @@ def _that_need_attention(
     """Yield in brief what needs attention, once for one reason; `in_answer`: the answer has told the first reason."""
 
     def reasons(members: Sequence[PodPlacement]) -> tuple[object, ...]:
-        own = members[0].pod.owner_key if overview.is_daemon_set(members) else ""
+        own = members[0].pod.owner_key if members[0].pod.is_daemon else ""
         return (*dict.fromkeys(_reason(member) for member in members if not _is_well(member)), own)
 
     troubled = (members for members in groups if not all(map(_is_well, members)))
@@ -312,7 +311,7 @@ def _ends(
     members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, *, in_answer: bool = False
 ) -> Iterator[Block]:
     """Yield in brief why pods of a workload have no node, once for all that end alike."""
-    if overview.is_daemon_set(members):
+    if members[0].pod.is_daemon:
         yield from overview.daemon_blocks(members, options)
         return
     ends = grouped((_end(member), member) for member in members if not _is_well(member))
@@ -336,8 +335,7 @@ def workload_groups(pods: Sequence[PodRef]) -> list[list[int]]:
 def unplaced_daemons(decisions: Sequence[tuple[Outcome, PodRef]]) -> set[int]:
     """Return the positions of pods of DaemonSets without a node, up to a bound: each is meant for another node."""
     pending = ((index, pod) for index, (outcome, pod) in enumerate(decisions) if outcome is not Outcome.SCHEDULED)
-    unplaced = (index for index, pod in pending if pod.origin and pod.origin.kind == DAEMON_SET)
-    return set(itertools.islice(unplaced, MOST_DAEMONS))
+    return set(itertools.islice((index for index, pod in pending if pod.is_daemon), MOST_DAEMONS))
 
 
 def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[Sequence[int]]) -> set[int]:
@@ -357,7 +355,7 @@ def _workload_heading(
     worst = next((outcome for outcome in overview.WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
     name = owner_title(members[0].pod.owner_key)
     failed = next((member for member in members if member.outcome is worst), None)
-    if overview.is_daemon_set(members):
+    if members[0].pod.is_daemon:
         ending = f"has a place on {overview.nodes_text(members)}"
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
@@ -366,7 +364,7 @@ def _workload_heading(
         words[Outcome.ERROR] = ENDINGS[_of_errors(members)].short
         ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {ends}"
-    why = why_nowhere(failed) if not level and failed is not None and not overview.is_daemon_set(members) else ""
+    why = why_nowhere(failed) if not level and failed is not None and not members[0].pod.is_daemon else ""
     if why and failed is not None and failed.eviction and outcomes[worst] > 1:
         why = f"evicting {why} makes room for the first"
     spans = (f"{name}: ", Span(ending, OUTCOME_STYLES[worst]), *((f": {why}",) if why else ()))
@@ -394,7 +392,7 @@ def _workload(
     members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
 ) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
-    if overview.is_daemon_set(members) and not options.explain:
+    if members[0].pod.is_daemon and not options.explain:
         yield from overview.daemon_blocks(members, options)
         return
     yield _node_table(members, options, sum(more.values()) - more.get(Outcome.SCHEDULED, 0))
