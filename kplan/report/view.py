@@ -91,13 +91,18 @@ def alike(cases: Iterable[Case]) -> list[list[Case]]:
     return list(grouped((end(case), case) for case in cases).values())
 
 
+def numbered(cases: Sequence[Case]) -> list[str]:
+    """Return how many cases are alike, with their names; nothing for a single one."""
+    names = name_ranges([case.name for case in cases])
+    return [f"{count(len(cases), cases[0].kind)}: {names}"] if len(cases) > 1 else []
+
+
 def brief_lines(cases: Sequence[Case]) -> list[str]:
     """Return lines about cases that are alike: how many, why, what would help, and the command that shows more."""
     case = cases[0]
-    number = f"{count(len(cases), case.kind)}: {name_ranges([case.name for case in cases])}"
     more = {"What would help": case.would_help, "Hint": case.hint, "More": case.more}
     return [
-        *([number] if len(cases) > 1 else []),
+        *numbered(cases),
         *(" ".join(line.split()) for line in case.message.splitlines()),
         *(f"{label}: {text}" for label, text in more.items() if text),
     ]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -30,17 +31,20 @@ from kplan.report.view import Case, state_of
 from kplan.report.words import ENDINGS, Ending, left_out, owner_title, workload_title
 from kplan.workloads.hooks import HELD_UP
 
-_STYLES: Mapping[Action, Style] = {
-    Action.PLACED: "good",
-    Action.MOVED: "warn",
-    Action.EVICTED: "bad",
-    Action.PENDING: "bad",
-}
-_LEGEND: Mapping[Action, str] = {
-    Action.PLACED: "+ placed",
-    Action.MOVED: "~ moved to another node",
-    Action.EVICTED: "- leaves, not replaced",
-    Action.PENDING: "! stays pending",
+
+class _Told(NamedTuple):
+    """How it is told what becomes of pods."""
+
+    style: Style
+    legend: str
+    numbered: str  #: behind a number of pods
+
+
+_TOLD: Mapping[Action, _Told] = {
+    Action.PLACED: _Told("good", "+ placed", "placed"),
+    Action.MOVED: _Told("warn", "~ moved to another node", "moved"),
+    Action.EVICTED: _Told("bad", "- leaves, not replaced", "not replaced"),
+    Action.PENDING: _Told("bad", "! stays pending", "left pending"),
 }
 _MOST_NODES = 3
 _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attention
@@ -50,7 +54,7 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
     """Yield a table of what becomes of the pods, in the order of the queue."""
     if not (changes := document.changes):
         return
-    legend = [text for action, text in _LEGEND.items() if any(change.action is action for change in changes)]
+    legend = [words.legend for action, words in _TOLD.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))
     groups = [[change] for change in changes] if options.is_wide else _alike(changes)
     shown = groups if options.shows_all else _shown(groups)
@@ -101,7 +105,7 @@ def _table(
         who = group[0].pod if options.is_wide else _who(document, group)
         of = f"{placed}/{len(group) + further.pop(owner, 0)}"
         nodes = (where_text(Counter(name for name in names if name is not None), suffix, most) for names in ends)
-        rows.append((Span(action, _STYLES[action]), who, of, *nodes, note.replace(suffix, "") if suffix else note))
+        rows.append((Span(action, _TOLD[action].style), who, of, *nodes, note.replace(suffix, "") if suffix else note))
     rows.reverse()
     if any(len(group) > 1 for group in groups):
         return Table(("", "POD OR WORKLOAD", "PLACED", "FROM", "TO", "NOTE"), tuple(rows), "<<><<<")
@@ -175,12 +179,6 @@ _WORDS: Mapping[Change, str] = {
 _MOST_REFUSED = 400  #: characters of a refusal in the first words, as a few lines show them
 _ASSUMED = "Assumed: a pod is ready as soon as it is bound, and gone as soon as it is deleted."
 _JOBS_RUN_ON = " Jobs run on; with --timeline they end, and make room."
-_OTHERS: Mapping[Action, str] = {
-    Action.PLACED: "placed",
-    Action.MOVED: "moved",
-    Action.EVICTED: "not replaced",
-    Action.PENDING: "left pending",
-}
 
 
 def is_change(document: PlanReport) -> bool:
@@ -287,8 +285,8 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
 def _why(document: PlanReport, change: PodChange) -> str:
     """Return why a pod has no node, behind a colon; empty where nothing tells."""
     decision = document.decision(change)
-    is_told = decision is not None and (decision.diagnosis or decision.eviction)
-    why = why_nowhere(decision) if decision is not None and is_told else clause(document.why_pending(change))
+    has_own = decision is not None and (decision.diagnosis or decision.eviction)
+    why = why_nowhere(decision) if decision is not None and has_own else clause(document.why_pending(change))
     return f": {why}" if why else ""
 
 
@@ -365,7 +363,7 @@ def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
 
 
 def _by_action(numbers: Counter[Action]) -> str:
-    return ", ".join(f"{numbers[action]} {word}" for action, word in _OTHERS.items() if numbers[action])
+    return ", ".join(f"{numbers[action]} {words.numbered}" for action, words in _TOLD.items() if numbers[action])
 
 
 def beside_text(document: PlanReport) -> str:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import count
 from kplan.documents.base import Report
 from kplan.documents.change import Timeline
 from kplan.documents.nodes import ClusterMap, NodeLoad
@@ -20,8 +19,7 @@ from kplan.documents.placement import PodPlacement
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Table, plain
 from kplan.report.html.picture import node_anchor, picture, pod_anchor, pod_link, share, timeline_figures
 from kplan.report.pipelines import is_failure
-from kplan.report.view import Case, CaseReport, View, alike
-from kplan.report.words import name_ranges
+from kplan.report.view import Case, CaseReport, View, alike, numbered
 from kplan.visible import escape_json
 
 MOST_LISTED = 20  #: at most so many pods that come to a node, or leave it, are named
@@ -325,8 +323,7 @@ def verdict_box(document: Report, cases: Iterable[Case]) -> str:
 
 def _failure(cases: Sequence[Case]) -> str:
     case = cases[0]
-    facts = [f"{count(len(cases), 'pod')}: {name_ranges([case.name for case in cases])}"] if len(cases) > 1 else []
-    facts += [case.place] if case.place else []
+    facts = [*numbered(cases), *([case.place] if case.place else [])]
     first, _, rest = case.message.partition("\n")
     why = f"{first}. {rest}".replace("\n", " ") if rest and case.kind == "workload" else first
     lines = [f"<strong>{escape(case.about)}</strong>"]
