@@ -5,6 +5,7 @@
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml MANIFEST.in README.md LICENSE ./
+COPY completions completions
 COPY kplan kplan
 RUN python -m venv /opt/kplan \
     && /opt/kplan/bin/pip install --no-cache-dir --disable-pip-version-check . \

@@ -9,8 +9,7 @@ import pytest
 import typer.main
 
 from kplan.changes.sets import KINDS
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON
-from kplan.documents.base import CONDITIONS
+from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON
 from kplan.program.main import app
 from kplan.report.options import OutputFormat
 from tests.cli.commands import invoke

@@ -12,7 +12,7 @@ from kplan.errors import UsageError
 from kplan.questions.check import Checks
 from kplan.questions.check.reading import read_checks
 
-CONDITIONS = ("check", "none")
+_CONDITIONS = ("check", "none")
 
 EXAMPLES = """
 kplan check  # the standard checks
@@ -38,7 +38,7 @@ def check(
     """
     sweeping.check()
     output = flags.output
-    if output.fail_on not in (None, "", *CONDITIONS):
+    if output.fail_on not in (None, "", *_CONDITIONS):
         raise UsageError(f"--fail-on {output.fail_on}: choose check or none", hint="leave it out to fail on any check")
     formats_of(output)
     question = Checks(checks=tuple(check for file in files or () for check in read_checks(file)), **settings)

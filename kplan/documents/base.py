@@ -32,9 +32,6 @@ Condition = Literal[
 ]
 """What `--fail-on` lists."""
 
-CONDITIONS: tuple[Condition, ...] = tuple(word for word in get_args(Condition) if word not in ("regression", "check"))
-"""What that of most commands may list."""
-
 _CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     **dict.fromkeys(("Unschedulable", "Error"), ("unschedulable", "pending")),
     "Gated": ("gated", "pending"),

@@ -1,8 +1,11 @@
-"""What shells offer for a command line: commands, options, choices, files, and names of contexts and of objects.
+"""Completion scripts for bash, zsh and fish, generated from the commands; and the completion of ``kubectl kplan``.
 
-``kubectl_complete-kplan`` gets the words after the program's name, of which it completes the last, and prints one
-completion per line, with a description after a tab, and last a directive for the shell. kubectl runs it for its plugin,
-and the scripts in ``completions/`` run it for kplan itself.
+They hold every command, option and choice, so that completing these starts no Python; only names of contexts,
+namespaces, pods, workloads and nodes are asked for, of ``kplan names``. The files in ``completions/`` are what
+:func:`completion_files` returns; a test compares them.
+
+kubectl runs ``kubectl_complete-kplan`` with the words after the plugin's name, of which it completes the last, and
+reads one completion per line, with a description after a tab, and last a directive for the shell.
 Upstream: kubectl/pkg/cmd/plugin/plugin_completion.go pluginCompletion.
 """
 
@@ -10,24 +13,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, get_args
 
+import msgspec
 import typer
 
-from kplan.catalogue import loaded
+from kplan.changes.sets import Kind
 from kplan.cli.answer import write_out
-from kplan.cli.options import SNAPSHOT, argument
-from kplan.program.names import known_names
-
-_DIRECTIVE_FILES, _NO_FILES = 0, 4
-"""Cobra's directives: files are completions, too, or not."""
+from kplan.cli.options import argument
+from kplan.commands.diff import CONDITIONS as DIFF_CONDITIONS
+from kplan.commands.names import known_names
+from kplan.course.answers.verdict import CONDITIONS
+from kplan.documents.kinds import SCHEMA_KINDS
+from kplan.questions.reading import QUESTION_KINDS
 
 _FILE_METAVARS = ("PATH", "FILE", "FORMAT=PATH", "DIR")
-_LIST_METAVARS = ("LIST", ",...")  #: how the placeholders of options end whose values are separated by commas
 _NAMES_OF_OPTIONS = {
     "--context": "contexts",
     "--namespace": "namespaces",
@@ -38,114 +41,441 @@ _NAMES_OF_OPTIONS = {
     "--uncordon": "nodes",
     "--exclude-nodes": "nodes",
 }
-_NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
-_CHOICES: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("", "--fail-on"): ("kplan.documents.base:CONDITIONS",),
-    ("check", "--fail-on"): ("kplan.commands.check:CONDITIONS",),
-    ("diff", "--fail-on"): ("kplan.commands.diff:CONDITIONS",),
-    ("drain", "--by"): ("zone", "pool"),
-    ("remedy", "--only"): ("kplan.changes.sets:KINDS", "changes"),
-    ("remedy", "--not"): ("kplan.changes.sets:KINDS", "changes"),
-    ("schema", "kind"): ("kplan.documents.kinds:SCHEMA_KINDS", "kplan.questions.reading:QUESTION_KINDS"),
+_CHOICES_OF_OPTIONS = {"--by": ("zone", "pool"), "--fail-on": CONDITIONS}
+"""Values that are offered besides others that are possible."""
+_ACTIONS = (*get_args(Kind), "changes")
+_CHOICES_OF_COMMANDS = {
+    ("diff", "--fail-on"): DIFF_CONDITIONS,
+    ("remedy", "--only"): _ACTIONS,
+    ("remedy", "--not"): _ACTIONS,
 }
-"""Command (empty for any) and parameter -> words, or MODULE:NAME of words, which is loaded when they are asked for."""
+_LIST_METAVARS = ("LIST", ",...")  #: how the placeholders of options end whose values are separated by commas
+_WORDS_OF_METAVARS = {"KIND": (*SCHEMA_KINDS, *QUESTION_KINDS)}
+_NAMES_IN_METAVARS = {"NODE": "nodes", "POD": "pods", "KIND/[NS/]NAME": "workloads"}
 
-_HELPS = {"-h": "Show this message and exit", "--help": "Show this message and exit"}
+
+class OptionWords(msgspec.Struct, frozen=True):
+    """An option and its values: choices, files or names of objects."""
+
+    names: tuple[str, ...]
+    text: str
+    choices: tuple[str, ...] = ()
+    takes_value: bool = False
+    takes_file: bool = False
+    objects: tuple[str, ...] = ()
+    takes_list: bool = False  #: its values are separated by commas
+
+
+class CommandWords(msgspec.Struct, frozen=True):
+    """A command with its options; the root is ``kplan`` itself."""
+
+    path: tuple[str, ...]
+    text: str
+    options: tuple[OptionWords, ...]
+    children: tuple[CommandWords, ...]
+    names: tuple[str, ...] = ()  #: kinds of objects that its arguments name: pods, nodes
+    words: tuple[str, ...] = ()  #: choices of its arguments
+
+
+def read_command(command: Any, path: tuple[str, ...]) -> CommandWords:
+    """Return the options and subcommands of a command; `path` are its words after ``kplan``."""
+    children = getattr(command, "commands", {})
+    context = typer.Context(command)
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [_option(param, context, path) for param in command.params if param not in arguments]
+    options.append(OptionWords(("-h", "--help"), "Show this message and exit"))
+    if not children:
+        options.append(OptionWords(("--help-all",), "Show all options and exit"))
+    return CommandWords(
+        path,
+        _first_sentence(command.help or ""),
+        tuple(options),
+        tuple(read_command(child, (*path, name)) for name, child in children.items() if not child.hidden),
+        tuple(dict.fromkeys(name for argument in arguments for name in _option_names(argument))),
+        tuple(word for one in arguments for word in _WORDS_OF_METAVARS.get(one.metavar) or _choices(one, context)),
+    )
+
+
+def _choices(parameter: Any, context: Any) -> tuple[str, ...]:
+    return tuple(choice.value for choice in parameter.shell_complete(context, "") if choice.value)
+
+
+def _option_names(parameter: Any) -> Iterator[str]:
+    yield from (kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts)
+    yield from (kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or ""))
+
+
+def _option(parameter: Any, context: Any, path: tuple[str, ...]) -> OptionWords:
+    offered = (_CHOICES_OF_COMMANDS.get((*path, name)) or _CHOICES_OF_OPTIONS.get(name) for name in parameter.opts)
+    choices = next(filter(None, offered), _choices(parameter, context))
+    takes_value = not parameter.is_flag
+    return OptionWords(
+        (*parameter.opts, *parameter.secondary_opts),
+        _first_sentence(parameter.help or ""),
+        choices,
+        takes_value,
+        takes_value and (parameter.metavar or "") in _FILE_METAVARS,
+        tuple(dict.fromkeys(_option_names(parameter))),
+        takes_value and (parameter.metavar or "").endswith(_LIST_METAVARS),
+    )
+
+
+def _first_sentence(text: str) -> str:
+    first = re.split(r"(?<=[^.])\.(?:\s|$)|\n\n|;", text, maxsplit=1)[0]
+    return " ".join(first.split())
+
+
+def completion_files(program: Any) -> dict[str, str]:
+    """Return name -> content of the completion scripts of a program, the group of all its commands."""
+    root = read_command(program, ())
+    return {"kplan.bash": _bash(root), "_kplan": _zsh(root), "kplan.fish": _fish(root)}
+
+
+def _all(command: CommandWords) -> Iterator[CommandWords]:
+    yield command
+    for child in command.children:
+        yield from _all(child)
+
+
+def _bash(root: CommandWords) -> str:
+    both = list(_bash_cases(_all(root)))
+    cases, arguments = "\n".join(case for case, _ in both), "\n".join(case for _, case in both if case)
+    values = "\n".join(_bash_values(_all(root)))
+    words = " ".join(sorted({child.path[-1] for command in _all(root) for child in command.children}))
+    return f"""# bash completion for kplan
+# Candidates are data: bash never reads what stands in them as words, patterns or commands, as compgen -W does.
+_kplan_words() {{
+    local word
+    for word in "$@"; do
+        [[ "$before$word" == "$current"* && ",$before" != *",$word,"* ]] && COMPREPLY+=("$before$word")
+    done
+    return 0
+}}
+# The values before the last comma stay.
+_kplan_list() {{
+    [[ "$current" == *,* ]] && before="${{current%,*}},"
+    return 0
+}}
+_kplan_lines() {{
+    local line
+    while IFS= read -r line; do
+        _kplan_words "$line"
+    done
+}}
+_kplan_files() {{
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done < <(compgen -f -- "$current")
+}}
+_kplan_names() {{
+    local kind snapshot="" namespace="" index value
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        case "${{COMP_WORDS[index]}}" in
+            -s | --snapshot)
+                value=$((index + 1))
+                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
+                snapshot="${{COMP_WORDS[value]}}" ;;
+            -n | --namespace)
+                value=$((index + 1))
+                [[ "${{COMP_WORDS[value]}}" == "=" ]] && ((value++))
+                namespace="${{COMP_WORDS[value]}}" ;;
+        esac
+    done
+    local -a more=(${{snapshot:+--snapshot="$snapshot"}} ${{namespace:+--namespace="$namespace"}})
+    value="${{COMP_WORDS[COMP_CWORD-1]}}" # behind a kind, as in deploy web, its names alone
+    if [[ "$COMP_CWORD" -gt 2 && "$*" == *workloads* && "$value" =~ ^[a-z]+$ ]]; then
+        _kplan_lines < <(kplan names workloads "${{more[@]}}" 2>/dev/null </dev/null |
+            sed -n -e "s|^$value/default/||p" -e t -e "s|^$value/||p")
+        [[ "${{#COMPREPLY[@]}}" -eq 0 ]] || return
+    fi
+    for kind in "$@"; do
+        _kplan_lines < <(kplan names "$kind" "${{more[@]}}" 2>/dev/null </dev/null)
+    done
+}}
+_kplan() {{
+    local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
+    local IFS=$' \\t\\n' path="kplan" word words="" before=""
+    COMPREPLY=()
+    # The words after --option= are words of their own.
+    if [[ "$current" == "=" ]]; then
+        current=""
+    elif [[ "$previous" == "=" ]]; then
+        previous="${{COMP_WORDS[COMP_CWORD-2]}}"
+    fi
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case " {words} " in *" $word "*) path="$path $word" ;; esac
+    done
+    case "$path $previous" in
+{values}
+    esac
+    case "$path" in
+{cases}
+    esac
+    if [[ "$current" == -* || "${{words:0:1}}" != - ]]; then
+        _kplan_words $words
+        return
+    fi
+    case "$path" in
+{arguments}
+    esac
+    _kplan_files
+}}
+complete -o filenames -F _kplan kplan
+"""
+
+
+def _bash_cases(commands: Iterable[CommandWords]) -> Iterator[tuple[str, str]]:
+    """Yield for each command the case of its subcommands and options, and that of its arguments, empty for files."""
+    for command in commands:
+        case = f'        "{" ".join(("kplan", *command.path))}")'
+        words = [child.path[-1] for child in command.children]
+        words += [name for option in command.options for name in option.names]
+        arguments = f"{case} _kplan_words {' '.join(command.words)}; return ;;" if command.words else ""
+        if command.names:
+            arguments = f"{case} _kplan_names {' '.join(command.names)} ;;"
+        yield f'{case} words="{" ".join(words)}" ;;', arguments
+
+
+def _bash_values(commands: Iterable[CommandWords]) -> Iterator[str]:
+    """Yield the completion of each option's values, first where a command has others than the commands before it."""
+    common: dict[str, str] = {}
+    lines, own = [], []
+    for command in commands:
+        for option in command.options:
+            if not option.takes_value:
+                continue
+            path, reply = " ".join(("kplan", *command.path)), _bash_reply(option)
+            if all(common.setdefault(name, reply) == reply for name in option.names):
+                patterns = [f'*" {name}"' for name in sorted(option.names)]
+                lines.append(f"{'|'.join(patterns)}) {reply}return ;;")
+            else:
+                patterns = [f'"{path} {name}"' for name in option.names]
+                own.append(f"{'|'.join(patterns)}) {reply}return ;;")
+    yield from (f"        {line}" for line in dict.fromkeys((*own, *lines)))
+
+
+def _bash_reply(option: OptionWords) -> str:
+    if option.takes_file:
+        return "_kplan_files; "
+    begin = "_kplan_list; " if option.takes_list else ""
+    if option.choices:
+        return f"{begin}_kplan_words {' '.join(option.choices)}; "
+    return f"{begin}_kplan_names {' '.join(option.objects)}; " if option.objects else ""
+
+
+def _zsh(root: CommandWords) -> str:
+    functions = "\n".join(_zsh_function(command) for command in _all(root))
+    return f"""#compdef kplan
+# zsh completion for kplan
+_kplan_names() {{
+    local -a found
+    local kind snapshot="" namespace="" index
+    for ((index = 1; index < CURRENT; index++)); do
+        case $words[index] in
+            -s | --snapshot) snapshot=$words[index+1] ;;
+            -n | --namespace) namespace=$words[index+1] ;;
+        esac
+    done
+    for kind in "$@"; do
+        found+=(${{(f)"$(kplan names $kind ${{snapshot:+--snapshot=$snapshot}} \\
+            ${{namespace:+--namespace=$namespace}} 2>/dev/null </dev/null)"}})
+    done
+    found=(${{found#${{words[CURRENT-1]}}/default/}}) # behind a kind, as in deploy web, its names alone
+    found=(${{found#${{words[CURRENT-1]}}/}})
+    compadd -a found
+}}
+_kplan_list() {{
+    compset -P '*,'
+    "$@"
+}}
+_kplan_names_or_files() {{
+    _kplan_names "$@"
+    _files
+}}
+{functions}
+# As kubectl's script: a file of $fpath is called, and one that is sourced registers itself.
+if [[ "$funcstack[1]" = "_kplan" ]]; then
+    _kplan "$@"
+else
+    compdef _kplan kplan
+fi
+"""
+
+
+def _zsh_function(command: CommandWords) -> str:
+    name = "_".join(("_kplan", *command.path))
+    options = "\n".join(f"        {line} \\" for option in command.options for line in _zsh_options(option))
+    if not command.children:
+        words = f"*:word:({' '.join(command.words)})" if command.words else "*:file:_files"
+        if command.names:
+            words = f"*:name: _kplan_names_or_files {' '.join(command.names)}"
+        return f"{name}() {{\n    _arguments -s \\\n{options}\n        {_zsh_quote(words)}\n}}\n"
+    words = "\n".join(f"        {_zsh_quote(f'{child.path[-1]}:{child.text}')}" for child in command.children)
+    cases = "\n".join(
+        f"            {child.path[-1]}) {'_'.join(('_kplan', *child.path))} ;;" for child in command.children
+    )
+    return f"""{name}() {{
+    local -a commands
+    local context state line
+    commands=(
+{words}
+    )
+    _arguments -C \\
+{options}
+        '1:command:->command' \\
+        '*::argument:->argument'
+    case $state in
+        command) _describe -t commands 'kplan command' commands ;;
+        argument)
+            case $line[1] in
+{cases}
+            esac ;;
+    esac
+}}
+"""
+
+
+def _zsh_options(option: OptionWords) -> Iterator[str]:
+    text = option.text.replace("[", "(").replace("]", ")").replace(":", "\\:")
+    for name in option.names:
+        action = ""
+        # The blank keeps zsh from adding options of compadd, which would be asked for as kinds.
+        begin = " _kplan_list" if option.takes_list else ""
+        if option.choices and option.takes_list:
+            action = f":value:{begin} compadd - {' '.join(option.choices)}"
+        elif option.choices:
+            action = f":value:({' '.join(option.choices)})"
+        elif option.objects:
+            action = f":name:{begin} _kplan_names {' '.join(option.objects)}"
+        elif option.takes_value:
+            action = ":path:_files" if option.takes_file else ":value: "
+        yield _zsh_quote(f"*{name}[{text}]{action}")
+
+
+def _zsh_quote(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+_FISH_NAMES = """# fish completion for kplan
+function __kplan_names
+    set -l words (commandline -opc)
+    set -l snapshot
+    set -l namespace
+    for index in (seq (count $words))
+        if contains -- $words[$index] -s --snapshot; and test $index -lt (count $words)
+            set snapshot --snapshot $words[(math $index + 1)]
+        end
+        if contains -- $words[$index] -n --namespace; and test $index -lt (count $words)
+            set namespace --namespace $words[(math $index + 1)]
+        end
+    end
+    for kind in $argv
+        kplan names $kind $snapshot $namespace 2>/dev/null </dev/null |
+            string replace -r '^'(string escape --style=regex -- $words[-1])'/(default/)?' '' # behind a kind
+    end
+end
+function __kplan_list
+    set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '^.*,')
+    for word in $argv
+        echo "$before"$word
+    end
+end"""
+
+
+def _fish(root: CommandWords) -> str:
+    lines = _FISH_NAMES.splitlines()
+    for command in _all(root):
+        conditions = [f"__fish_seen_subcommand_from {word}" for word in command.path]
+        if below := " ".join(child.path[-1] for child in command.children):
+            conditions.append(f"not __fish_seen_subcommand_from {below}")
+        where = "; and ".join(conditions) or "true"
+        for child in command.children:
+            text = f"-a {child.path[-1]} -d {_fish_quote(child.text)}"
+            lines.append(f"complete -c kplan -f -n {_fish_quote(where)} {text}")
+        lines += [f"complete -c kplan -n {_fish_quote(where)} {_fish_option(option)}" for option in command.options]
+        arguments = f"(__kplan_names {' '.join(command.names)})" if command.names else " ".join(command.words)
+        if arguments:
+            lines.append(f"complete -c kplan -n {_fish_quote(where)} -a {_fish_quote(arguments)}")
+    return "\n".join(lines) + "\n"
+
+
+def _fish_option(option: OptionWords) -> str:
+    names = [f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names]
+    value = " -r" if option.takes_value else ""
+    offered = " ".join(option.choices)
+    if option.objects:
+        offered = offered or f"(__kplan_names {' '.join(option.objects)})"
+    if offered and option.takes_list:
+        offered = f"(__kplan_list {offered})"
+    if offered:
+        value = f" -x -a {_fish_quote(offered)}"
+    elif option.takes_value:
+        value = " -r -F" if option.takes_file else " -x"
+    return f"{' '.join(names)}{value} -d {_fish_quote(option.text)}"
+
+
+def _fish_quote(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+_DIRECTIVE_FILES, _NO_FILES = 0, 4
+"""Cobra's directives: the shell completes files where there are no other completions, or not."""
+
 _LONGEST_HELP = 120
 _SNAPSHOT = ("--snapshot", "-s")
 _NAMESPACE = ("--namespace", "-n")
 
-_Offered = tuple[list[tuple[str, str]], int]
-"""Completions with their descriptions, and the directive."""
-
 
 def complete(program: Any, words: Sequence[str]) -> str:
-    """Return the completions of the last of the words after the program's name, as shells read them."""
+    """Return the completions of the last of the words after the plugin's name, as kubectl reads them."""
     *before, current = words or ("",)
     completions, directive = _completions(program, before, current)
     lines = [f"{word}\t{text}" if text else word for word, text in completions if word.startswith(current)]
     return "".join(f"{line}\n" for line in (*lines, f":{directive}"))
 
 
-def _completions(program: Any, before: Sequence[str], current: str) -> _Offered:
-    command, path, left = program, list[str](), list(before)
+def _completions(program: Any, before: Sequence[str], current: str) -> tuple[list[tuple[str, str]], int]:
+    command, left = program, list(before)
     while left and left[0] in getattr(command, "commands", {}):
-        path.append(left.pop(0))
-        command = command.commands[path[-1]]
-    children = getattr(command, "commands", {})
-    if children and not current.startswith("-"):
-        return [(name, one.get_short_help_str(_LONGEST_HELP)) for name, one in children.items()], _NO_FILES
-    line = _Line(command, path, before)
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    others = (one for one in command.params if one not in arguments)
-    options = {name: one for one in others for name in (*one.opts, *one.secondary_opts)}
-    option, (name, equals, value) = options.get(left[-1]) if left else None, current.partition("=")
-    if option is not None and not option.is_flag:
-        return line.values_of(option, current)
-    if equals and name in options:
-        values, directive = line.values_of(options[name], value)
-        return [(f"{name}={word}", text) for word, text in values], directive
+        command = command.commands[left.pop(0)]
+    if (children := getattr(command, "commands", {})) and not current.startswith("-"):
+        shown = [(name, child) for name, child in children.items() if not child.hidden]
+        return [(name, child.get_short_help_str(_LONGEST_HELP)) for name, child in shown], _NO_FILES
+    known = read_command(command, tuple(before[: len(before) - len(left)]))
+    options = {name: option for option in known.options for name in option.names}
+    option = options.get(left[-1]) if left else None
+    if option is not None and option.takes_value:
+        return _values(option, before, current), _DIRECTIVE_FILES if option.takes_file else _NO_FILES
     if current.startswith("-"):
-        described = {name: _first_sentence(option.help or "") for name, option in options.items()} | _HELPS
-        described |= {} if children else {"--help-all": "Show all options and exit"}
-        return [*described.items()], _NO_FILES
-    if words := [word for one in arguments for word in line.choices_of(one)]:
-        return [(word, "") for word in words], _NO_FILES
-    names = [name for one in arguments for name in line.names_of(one)]
-    return [(name, "") for name in _behind_a_kind(names, "".join(left[-1:]))], _DIRECTIVE_FILES
+        name, equals, value = current.partition("=")
+        if equals and name in options:
+            return [(f"{name}={word}", text) for word, text in _values(options[name], before, value)], _NO_FILES
+        return [(name, option.text) for name, option in options.items()], _NO_FILES
+    return [(word, "") for word in (*known.words, *_names(known.names, before))], _DIRECTIVE_FILES
 
 
-class _Line(NamedTuple):
-    """A command line before the word that is completed."""
-
-    command: Any
-    path: Sequence[str]  #: the words of the command after the program's name
-    words: Sequence[str]  #: all words after the program's name
-
-    def values_of(self, option: Any, current: str) -> _Offered:
-        """Return the values of an option; of a list those that it does not have yet, behind those that it has."""
-        metavar = option.metavar or ""
-        *first, _ = current.split(",") if metavar.endswith(_LIST_METAVARS) else ("",)
-        words = [word for word in (*self.choices_of(option), *self.names_of(option)) if word not in first]
-        directive = _DIRECTIVE_FILES if metavar in _FILE_METAVARS else _NO_FILES
-        return [(",".join((*first, word)), "") for word in words], directive
-
-    def choices_of(self, parameter: Any) -> Sequence[str]:
-        """Return the words that a parameter takes, or that are offered besides others."""
-        name = max(parameter.opts, key=len)
-        if offered := _CHOICES.get((" ".join(self.path), name)) or _CHOICES.get(("", name)):
-            return [word for entry in offered for word in (loaded(entry) if ":" in entry else (entry,))]
-        choices = parameter.shell_complete(typer.Context(self.command), "")
-        return [choice.value for choice in choices if choice.value]
-
-    def names_of(self, parameter: Any) -> Iterator[str]:
-        """Yield names of contexts, or of objects in the snapshot of the command line or the environment."""
-        kinds = [kind for name, kind in _NAMES_OF_OPTIONS.items() if name in parameter.opts]
-        kinds += [kind for word, kind in _NAMES_IN_METAVARS.items() if word in (parameter.metavar or "")]
-        snapshot = self._value_of(*_SNAPSHOT) or os.environ.get(SNAPSHOT, "")
-        for kind in dict.fromkeys(kinds):
-            yield from known_names(kind, snapshot, self._value_of(*_NAMESPACE))
-
-    def _value_of(self, *names: str) -> str:
-        value = ""
-        for option, following in pairwise(self.words):
-            value = following if option in names else value
-        for word in self.words:
-            name, equals, behind = word.partition("=")
-            value = behind if equals and name in names else value
-        return value
+def _values(option: OptionWords, before: Sequence[str], current: str) -> list[tuple[str, str]]:
+    words = (*option.choices, *_names(option.objects, before))
+    *first, _ = current.split(",") if option.takes_list else ("",)
+    return [(",".join((*first, word)), "") for word in words if word not in first]
 
 
-def _behind_a_kind(words: Sequence[str], kind: str) -> Sequence[str]:
-    """Return the names alone of what is of a kind that stands before them, as in ``deploy web``; else all words."""
-    prefix = f"{kind}/"
-    own = [word.removeprefix(prefix).removeprefix("default/") for word in words if word.startswith(prefix)]
-    return own or words
+def _names(kinds: Sequence[str], before: Sequence[str]) -> Iterator[str]:
+    """Yield names of contexts, or of objects in the snapshot of the command line or the environment."""
+    snapshot = _value(_SNAPSHOT, before) or os.environ.get("KPLAN_SNAPSHOT", "")
+    for kind in kinds:
+        yield from known_names(kind, snapshot, _value(_NAMESPACE, before))
 
 
-def _first_sentence(text: str) -> str:
-    first = re.split(r"(?<=[^.])\.(?:\s|$)|\n\n|;", text, maxsplit=1)[0]
-    return " ".join(first.split())
+def _value(names: Sequence[str], before: Sequence[str]) -> str:
+    value = ""
+    for option, following in pairwise(before):
+        value = following if option in names else value
+    for word in before:
+        name, equals, behind = word.partition("=")
+        value = behind if equals and name in names else value
+    return value
 
 
 Shell = StrEnum("Shell", {"BASH": "bash", "ZSH": "zsh", "FISH": "fish"})  #: shells with a completion script
@@ -159,9 +489,9 @@ kplan completion fish  # save as ~/.config/fish/completions/kplan.fish
 """
 
 
-def completion(shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")]) -> None:
+def completion(context: typer.Context, shell: Annotated[Shell, argument("SHELL", "bash, zsh or fish.")]) -> None:
     """Print the completion script of a shell.
 
     It completes commands and options, and the names of pods, workloads, nodes and namespaces in the snapshot.
     """
-    write_out((Path(__file__).with_name("completions") / _FILES[shell]).read_text())
+    write_out(completion_files(context.find_root().command)[_FILES[shell]])

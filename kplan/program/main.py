@@ -34,11 +34,11 @@ class Entry(NamedTuple):
     """A command, or a group of commands, that is loaded on demand."""
 
     load: Callable[[], Any]  #: returns the command that Typer runs
-    short_help: str  #: its line in the program's help
+    short_help: str  #: its line in the program's help; empty for a hidden command
 
 
-def command(name: str, short_help: str, home: str = "kplan.commands") -> Entry:
-    """Return the entry of the command that a module in `home` is, by its name.
+def command(name: str, short_help: str = "", home: str = "kplan.commands") -> Entry:
+    """Return the entry of the command that a module in `home` is, by its name; without a short help it is hidden.
 
     `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and its purpose.
     """
@@ -47,7 +47,9 @@ def command(name: str, short_help: str, home: str = "kplan.commands") -> Entry:
         module = import_module(f"{home}.{name}")
         examples = getattr(module, "EXAMPLES", None)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help)(getattr(module, name))
+        alone.command(name, cls=KplanCommand, epilog=examples, short_help=short_help, hidden=not short_help)(
+            getattr(module, name)
+        )
         return typer.main.get_command(alone)
 
     return Entry(load, short_help)
@@ -66,6 +68,7 @@ _COMMANDS = {home.name: command(home.name, home.short_help) for home in HOMES if
     "mcp": command("mcp", "Serve the questions as tools for agents (MCP)."),
     "schema": command("schema", "Print the JSON Schema of a document, or list the kinds."),
     "completion": command("completion", "Print a completion script for bash, zsh or fish.", "kplan.program"),
+    "names": command("names"),
 }
 
 
@@ -88,7 +91,7 @@ class Program(KplanGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer calls it
         """Write one line for each command, the commonest first, without loading any."""
-        shown = {name: entry.short_help for name, entry in _COMMANDS.items()}
+        shown = {name: entry.short_help for name, entry in _COMMANDS.items() if entry.short_help}
         width = max(map(len, shown))
         for heading, names in (("Commands", _FIRST), ("More", [name for name in shown if name not in _FIRST])):
             with formatter.section(heading):

@@ -59,7 +59,6 @@ def run_as_plugin() -> None:
 
 def complete_for_kubectl() -> None:
     """Print what kubectl offers for the words after ``kubectl kplan``."""
-    _import_less()
     from kplan.program.streams import open_streams
 
     open_streams()
@@ -72,17 +71,12 @@ def complete_for_kubectl() -> None:
     write_out(complete(typer.main.get_command(app), sys.argv[1:]))
 
 
-def _import_less() -> None:
-    """Let libraries load less, and in less time, than they would."""
+def run(name: str = "kplan") -> None:
+    """Run kplan as a program of this name, with whose exit code the process ends."""
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
     sys.modules.update({name: Later(name, names) for name, names in _LATER.items() if name not in sys.modules})
-
-
-def run(name: str = "kplan") -> None:
-    """Run kplan as a program of this name, with whose exit code the process ends."""
-    _import_less()
     from kplan.program import streams
 
     streams.prepare()

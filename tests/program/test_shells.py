@@ -14,12 +14,10 @@ from typing import Self
 
 import pytest
 
-import kplan.program
-from kplan.program.names import known_names
-from tests.cli.commands import written
+from tests.cli.commands import invoke
 from tests.recorded import sample
 
-HERE = Path(kplan.program.__file__).parent / "completions"
+HERE = Path(__file__).parents[2] / "completions"
 
 #: Names of which each, read as anything but text, makes the file ``ran``.
 TRAPS = [
@@ -53,7 +51,7 @@ class Terminal:
             os.chdir(home)
             path = f"{home / 'bin'}:{os.environ['PATH']}"
             kept = {"PATH": path, "HOME": str(home), "TERM": "dumb", "LANG": "C.UTF-8", "PS1": "> "}
-            kept |= {"PYTHONPATH": str(HERE.parents[2]), "XDG_RUNTIME_DIR": str(home)}
+            kept |= {"PYTHONPATH": str(HERE.parent), "XDG_RUNTIME_DIR": str(home)}
             os.execve(program, [shell, *options], kept)
         (home / "started").unlink(missing_ok=True)
         self.type(f"{start}\n{more}\n")
@@ -103,7 +101,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _program(home: Path, text: str, name: str = "kubectl_complete-kplan") -> None:
+def _program(home: Path, text: str, name: str = "kplan") -> None:
     path = home / "bin" / name
     path.write_text(text)
     path.chmod(0o755)
@@ -131,7 +129,8 @@ def test_what_the_program_offers_is_text_to_the_shell_whatever_stands_in_it(shel
 @pytest.mark.parametrize("shell", sample([*START], 3))
 def test_names_of_a_snapshot_and_a_kubeconfig_run_nothing(shell: str, home: Path) -> None:
     _needs(shell)
-    _program(home, _completer(home))
+    run = f'{sys.executable} -c "from kplan.program.start import run; run()" "$@"'
+    _program(home, f"#!/bin/sh\nexport KUBECONFIG={home}/config\n{run}\n")
     (home / "cluster.json").write_text(_cluster())
     (home / "config").write_text(_kubeconfig())
     questions = {"drain -s cluster.json ": "so", "plan -s cluster.json --without ": "jo", "plan --context ": "so"}
@@ -158,18 +157,14 @@ def test_names_run_nothing_where_kubectl_completes_its_plugin(shell: str, home: 
     (home / "cluster.json").write_text(_cluster())
     (home / "config").write_text(_kubeconfig())
     for name, function in (("kubectl-kplan", "run_as_plugin"), ("kubectl_complete-kplan", "complete_for_kubectl")):
-        _program(home, _completer(home, function), name)
+        code = f"from kplan.program.start import {function}; {function}()"
+        _program(home, f"#!/bin/sh\nexport KUBECONFIG={home}/config\nexec {sys.executable} -c '{code}' \"$@\"\n", name)
     lines = ("drain -s cluster.json so", "plan --context so", "explain -s cluster.json sound/so")
     for words in sample(lines, 3, first=[*START].index(shell)):
         with Terminal(shell, home, KUBECTL[shell]) as terminal:
             terminal.type(f"kubectl kplan {words}\t")
             assert "sound" in terminal.see(20.0, "sound"), words
     assert not (home / "ran").exists()
-
-
-def _completer(home: Path, function: str = "complete_for_kubectl") -> str:
-    code = f"from kplan.program.start import {function}; {function}()"
-    return f"#!/bin/sh\nexport KUBECONFIG={home}/config\nexec {sys.executable} -c '{code}' \"$@\"\n"
 
 
 def _cluster() -> str:
@@ -188,21 +183,20 @@ def _kubeconfig() -> str:
 def test_only_valid_names_are_offered(kind: str, tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(_cluster())
     expected = {"pods": "sound/sound", "workloads": "job/sound/sound"}.get(kind, "sound")
-    assert known_names(kind, str(tmp_path / "cluster.json")) == [expected]
+    assert invoke("names", kind, "--snapshot", tmp_path / "cluster.json").stdout.split("\n") == [expected, ""]
 
 
-def test_contexts_that_a_shell_could_misread_are_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(written(tmp_path / "config", _kubeconfig())))
-    assert known_names("contexts", "") == ["sound"]
+def test_contexts_that_a_shell_could_misread_are_not_offered(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(_kubeconfig())
+    assert invoke("names", "contexts", KUBECONFIG=str(tmp_path / "config")).stdout.split("\n") == ["sound", ""]
 
 
-def test_contexts_as_clouds_call_them_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contexts_as_clouds_call_them_are_offered(tmp_path: Path) -> None:
     names = [
         "admin@prod",
         "arn:aws:eks:eu-west-1:1234:cluster/a",
         "default/api-x-example-com:6443/kube:admin",
         "gke_p_europe-west1-b_c",
     ]
-    contexts = json.dumps({"contexts": [{"name": name, "context": {}} for name in names]})
-    monkeypatch.setenv("KUBECONFIG", str(written(tmp_path / "config", contexts)))
-    assert known_names("contexts", "") == names
+    (tmp_path / "config").write_text(json.dumps({"contexts": [{"name": name, "context": {}} for name in names]}))
+    assert invoke("names", "contexts", KUBECONFIG=str(tmp_path / "config")).stdout.split() == names

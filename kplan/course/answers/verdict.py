@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 import msgspec
 
 from kplan.api.names import choice_hint, object_name
 from kplan.course.answers.placement import Placement
-from kplan.documents.base import CONDITIONS, Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
+from kplan.documents.base import Condition, Context, Counted, SchedulerRef, SnapshotRef, Verdict
 from kplan.documents.placement import GroupPlan
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
+
+CONDITIONS: tuple[Condition, ...] = tuple(word for word in get_args(Condition) if word not in ("regression", "check"))
+"""What `--fail-on` of most commands may list."""
 
 DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
     "place": ("unschedulable", "stuck", "preemption", "gated"),

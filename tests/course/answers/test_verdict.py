@@ -2,8 +2,8 @@
 
 import pytest
 
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, Happened, judge, parse_fail_on
-from kplan.documents.base import CONDITIONS, Counted, Verdict
+from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON, Happened, judge, parse_fail_on
+from kplan.documents.base import Counted, Verdict
 from kplan.errors import UsageError
 from kplan.facts import InputWarning
 from tests.objects import node, pod

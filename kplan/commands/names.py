@@ -10,10 +10,14 @@ import os
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kplan.api.names import dns_label_problems, dns_subdomain_problems
 from kplan.cli.arguments import STANDARD_INPUT, ZONES, pool_labels
+from kplan.cli.cluster import SnapshotOption
+from kplan.cli.options import option
 from kplan.errors import KplanError
 
 if TYPE_CHECKING:
@@ -30,6 +34,17 @@ NameKind = StrEnum("NameKind", ["CONTEXTS", "NAMESPACES", "PODS", "WORKLOADS", "
 
 #: Words before the last one in a name: the namespace, and before it the kind.
 _WORDS_BEFORE = {NameKind.PODS: 1, NameKind.WORKLOADS: 2}
+
+
+def names(
+    kind: Annotated[NameKind, typer.Argument(help="What to list.")],
+    snapshot: SnapshotOption = "",
+    namespace: Annotated[str, option("--namespace", "List only names in this namespace, without it.")] = "",
+) -> None:
+    """List names, a line each, for shell completion; nothing where they are not known without a network."""
+    from kplan.cli.answer import write_out
+
+    write_out("".join(f"{name}\n" for name in known_names(kind, snapshot, namespace)))
 
 
 def known_names(kind: str, snapshot: str, namespace: str = "") -> list[str]:

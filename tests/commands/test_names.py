@@ -2,7 +2,7 @@
 
 import pytest
 
-from kplan.program.names import known_names
+from tests.cli.commands import invoke
 
 
 @pytest.mark.parametrize(
@@ -14,19 +14,24 @@ from kplan.program.names import known_names
     ],
 )  # fmt: skip
 def test_names_come_from_the_snapshot(kind: str, one: str) -> None:
-    found = known_names(kind, "demo")
+    found = invoke("names", kind).stdout.splitlines()
     assert one in found
     assert found == sorted(set(found))
 
 
 @pytest.mark.parametrize(("kind", "one"), [("pods", "voucher-api"), ("workloads", "deploy/cart")])
 def test_names_in_a_namespace_that_the_command_line_has_come_without_it(kind: str, one: str) -> None:
-    found = known_names(kind, "demo", "shop")
+    found = invoke("names", kind, "--namespace", "shop").stdout.splitlines()
     assert one in found
     assert not [name for name in found if "ml" in name.split("/")]
-    assert known_names("nodes", "demo", "shop") == known_names("nodes", "demo")
+    assert invoke("names", "nodes", "--namespace", "shop").stdout == invoke("names", "nodes").stdout
 
 
 @pytest.mark.parametrize("snapshot", ["/no/such/file", "", "-"])
 def test_who_completes_is_never_told_what_is_wrong_nor_waits(snapshot: str) -> None:
-    assert known_names("pods", snapshot) == []
+    found = invoke("names", "pods", KPLAN_SNAPSHOT=snapshot)
+    assert (found.exit_code, found.output) == (0, "")
+
+
+def test_the_command_is_not_listed() -> None:
+    assert " names " not in invoke("--help").stdout
