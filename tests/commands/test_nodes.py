@@ -179,15 +179,12 @@ def test_the_page_draws_the_nodes_that_come_and_those_that_leave() -> None:
     assert "cluster" not in told("nodes", *karpenter)
 
 
-def test_with_a_clock_the_table_says_when_each_node_comes_and_goes() -> None:
+def test_with_a_clock_table_and_page_say_when_each_node_comes_and_goes() -> None:
     shown = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h")
     assert shown.exit_code == 0
     (head,) = [line for line in shown.stdout.splitlines() if "ASKED FOR" in line]
     assert head.split() == ["NODE", "ASKED", "FOR", "READY", "UNNEEDED", "DRAINING", "EMPTY", "GONE"]
     assert "batch/nightly-export, ml/llm-eval wait for a node" in shown.stdout
-
-
-def test_the_page_draws_the_nodes_that_come_and_go() -> None:
     page = invoke("nodes", "--node-groups", GROUPS, "--timeline", "--until", "1h", "-o", "html").stdout
     assert "Nodes that come, are emptied or go: 3" in page
     assert "gpu-b-new-1: asked for 20 s to 1 min 50 s, there 1 min 50 s to" in page

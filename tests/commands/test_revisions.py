@@ -91,10 +91,6 @@ def test_what_is_not_there_is_told(repository: Path, tmp_path: Path) -> None:
         revisions.at_revision(repository / "new.yaml", "HEAD", tmp_path)
     with pytest.raises(UsageError, match="no revision"):
         revisions.at_revision(repository, "--output=x", tmp_path)
-    folder = git(repository, "rev-parse", "HEAD:apps")
-    (repository / ".git" / "objects" / folder[:2] / folder[2:]).unlink()
-    with pytest.raises(UsageError, match="cannot be read: error: Could not read"):
-        revisions.at_revision(repository, "HEAD", tmp_path)
 
 
 @pytest.mark.parametrize(
