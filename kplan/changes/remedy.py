@@ -12,6 +12,7 @@ from typing import Generic, Literal, TypeVar, assert_never
 from msgspec import UNSET, UnsetType
 from msgspec import field as named
 
+from kplan.api import labels as well_known
 from kplan.api.quantity import count, listing, readable
 from kplan.changes.base import addition_words, of_somebody_else
 from kplan.facts import Count, Document, Positive
@@ -448,18 +449,18 @@ def weight_of(remedy: RemedyBase) -> int:
 
 
 NODE_STATES = {
-    "node.kubernetes.io/not-ready": "not ready",
-    "node.kubernetes.io/unreachable": "unreachable",
-    "node.kubernetes.io/network-unavailable": "without network",
-    "node.kubernetes.io/memory-pressure": "under memory pressure",
-    "node.kubernetes.io/disk-pressure": "under disk pressure",
-    "node.kubernetes.io/pid-pressure": "under process id pressure",
-    "node.cloudprovider.kubernetes.io/uninitialized": "not set up yet",
-    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
-    "node.kubernetes.io/unschedulable": "cordoned",
-    "karpenter.sh/disrupted": "being removed by Karpenter",
-    "karpenter.sh/unregistered": "not set up yet",
-    "ToBeDeletedByClusterAutoscaler": "being removed by the cluster-autoscaler",
+    well_known.NOT_READY: "not ready",
+    well_known.UNREACHABLE: "unreachable",
+    well_known.NETWORK_UNAVAILABLE: "without network",
+    well_known.MEMORY_PRESSURE: "under memory pressure",
+    well_known.DISK_PRESSURE: "under disk pressure",
+    well_known.PID_PRESSURE: "under process id pressure",
+    well_known.UNINITIALIZED: "not set up yet",
+    well_known.SHUTDOWN: "shut down",
+    well_known.UNSCHEDULABLE: "cordoned",
+    well_known.DISRUPTED: "being removed by Karpenter",
+    well_known.UNREGISTERED: "not set up yet",
+    well_known.TO_BE_DELETED: "being removed by the cluster-autoscaler",
 }
 """The meaning of the taints that the control plane and autoscalers set."""
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PodAffinityTerm, Taint, Toleration, Tolerations, tolerates
 from kplan.api.core import Node, Pod
-from kplan.api.labels import ARCH, BETA_ARCH, BETA_OS, OS
+from kplan.api.labels import ARCH, BETA_ARCH, BETA_OS, DELETION_CANDIDATE, DISRUPTED, OS, TO_BE_DELETED
 from kplan.api.names import LONGEST, nearest_texts, similarity
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.matching import PodMatch, is_hard
@@ -108,12 +108,12 @@ SYSTEM_TAINTS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
     "karpenter.sh/",
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
+    TO_BE_DELETED,
+    DELETION_CANDIDATE,
 )
 """Taints that state the condition of a node, not which pods it is for."""
 
-LEAVING_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
+LEAVING_TAINTS = (DISRUPTED, TO_BE_DELETED)
 """Taints of nodes that an autoscaler is about to remove."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from kplan.api.core import Node
-from kplan.api.labels import OUT_OF_SERVICE
+from kplan.api.labels import NETWORK_UNAVAILABLE, NOT_READY, OUT_OF_SERVICE
 from kplan.api.meta import condition_of
 from kplan.api.pod import ENDED
 from kplan.api.quantity import InvalidQuantity, parse, readable
@@ -90,7 +90,7 @@ _OF_CONDITIONS: Mapping[str, NodeState] = {
     "PIDPressure": "pid-pressure",
     "NetworkUnavailable": "network-unavailable",
 }
-_OF_CONDITION_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable")
+_OF_CONDITION_TAINTS = (NOT_READY, NETWORK_UNAVAILABLE)
 """Taints that follow conditions; on a node that starts they go as soon as it is ready."""
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from kplan.api import core, resource
 from kplan.api.kinds import KINDS, KINDS_BY_ATTRIBUTE, metadata_of
-from kplan.api.labels import HOSTNAME, ZONE, InvalidSelector, selector_from
+from kplan.api.labels import CONTROL_PLANE, HOSTNAME, ZONE, InvalidSelector, selector_from
 from kplan.api.names import object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped, listing, parse
@@ -20,7 +20,6 @@ from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 from kplan.snapshot.model import Snapshot
 
 _STATES = ("terminated", "terminating", "running", "gated", "nominated", "pending")
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class NodeOverview(Document, frozen=True, kw_only=True):
@@ -67,7 +66,7 @@ def overview_of_nodes(snapshot: Snapshot) -> NodeOverview:
         ready=sum(all(one.status == "True" for one in node.status.conditions if one.type == "Ready") for node in nodes),
         unschedulable=sum(node.spec.unschedulable for node in nodes),
         tainted=sum(any(taint.effect != "PreferNoSchedule" for taint in node.spec.taints) for node in nodes),
-        control_plane=sum(_CONTROL_PLANE in node.metadata.labels for node in nodes),
+        control_plane=sum(CONTROL_PLANE[0] in node.metadata.labels for node in nodes),
         zones=dict(sorted(zones.items())),
         kubelet_versions=dict(sorted(versions.items())),
     )

@@ -27,13 +27,18 @@ from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, Re
 from kplan.api.kinds import DAEMON_SET, split_api_version, type_of
 from kplan.api.labels import (
     COMPLETION_INDEX,
+    DISK_PRESSURE,
     JOB_NAME,
     LEGACY_JOB_NAME,
+    MEMORY_PRESSURE,
+    NETWORK_UNAVAILABLE,
     NOT_READY,
+    PID_PRESSURE,
     STATEFUL_INDEX,
     STATEFUL_NAME,
     TEMPLATE_HASH,
     UNREACHABLE,
+    UNSCHEDULABLE,
 )
 from kplan.api.meta import LabelSelector, ObjectMeta, OwnerReference, PlainMeta
 from kplan.api.names import in_letters, object_name
@@ -129,12 +134,12 @@ _HARD = frozenset({"NoSchedule", "NoExecute"})
 _ALWAYS_TOLERATED = (
     Toleration(key=NOT_READY, operator=_EXISTS, effect="NoExecute"),
     Toleration(key=UNREACHABLE, operator=_EXISTS, effect="NoExecute"),
-    Toleration(key="node.kubernetes.io/disk-pressure", operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key="node.kubernetes.io/memory-pressure", operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key="node.kubernetes.io/pid-pressure", operator=_EXISTS, effect="NoSchedule"),
-    Toleration(key="node.kubernetes.io/unschedulable", operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key=DISK_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key=MEMORY_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key=PID_PRESSURE, operator=_EXISTS, effect="NoSchedule"),
+    Toleration(key=UNSCHEDULABLE, operator=_EXISTS, effect="NoSchedule"),
 )
-_ON_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", operator=_EXISTS, effect="NoSchedule")
+_ON_HOST_NETWORK = Toleration(key=NETWORK_UNAVAILABLE, operator=_EXISTS, effect="NoSchedule")
 
 
 def template_pod(template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None) -> Pod:

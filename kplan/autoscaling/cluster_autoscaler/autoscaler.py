@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
-from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_ZONE, INSTANCE_TYPE, ZONE
+from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_ZONE, INSTANCE_TYPE, TO_BE_DELETED, ZONE
 from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, marked
+from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
@@ -344,7 +344,7 @@ def _with_marks(snapshot: Snapshot, leaving: Collection[str], now: int) -> Snaps
         return snapshot
     nodes = tuple(
         marked(node, TO_BE_DELETED, NO_SCHEDULE, now)
-        if node.metadata.name in leaving and not has_taint(node, TO_BE_DELETED)
+        if node.metadata.name in leaving and not is_to_be_deleted(node)
         else node
         for node in snapshot.nodes
     )

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import PREFER_NO_SCHEDULE
 from kplan.api.core import Node, Pod
+from kplan.api.labels import DELETION_CANDIDATE
 from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
 from kplan.api.time import parse_duration
@@ -22,14 +23,13 @@ from kplan.autoscaling.cluster_autoscaler import scale_up
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import (
-    DELETION_CANDIDATE,
     GPU_RESOURCES,
     LONG_AGO,
-    TO_BE_DELETED,
     Utilization,
     as_listed,
     has_taint,
     is_ready,
+    is_to_be_deleted,
     marked,
 )
 from kplan.autoscaling.cluster_autoscaler.pods import (
@@ -481,7 +481,7 @@ class Loops:
             for node in nodes:
                 name = node.metadata.name
                 is_marked = has_taint(node, DELETION_CANDIDATE)
-                if name not in self._group_of or has_taint(node, TO_BE_DELETED) or left <= 0:
+                if name not in self._group_of or is_to_be_deleted(node) or left <= 0:
                     continue
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue

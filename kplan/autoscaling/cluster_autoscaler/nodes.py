@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api import labels as well_known
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition
 from kplan.api.quantity import parse, value
@@ -25,21 +26,17 @@ from kplan.rules.resources import CPU, MEMORY
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
 GPU_RESOURCES = ("nvidia.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", "microsoft.com/directx")
-TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
 LONG_AGO = -(2**62)
-_NOT_READY_TAINTS = frozenset(
-    f"node.kubernetes.io/{trouble}" for trouble in ("not-ready", "disk-pressure", "network-unavailable")
-)
+_NOT_READY_TAINTS = frozenset({well_known.NOT_READY, well_known.DISK_PRESSURE, well_known.NETWORK_UNAVAILABLE})
 _CONDITION_TAINTS = _NOT_READY_TAINTS | frozenset(
     {
-        "node.kubernetes.io/unreachable",
-        "node.kubernetes.io/unschedulable",
-        "node.kubernetes.io/memory-pressure",
-        "node.kubernetes.io/pid-pressure",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.cloudprovider.kubernetes.io/shutdown",
+        well_known.UNREACHABLE,
+        well_known.UNSCHEDULABLE,
+        well_known.MEMORY_PRESSURE,
+        well_known.PID_PRESSURE,
+        well_known.UNINITIALIZED,
+        well_known.SHUTDOWN,
         "cloud.google.com/impending-node-termination",
         "NodeWithImpairedVolumes",
     }
@@ -105,7 +102,7 @@ def is_startup_taint(key: str, options: Options) -> bool:
 def is_of_new_nodes(key: str, options: Options) -> bool:
     """Return whether new nodes of a group have the taint that a present one has; SanitizeTaints."""
     return not (
-        key in (TO_BE_DELETED, DELETION_CANDIDATE)
+        key in (well_known.TO_BE_DELETED, well_known.DELETION_CANDIDATE)
         or key in _CONDITION_TAINTS
         or key in options.status_taint
         or key.startswith(_STATUS_PREFIX)
@@ -117,6 +114,10 @@ def has_taint(node: Node, key: str) -> bool:
     return any(taint.key == key for taint in node.spec.taints)
 
 
+def is_to_be_deleted(node: Node) -> bool:
+    return has_taint(node, well_known.TO_BE_DELETED)
+
+
 def taint_time(node: Node, key: str) -> int | None:
     """Return when the autoscaler put a taint on a node, in microseconds; None if it did not, or that is unreadable."""
     digits = next((taint.value for taint in node.spec.taints if taint.key == key), "")
@@ -125,7 +126,7 @@ def taint_time(node: Node, key: str) -> int | None:
 
 def is_being_deleted(node: Node, now: int) -> bool:
     """Return whether the node was marked for deletion a short time ago; IsNodeBeingDeleted."""
-    since = taint_time(node, TO_BE_DELETED)
+    since = taint_time(node, well_known.TO_BE_DELETED)
     return since is not None and now - since < _MOST_DELETION_TIME
 
 

@@ -13,11 +13,10 @@ import msgspec
 
 from kplan.api.affinity import NO_SCHEDULE, Taint
 from kplan.api.core import Node
+from kplan.api.labels import DELETION_CANDIDATE, TO_BE_DELETED
 from kplan.api.quantity import grouped
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas
 from kplan.autoscaling.cluster_autoscaler.nodes import (
-    DELETION_CANDIDATE,
-    TO_BE_DELETED,
     Utilization,
     is_being_deleted,
     is_ready,

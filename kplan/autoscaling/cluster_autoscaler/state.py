@@ -15,7 +15,7 @@ from kplan.api.meta import is_true
 from kplan.api.quantity import grouped
 from kplan.api.time import SECOND, Nanoseconds, format_duration, to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, has_taint, is_ready
+from kplan.autoscaling.cluster_autoscaler.nodes import is_ready, is_to_be_deleted
 from kplan.autoscaling.cluster_autoscaler.options import Options
 
 _FOREVER = 2**62
@@ -291,7 +291,7 @@ def _count(readiness: Readiness, node: Node, startup_time: int, now: int) -> Non
     created = node.metadata.creation_timestamp
     is_starting = created is not None and to_micros(created) + startup_time > now
     readiness.registered.append(name)
-    if has_taint(node, TO_BE_DELETED):
+    if is_to_be_deleted(node):
         return
     if is_true(node.status.conditions, "Suspended"):
         readiness.suspended.append(name)

@@ -21,7 +21,7 @@ from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.nodes import TO_BE_DELETED, as_listed, has_taint, is_of_new_nodes, readiness
+from kplan.autoscaling.cluster_autoscaler.nodes import as_listed, is_of_new_nodes, is_to_be_deleted, readiness
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import bound, is_daemon, is_mirror, placed_and_unschedulable
 from kplan.autoscaling.seam import slices_of
@@ -160,7 +160,7 @@ def _with_labels(node: Node, labels: dict[str, str]) -> Node:
 def _is_good_example(node: Node, now: int) -> bool:
     """Return whether new nodes of a group will probably be like this one; isNodeGoodTemplateCandidate."""
     ready, changed = readiness(node)
-    return ready and changed + _STABLE < now and not node.spec.unschedulable and not has_taint(node, TO_BE_DELETED)
+    return ready and changed + _STABLE < now and not node.spec.unschedulable and not is_to_be_deleted(node)
 
 
 _BASIC = frozenset(

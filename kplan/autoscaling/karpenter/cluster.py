@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.kinds import KINDS
-from kplan.api.labels import HOSTNAME, INSTANCE_TYPE
+from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, NOT_READY, UNINITIALIZED, UNREACHABLE, UNREGISTERED
 from kplan.api.meta import is_true
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
@@ -167,11 +167,11 @@ def domain_groups(
 
 _EPHEMERAL = frozenset(
     {
-        ("node.kubernetes.io/not-ready", NO_SCHEDULE),
-        ("node.kubernetes.io/not-ready", NO_EXECUTE),
-        ("node.kubernetes.io/unreachable", NO_SCHEDULE),
-        ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
-        ("karpenter.sh/unregistered", NO_EXECUTE),
+        (NOT_READY, NO_SCHEDULE),
+        (NOT_READY, NO_EXECUTE),
+        (UNREACHABLE, NO_SCHEDULE),
+        (UNINITIALIZED, NO_SCHEDULE),
+        (UNREGISTERED, NO_EXECUTE),
     }
 )
 

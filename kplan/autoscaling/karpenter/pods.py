@@ -18,7 +18,7 @@ from typing import NamedTuple
 from kplan.api import affinity
 from kplan.api.affinity import NO_SCHEDULE, Taint, Toleration
 from kplan.api.core import PersistentVolume, PersistentVolumeClaim, Pod, requests_of
-from kplan.api.labels import HOSTNAME, valid_selector
+from kplan.api.labels import DISRUPTED, HOSTNAME, valid_selector
 from kplan.api.pod import ENDED
 from kplan.api.provisioning import NEVER, NodeClaim
 from kplan.api.quantity import grouped
@@ -90,7 +90,7 @@ def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) 
     return affinity.untolerated(tolerations, taints, compares=True)
 
 
-_DISRUPTED_TAINT = (Taint(key="karpenter.sh/disrupted", effect=NO_SCHEDULE),)
+_DISRUPTED_TAINT = (Taint(key=DISRUPTED, effect=NO_SCHEDULE),)
 _FLOAT = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
 
 
