@@ -30,6 +30,8 @@ class _CompiledLater:
         self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # no pattern has such a name, but whoever copies one asks for it
+            raise AttributeError(name)
         return getattr(re.compile(*self._pattern), name)
 
 
@@ -43,7 +45,7 @@ def _patterns_later() -> Iterator[None]:
 
 
 # PyYAML's own reader has a pattern of all characters that may be printed, which takes longer to compile than many a
-# question to answer; libyaml needs none of its patterns.
+# question to answer; libyaml needs none of its patterns. Nothing but PyYAML may be loaded here.
 with _patterns_later():
     import yaml
 
