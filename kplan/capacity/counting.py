@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle
 
 import msgspec
 from msgspec.structs import replace
@@ -197,8 +196,7 @@ def fill(
     """
     fit = (since or Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))).resumed()
     quotas = _quotas(session, templates)
-    turns = cycle([index for index, template in enumerate(templates) for _ in range(template.share)])
-    for n_placed, index in enumerate(turns):
+    for n_placed, index in enumerate(_turns(templates)):
         if limit is not None and n_placed >= limit:
             break
         if templates[index].group is not None:
@@ -225,6 +223,13 @@ def fill(
         if progress is not None and n_placed % _PROGRESS_EVERY == 0:
             progress(fit.total)
     return fit
+
+
+def _turns(templates: Sequence[Template]) -> Iterator[int]:
+    while True:
+        for index, template in enumerate(templates):
+            for _ in range(template.share):
+                yield index
 
 
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
