@@ -353,7 +353,7 @@ def _placements(document: PlacementReport, expect: Expect) -> Judgement:
     findings = []
     for placement in document.placements:
         if placement.outcome is not Outcome.SCHEDULED:
-            words = diagnoses.get(placement.message, placement.why)
+            words = placement.diagnosis or diagnoses.get(placement.message) or placement.message
             findings.append(Finding(name=placement.pod.key, message=words.removesuffix(".")))
     return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
 
