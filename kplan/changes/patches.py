@@ -43,6 +43,8 @@ def _difference(before: Any, after: Any, field: str = "") -> Any:
     keys = MERGE_KEYS.get(field)
     if keys is None or before is None or after is None:
         return after
+    if len(before) != len(after):
+        return [REPLACES, *after]
     elements = [(item, new) for item, new in zip(before, after, strict=True) if item != new]
     firsts = [item.get(keys[0]) for item in before]
     if any(firsts.count(item.get(keys[0])) > 1 for item, _ in elements):
