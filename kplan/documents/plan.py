@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from itertools import chain
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType, field
@@ -15,7 +15,7 @@ from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
 from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
 from kplan.documents.placement import GroupPlan, InNamespace, Luck, PodPlacement, Summary, Unlisted
-from kplan.facts import Count, Document, Percent, Positive
+from kplan.facts import Count, DerivedOnce, Document, Percent, Positive
 from kplan.health.workloads import AtPresent
 
 
@@ -139,7 +139,7 @@ class PlanSummary(Summary, frozen=True, kw_only=True):
     rounds: Count
 
 
-class PlanReport(Report, frozen=True, kw_only=True):
+class PlanReport(Report, frozen=True, kw_only=True, dict=True):
     """The answer of kplan plan and kplan drain: the queue worked off, or a change carried through, to the end."""
 
     TABLE: ClassVar[str] = "changes"
@@ -200,10 +200,20 @@ class PlanReport(Report, frozen=True, kw_only=True):
         return None if change.attempt is None else self.placements[change.attempt]
 
     def why_pending(self, change: PodChange) -> str:
-        """Return why a pod stays pending: its diagnosis, or that of one that ends alike, or kube-scheduler's words."""
-        like = (one for one in self.changes if (one.owner, one.reason) == (change.owner, change.reason))
-        decisions = map(self.decision, chain((change,), like))
-        return next((one.diagnosis for one in decisions if one is not None and one.diagnosis), change.reason)
+        """Return why a pod stays pending: its diagnosis, or that of a sibling with its reason, or that reason."""
+        decision = self.decision(change)
+        own = decision.diagnosis if decision is not None else UNSET
+        return own or self._diagnoses.get((change.owner_key, change.reason), change.reason)
+
+    @DerivedOnce
+    def _diagnoses(self) -> Mapping[tuple[str, str], str]:
+        """The first diagnosis of the pods of one owner that have one reason, by both."""
+        diagnoses: dict[tuple[str, str], str] = {}
+        for change in self.changes:
+            decision = self.decision(change)
+            if decision is not None and decision.diagnosis:
+                diagnoses.setdefault((change.owner_key, change.reason), decision.diagnosis)
+        return diagnoses
 
 
 class QueuePlace(enum.StrEnum):
