@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.rules.volumes import claim_name
 from kplan.workloads.autoscalers import live_replicas
+from kplan.workloads.expansion import wanted_replicas
 
 
 class Replicas(msgspec.Struct, frozen=True):
@@ -74,10 +76,25 @@ def owned_replicas(session: Session, row: int) -> Replicas:
         if not cluster.pods.infos[other].pod.spec.node_name
     )
     workload = WorkloadRef.parse(workload_of(session, info))
-    wanted = live_replicas(session.listers.snapshot, *workload.parts) or 0
+    wanted = _wanted(session, workload)
     if workload.kind == "StatefulSet":  # those after the first that waits are not there yet
         pending = max(pending, wanted - len(placed))
     return Replicas(workload.title, workload.kind, placed, max(pending, 1), wanted == len(placed) + pending)
+
+
+def _wanted(session: Session, workload: WorkloadRef) -> int:
+    """Return how many replicas a workload wants; 0 where it is not known, or is no such workload."""
+    listers = session.listers
+    if workload.kind == "Deployment":
+        return live_replicas(listers.snapshot, *workload.parts) or 0
+    # The listers, unlike their snapshot, also have those that a change has applied.
+    own: Mapping[str, Mapping[tuple[str, str], Any]] = {
+        "ReplicaSet": listers.replica_sets,
+        "StatefulSet": listers.stateful_sets,
+        "ReplicationController": listers.replication_controllers,
+    }
+    obj = own.get(workload.kind, {}).get((workload.namespace, workload.name))
+    return 0 if obj is None else wanted_replicas(obj, None)
 
 
 def workload_of(session: Session, info: PodInfo) -> str:
