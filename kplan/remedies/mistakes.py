@@ -23,6 +23,7 @@ from kplan.engine.matching import first_untolerated_hard_taints
 from kplan.remedies import variants
 from kplan.remedies.nodes import relax_and_add
 from kplan.remedies.trials import (
+    MOST_TRIED,
     NODE_AFFINITY,
     POD_AFFINITY,
     SPREAD,
@@ -65,9 +66,6 @@ def keeper_of_gate(gate: str) -> GateKeeper | None:
     labels = gate.partition("/")[0].split(".")
     domains = (".".join(labels[start:]) for start in range(len(labels)))
     return next((_KEEPERS[domain] for domain in domains if domain in _KEEPERS), None)
-
-
-_MOST_TRIED = 3
 
 
 def by_cause(case: Case, causes: c.Causes) -> Offers:  # noqa: C901 - one case a cause, in one place
@@ -200,7 +198,7 @@ def _likely_labels(case: Case, key: str, wanted: str) -> Iterator[Label | None]:
     is_host = key == HOSTNAME
     if is_fact(key) or (is_host and wanted in case.live.cluster.nodes.label(key).code_of):
         return
-    yield from () if is_host else meant_labels(key, wanted, case.live.cluster.nodes)[:_MOST_TRIED]
+    yield from () if is_host else meant_labels(key, wanted, case.live.cluster.nodes)[:MOST_TRIED]
     yield None
 
 
@@ -215,7 +213,7 @@ def tolerations(case: Case, misses: NearMisses) -> Offers:
     codes = first_untolerated_hard_taints(table, own, compares=compares)[0][rows]
     distinct, first, counts = np.unique(codes, return_index=True, return_counts=True)
     is_corrected = False
-    for position in np.lexsort((distinct, -counts))[:_MOST_TRIED]:
+    for position in np.lexsort((distinct, -counts))[:MOST_TRIED]:
         node = table.nodes[int(rows[first[position]])]
         taints = untolerated(case.pod, node, compares=compares)
         if any(states_condition(taint.key) for taint in taints):

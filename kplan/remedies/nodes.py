@@ -33,6 +33,7 @@ from kplan.remedies.trials import (
     CORDON,
     FIT,
     HOST_PORTS,
+    MOST_TRIED,
     NO_CHANGE,
     NOBODY,
     NODE_AFFINITY,
@@ -53,7 +54,6 @@ from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import quantity_text
 
 _OF_ONE_NODE = {FIT, TAINTS, CORDON, HOST_PORTS, NODE_AFFINITY}  #: whether these reject a node depends on no other node
-_MOST_TRIED = 3
 _MOST_LOOKED_AT = 200  #: so many nodes with taints are looked at one by one
 _MOST_REPAIRED = 10
 _MOST_LEAVING = 100
@@ -89,7 +89,7 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
         namespace, _, name = names[0].partition("/")
         command = f"kubectl wait --for=delete pod/{quote(name)} -n {quote(namespace)}"
         on = cluster.nodes.names[cluster.node_of[mine[0]]]
-        awaited = r.Awaited(what="pod", name=listing(names, most=_MOST_TRIED), because=(on,))
+        awaited = r.Awaited(what="pod", name=listing(names, most=MOST_TRIED), because=(on,))
         yield from case.ended(r.Await(change=awaited, command=command, then=None), end)
 
 
@@ -131,7 +131,7 @@ def uncordon(case: Case, misses: NearMisses | None) -> Offers:
         first, *others = (r.NodeChange(node=live.cluster.nodes.names[row]) for row in some)
         return case.tried(r.Uncordon(change=first, also=tuple(others) or UNSET, then=None), trial(some))
 
-    single = [(row,) for row in rows[:_MOST_TRIED] if case.trials.of > 1]
+    single = [(row,) for row in rows[:MOST_TRIED] if case.trials.of > 1]
     yield from first_that_helps(map(uncordoned, [needed] if needed else single))
 
 
@@ -200,7 +200,7 @@ def relax_and_add(case: Case, relaxed: Pod, change: r.RuleChange) -> Offers:
 
 
 def _shapes(case: Case) -> list[NodeShape]:
-    return node_shapes(case.live.listers.snapshot)[:_MOST_TRIED]
+    return node_shapes(case.live.listers.snapshot)[:MOST_TRIED]
 
 
 def _add_others(case: Case) -> Offers:

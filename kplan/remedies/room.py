@@ -18,10 +18,7 @@ from kplan.api.scheduling import PriorityClass
 from kplan.changes import remedy as r
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.details import (
-    AntiAffinity,
-    TakenHostPort,
-)
+from kplan.engine.details import AntiAffinity, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.remedies import variants
@@ -29,6 +26,7 @@ from kplan.remedies.replicas import workload_of
 from kplan.remedies.trials import (
     FIT,
     HOST_PORTS,
+    MOST_TRIED,
     POD_AFFINITY,
     Case,
     End,
@@ -42,7 +40,6 @@ from kplan.rules.pod_info import daemon_set_of
 from kplan.rules.resources import PODS
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
-_MOST_TRIED = 3
 _MOST_MOVED = 6
 _SYSTEM_CLASSES, _NODE_CRITICAL = "system-", "system-node-critical"
 
@@ -66,7 +63,7 @@ def _leaving_at_once(case: Case) -> tuple[Rows, End]:
     best: tuple[Rows, End] = (), End()
     cluster = case.live.cluster
     waiting = [] if case.result is None else [(case.row, case.result)]
-    for group in making_room(case.live, waiting, partial(movable, case.live))[: 2 * _MOST_TRIED]:
+    for group in making_room(case.live, waiting, partial(movable, case.live))[: 2 * MOST_TRIED]:
         if not any(case.trials.budgets.violating_units(cluster.pods, [[row] for row in group])):
             end = case.trials.end(Trial(leaving=group))
             if end.runs > best[1].runs:
@@ -123,7 +120,7 @@ def priority(case: Case) -> Offers:
     of_daemon_set = bool(daemon_set_of(case.pod))
     old = max((infos[row].priority for row in trials.pending), default=0)
     above = old if group is None else max(old, group.spec.priority or 0)
-    for priority_class in higher_classes(case.live, above, of_daemon_set=of_daemon_set)[:_MOST_TRIED]:
+    for priority_class in higher_classes(case.live, above, of_daemon_set=of_daemon_set)[:MOST_TRIED]:
         name, to = priority_class.metadata.name, priority_class.value
         raised, changed = _raised(name, to, is_group=group is not None), group
         if group is not None:

@@ -40,10 +40,11 @@ from kplan.preemption.dry_run import Budgets
 from kplan.remedies.node_shapes import NodeShape, added_nodes
 from kplan.rules.pod_info import PodInfo
 
+# The filter plugins whose rejections suggest what would help.
 FIT, TAINTS, CORDON, HOST_PORTS = "NodeResourcesFit", "TaintToleration", "NodeUnschedulable", "NodePorts"
 NODE_AFFINITY, POD_AFFINITY, SPREAD = "NodeAffinity", "InterPodAffinity", "PodTopologySpread"
-"""The filter plugins whose rejections suggest what would help."""
 
+MOST_TRIED = 3  #: at most so many changes of one sort are tried
 MOST_TRIALS, MOST_PLACED = 48, 160
 """At most so many trials of one pod, and so many decisions about its replicas in all of them."""
 
