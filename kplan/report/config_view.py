@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final
 
 from msgspec.structs import replace
@@ -145,9 +144,7 @@ def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) ->
     """Return the plugins of an extension point in order, with weights and marks; those left out come last."""
     usual = {ref.name: ref.weight for ref in default}
     names = [ref.name for ref in effective]
-    # A plugin put in front counts as moved, not those behind it.
-    blocks = SequenceMatcher(None, [*usual], names, autojunk=False).get_matching_blocks()
-    in_place = {name for block in blocks for name in names[block.b : block.b + block.size]}
+    in_place = _longest_common([ref.name for ref in default], names)
     words = []
     for ref in effective:
         weight = f" {ref.weight}" if ref.weight else ""
@@ -158,6 +155,18 @@ def _marked(default: tuple[PluginRef, ...], effective: tuple[PluginRef, ...]) ->
         words.append(f"{mark}{ref.name}{weight}")
     words.extend(f"-{name}" for name in usual if name not in names)
     return words
+
+
+def _longest_common(default: list[str], effective: list[str]) -> frozenset[str]:
+    """Return the plugins that did not move: a largest set of names in the same order in both lists."""
+    position = {name: i for i, name in enumerate(default)}
+    shared = [name for name in effective if name in position]
+    ending_at: list[list[str]] = []
+    for i, name in enumerate(shared):
+        before = [ending_at[j] for j in range(i) if position[shared[j]] < position[name]] or [[]]
+        ending_at.append([*max(reversed(before), key=len), name])
+    # The last of the longest chains, so that a plugin put in front counts as moved, not those behind it.
+    return frozenset(max(reversed(ending_at), key=len) if ending_at else ())
 
 
 def _arguments(config: SchedulerConfiguration, profile: Profile) -> Table:
