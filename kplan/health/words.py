@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from kplan.api.field_errors import quoted
 from kplan.api.quantity import count, enumerated, listing, readable
-from kplan.api.time import seconds, utc
+from kplan.api.time import to_micros, utc
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
 from kplan.health.pods import ContainerHealth, HeldVolume, PodHealth
@@ -33,16 +33,18 @@ _OF_NODES: Mapping[NodeState, str] = {
 _UNITS = ((86400, "day"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def duration_text(seconds: int) -> str:
-    """Return a duration in its largest unit: ``27 min``."""
-    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size or size == 1)
-    return f"{seconds // size} {unit}{'s' if unit == 'day' else ''}"
+def duration_text(length: int) -> str:
+    """Return a duration, given in seconds, in its largest unit: ``27 min``."""
+    size, unit = next((size, unit) for size, unit in _UNITS if length >= 2 * size or size == 1)
+    return f"{length // size} {unit}{'s' if unit == 'day' else ''}"
 
 
-def clock_text(time: str) -> str:
+def clock_text(text: str) -> str:
     """Return a time of an object as people read it, to the minute: ``2026-03-01 10:00 UTC``; another text as it is."""
-    at = seconds(time)
-    return time if at is None else f"{utc(round(at * 1_000_000)):%Y-%m-%d %H:%M} UTC"
+    try:
+        return f"{utc(to_micros(text)):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        return text
 
 
 def _since(health: PodHealth) -> str:
