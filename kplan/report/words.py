@@ -48,7 +48,7 @@ class Ending(NamedTuple):
         """Return it behind the number of pods that end so among others."""
         if self.one.startswith("is "):
             return f"{'is' if number == 1 else 'are'} {self.short}"
-        return self.one if number == 1 else self.several
+        return self.one if number == 1 else self.several or self.short
 
 
 _QUEUE = "kept out of the scheduling queue"
