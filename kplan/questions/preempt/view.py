@@ -249,9 +249,9 @@ def _runners_up(preemption: Preemption, options: ReportOptions) -> Iterator[Bloc
     note = left_out(len(ranked) - len(shown), "node")
     header = ("CANDIDATE", "VICTIMS", "BUDGETS VIOLATED", "TOP PRIORITY", "TOP VICTIM SINCE", "WHY NOT CHOSEN")
     if options.is_wide or options.explain:
-        yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>>>><<", note=note)
+        yield Table((*header[:-1], "PRIORITY SUM", header[-1], "WHO"), tuple(rows), "<>>><><<", note=note)
     else:
-        yield Table(header, tuple(rows), "<>>>><", note=note)
+        yield Table(header, tuple(rows), "<>>><<", note=note)
 
 
 def _reprieves(preemption: Preemption, options: ReportOptions) -> Iterator[Block]:
