@@ -93,8 +93,9 @@ def alike(cases: Iterable[Case]) -> list[list[Case]]:
 
 def numbered(cases: Sequence[Case]) -> list[str]:
     """Return how many cases are alike, with their names; nothing for a single one."""
-    names = name_ranges([case.name for case in cases])
-    return [f"{count(len(cases), cases[0].kind)}: {names}"] if len(cases) > 1 else []
+    if len(cases) < 2:
+        return []
+    return [f"{count(len(cases), cases[0].kind)}: {name_ranges([case.name for case in cases])}"]
 
 
 def brief_lines(cases: Sequence[Case]) -> list[str]:

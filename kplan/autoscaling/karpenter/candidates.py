@@ -312,9 +312,9 @@ def drift_reason(prepared: Prepared, pool: NodePool, claim: NodeClaim) -> str:
     wanted = known.of_labels(labels)
     if known.misfits(wanted, pool_requirements(pool, known), allows_well_known=False):
         return "RequirementsDrifted"
-    # Of an older one the instance type has to exist, in its zone and capacity type.
     if prepared.now - to_micros(claim.metadata.creation_timestamp or EPOCH) <= 3600 * 10**6:
         return ""
+    # Its instance type has to exist, in its zone and capacity type.
     columns = prepared.columns[pool.metadata.name]
     index = columns.numbers.get(labels.get(INSTANCE_TYPE))
     if labels.get(CAPACITY_TYPE) == RESERVED:
