@@ -5,7 +5,7 @@ import pytest
 from kplan.changes import remedy as r
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.framework.results import Outcome
-from kplan.report.decision import diagnosis_blocks, remedy_text
+from kplan.report.decision import decision_blocks, remedy_text
 from kplan.report.options import ReportOptions
 
 
@@ -25,7 +25,7 @@ def test_a_node_is_only_told_for_the_pod_that_goes_there(helps: r.Helped | None,
     assert remedy_text(remedy) == f"lower the cpu request of container app from 2 to {end}"
 
 
-def test_a_saved_report_with_an_empty_diagnosis_has_no_empty_line() -> None:
+def test_a_saved_report_with_an_empty_diagnosis_says_once_why() -> None:
     pod = PodRef(namespace="shop", name="web-0", uid="", priority=0, scheduler_name="default-scheduler")
-    placement = PodPlacement(pod=pod, outcome=Outcome.UNSCHEDULABLE, node=None, message="", diagnosis="")
-    assert list(diagnosis_blocks(placement, ReportOptions())) == []
+    placement = PodPlacement(pod=pod, outcome=Outcome.GATED, node=None, message="It waits.", diagnosis="")
+    assert list(decision_blocks(placement, 1, ReportOptions(), is_answer=True)) == []
