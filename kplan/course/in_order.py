@@ -36,8 +36,8 @@ from kplan.remedies.diagnosis import Diagnosing
 from kplan.snapshot.model import Snapshot
 
 _EAGER_CELLS = 2_000
-"""A plan with up to this many explanations (nodes times pods) explains its decisions at once; a larger one runs again
-up to a decision when somebody reads its explanation."""
+"""A plan with up to this many explanations (nodes times pods) explains its decisions at once for the nodes that are
+shown; for others, and in a larger plan, it runs again up to a decision when somebody reads its explanation."""
 
 
 def place_in_order(
