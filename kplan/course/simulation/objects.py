@@ -46,7 +46,7 @@ from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import eligibilities, with_job_name
 
-S = TypeVar("S", bound=Workload)
+S = TypeVar("S", bound=Owner)
 
 _STATIC = "Node"  #: a static pod's owner: only its node's kubelet recreates it
 
@@ -58,7 +58,9 @@ class Workloads:
         self.templates = templates
         self.is_on = is_on
         self.revisions = revisions
-        self._states: dict[str, Workload] = {}
+        #: also stand-ins for what the snapshot does not hold, which may be called like a deployment
+        self._owners: dict[str, Owner] = {}
+        self._deployments: dict[str, DeploymentState] = {}
         self._ages = 0
         self._daemon_sets: list[str] = []
         #: namespace -> keys of the replica sets without a controller, in the order in which they came to be
@@ -102,32 +104,39 @@ class Workloads:
         forked._original = self
         return forked
 
-    def find(self, key: str) -> Workload | None:
-        state = self._states.get(key)
-        if state is not None or self._original is None or key in self.deleted:
-            return state
-        original = self._original.find(key)
-        if isinstance(original, ReplicaSetState) and original.parent is not None:
-            self.find(original.parent.ref.key)  # with all its sets
-        elif original is not None:
-            state = self._states[key] = original.copy()
-            if isinstance(state, DeploymentState):
-                self._states |= {replica_set.ref.key: replica_set for replica_set in state.sets.values()}
-        return self._states.get(key)
-
     def owner(self, key: str) -> Owner | None:
         """Return the state of a workload that owns pods: a replica set, a stateful set and the like."""
-        state = self.find(key)
-        return state if isinstance(state, Owner) else None
+        owner = self._owners.get(key)
+        if owner is not None or self._original is None or key in self.deleted:
+            return owner
+        original = self._original.owner(key)
+        if original is None:
+            return None
+        if isinstance(original, ReplicaSetState) and original.parent is not None:
+            self.deployment(original.parent.ref.key)
+        else:
+            self._owners[key] = original.copy()
+        return self._owners[key]
 
     def deployment(self, key: str) -> DeploymentState | None:
-        state = self.find(key)
-        return state if isinstance(state, DeploymentState) else None
+        deployment = self._deployments.get(key)
+        if deployment is not None or self._original is None:
+            return deployment
+        original = self._original.deployment(key)
+        if original is None:
+            return None
+        deployment = self._deployments[key] = original.copy()
+        self._owners.update({replica_set.ref.key: replica_set for replica_set in deployment.sets.values()})
+        return deployment
 
     def keys(self) -> list[str]:
         """Return the keys of all workloads, deployments last."""
         original = [] if self._original is None else self._original.keys()
-        return sorted(dict.fromkeys((*original, *self._states)), key=lambda key: key.startswith("Deployment/"))
+        known = dict.fromkeys((*original, *self._owners, *self._deployments))
+        return sorted(known, key=lambda key: key.startswith("Deployment/"))
+
+    def find(self, key: str) -> Workload | None:
+        return self.deployment(key) or self.owner(key)
 
     def all(self, namespace: str = "") -> Iterator[Workload]:
         """Yield the states of all workloads, or of those in a namespace, deployments last."""
@@ -148,7 +157,7 @@ class Workloads:
         return ref, template
 
     def _own(self, state: S) -> S:
-        self._states[state.ref.key] = state
+        self._owners[state.ref.key] = state
         return state
 
     def add_deployment(self, obj: Deployment) -> DeploymentState:
@@ -159,7 +168,8 @@ class Workloads:
         state = DeploymentState(ref, WantedDeployment(0), template, obj.spec.template, selector, digest)
         state.is_whole = self.templates.is_whole(ref.key)
         state.want(obj)
-        return self._own(state)
+        self._deployments[ref.key] = state
+        return state
 
     def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
         """Add a replica set, also to its deployment."""
@@ -196,10 +206,8 @@ class Workloads:
 
     def match_completed(self) -> None:
         """Find the current sets of deployments of which only the templates' defaults are not spelt out."""
-        for deployment in self._states.values():
-            if not isinstance(deployment, DeploymentState) or not (deployment.is_whole and deployment.sets):
-                continue
-            if deployment.current is not None:
+        for deployment in self._deployments.values():
+            if not deployment.is_whole or not deployment.sets or deployment.current is not None:
                 continue
             wanted = self.templates.completed_identity(deployment.ref.key, deployment.spec)
             for state in deployment.sets.values():
@@ -274,13 +282,13 @@ class Workloads:
 
     def forget(self, key: str) -> None:
         """Forget a job that is over, of which no pod is left."""
-        del self._states[key]
+        del self._owners[key]
 
     def delete_job(self, key: str) -> None:
         """Have a job be gone, which stays as the owner of its pods as long as these are there."""
         self.deleted.add(key)
-        owner = self._states.get(key)
-        if isinstance(owner, Owner) and not (owner.pods or owner.terminating):
+        owner = self._owners.get(key)
+        if owner is not None and not (owner.pods or owner.terminating):
             self.forget(key)
 
     def add_job(self, obj: Job) -> JobState:
@@ -310,7 +318,7 @@ class Workloads:
         if owner is not None and is_former and owner.ref.uid in self._controllers:
             return None
         if owner is None or is_former:
-            owner = self._states[key] = self._missing(reference, pod)
+            owner = self._owners[key] = self._missing(reference, pod)
         if isinstance(owner, StatefulSetState) and _is_released(owner, pod):
             return None
         return owner
