@@ -168,6 +168,10 @@ class Motion:
         there += [self.pods[row] for row in self.stopped if row in self.pods and self.pods[row].node in order]
         return sorted(there, key=lambda pod: (order[pod.node], pod.key))
 
+    def bound_to(self, node: str) -> list[ObservedPod]:
+        """List the pods that are bound to a node, which may be deleted by now: by namespace and name."""
+        return sorted((pod for pod in self.pods.values() if pod.node == node), key=lambda pod: pod.key)
+
     def is_cordoned(self, node: str) -> bool:
         nodes = self.cluster.nodes
         return bool(nodes.unschedulable[nodes.row_of[node]])

@@ -94,7 +94,7 @@ class NodeUpgrade:
     def _replace(self, name: str, *, is_empty: bool, was_cordoned: bool) -> None:
         simulation, upgrade = self._simulation, self._upgrade
         if upgrade.is_replaced or not is_empty:
-            for pod in simulation.pods_on([name]):
+            for pod in simulation.bound_to(name):
                 if not pod.is_terminating:
                     simulation.life.remove(pod, StepEvent.DELETED, "its node is replaced")
             simulation.log.add_node(StepEvent.REMOVED, name, "an empty node takes its place", of_time=True)
@@ -178,7 +178,7 @@ _EVICT_ALL = DrainOptions(force=True, delete_emptydir_data=True, skip_wait_for_d
 
 def depart(simulation: Simulation, name: str, because: str, *, is_logged: bool = True) -> None:
     """Have a node leave at once, and with it the pods that are still there; `is_logged`: a step tells of the node."""
-    for pod in simulation.pods_on([name]):
+    for pod in simulation.bound_to(name):
         simulation.node_lifecycle.collect(pod, because)
     simulation.remove_node(name)
     if is_logged:
