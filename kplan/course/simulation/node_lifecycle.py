@@ -408,7 +408,7 @@ class NodeLifecycle:
 
     def _collect_terminating(self, name: str) -> None:
         for pod in self._motion.pods_on([name]) if self._is_out_of_service(name) else ():
-            if pod.is_terminating:
+            if pod.is_terminating and pod.row not in self._motion.stopped:
                 self.collect(pod, "its node is out of service")
 
     def _is_out_of_service(self, name: str) -> bool:
