@@ -127,7 +127,7 @@ class Kubelets:
             return
         available_at = pod.ready_since + owner.min_ready
         if available_at > self._motion.now:
-            self._motion.settle(replace(pod, is_fresh=True))
+            self._motion.note_available(replace(pod, is_fresh=True))
             self._motion.timers.post(available_at, lambda: self._become_available(row))
 
     def lose(self, nodes: Iterable[str]) -> None:
@@ -273,7 +273,7 @@ class Kubelets:
             self._motion.update(available)
             self._motion.log.note_change()
         else:
-            self._motion.settle(available)
+            self._motion.note_available(available)
 
     @staticmethod
     def _available_at(pod: ObservedPod, owner: Owner | None) -> float:

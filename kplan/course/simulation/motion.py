@@ -202,8 +202,12 @@ class Motion:
 
     def settle(self, pod: ObservedPod) -> Owner | None:
         """Take a pod as it is now: it has a node, or is ready or not; return its owner."""
-        self.pods[pod.row] = pod
         self.disruptions.settle(pod)
+        return self.note_available(pod)
+
+    def note_available(self, pod: ObservedPod) -> Owner | None:
+        """Take a pod of which only changes whether it is available, which budgets do not ask; return its owner."""
+        self.pods[pod.row] = pod
         owner = self.owner(pod.row)
         if owner is not None:
             owner.settle(pod)
