@@ -206,11 +206,15 @@ class LifeCycle:
 
         They count as created from its template, as nothing tells otherwise.
         """
-        infos = self._motion.infos
+        motion = self._motion
         for pod in tuple(former.pods.values()):
-            self._pass_on(pod, former, owner, adopted_by(owner, pod, infos[pod.row]))
+            motion.circles.note(pod, former, -1)
+            former.leave(pod)
+            adopted = motion.pods[pod.row] = adopted_by(owner, pod, motion.infos[pod.row])
+            owner.join(adopted)
+            motion.circles.note(adopted, owner, 1)
         message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
-        self._motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
+        motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
     def adopt(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
