@@ -401,6 +401,7 @@ class Kubelets:
 
     def forget(self, row: int) -> None:
         """Forget what was to happen to a pod that is gone."""
+        self._motion.stopped.discard(row)
         self.attachments.let_go(row)
         self._held.pop(row, None)
         self._marked.pop(row, None)

@@ -165,7 +165,7 @@ class Motion:
         order, cluster = {node: index for index, node in enumerate(nodes)}, self.cluster
         rows = chain.from_iterable(cluster.pods_on[cluster.nodes.row_of[node]] for node in order)
         there = [self.pods[row] for row in rows if row in self.pods]
-        there += [self.pods[row] for row in self.stopped if row in self.pods and self.pods[row].node in order]
+        there += [self.pods[row] for row in self.stopped if self.pods[row].node in order]
         return sorted(there, key=lambda pod: (order[pod.node], pod.key))
 
     def bound_to(self, node: str) -> list[ObservedPod]:
