@@ -29,7 +29,7 @@ _TERMINATING = (
 _HANGING = (
     "kubectl drain {}: {} Terminating, as no kubelet answers that could end pods. Delete the Node,"
     " and the garbage collector removes them a minute later; or, once the machine is surely off, taint it with"
-    " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and they are removed within 20 seconds, those of daemon"
+    f" {OUT_OF_SERVICE}=nodeshutdown:NoExecute, and they are removed within 20 seconds, those of daemon"
     " sets too. Only then do stateful sets go on. --force alone does not help; with --grace-period=0 the objects go"
     " though the containers may still run; with --skip-wait-for-delete-timeout kubectl goes on, and they stay"
 )

@@ -22,7 +22,15 @@ import msgspec
 
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
 from kplan.api.core import Node
-from kplan.api.labels import NOT_READY, OUT_OF_SERVICE, UNREACHABLE
+from kplan.api.labels import (
+    DISK_PRESSURE,
+    MEMORY_PRESSURE,
+    NETWORK_UNAVAILABLE,
+    NOT_READY,
+    OUT_OF_SERVICE,
+    PID_PRESSURE,
+    UNREACHABLE,
+)
 from kplan.api.meta import condition_of
 from kplan.api.time import seconds
 from kplan.course.simulation.controllers.observed import ObservedPod
@@ -217,10 +225,10 @@ _TRUE, _FALSE, _UNKNOWN = "True", "False", "Unknown"
 _TAINT_OF: Mapping[tuple[str, str], str] = {
     (READY, _FALSE): NOT_READY,
     (READY, _UNKNOWN): UNREACHABLE,
-    ("MemoryPressure", _TRUE): "node.kubernetes.io/memory-pressure",
-    ("DiskPressure", _TRUE): "node.kubernetes.io/disk-pressure",
-    ("PIDPressure", _TRUE): "node.kubernetes.io/pid-pressure",
-    ("NetworkUnavailable", _TRUE): "node.kubernetes.io/network-unavailable",
+    ("MemoryPressure", _TRUE): MEMORY_PRESSURE,
+    ("DiskPressure", _TRUE): DISK_PRESSURE,
+    ("PIDPressure", _TRUE): PID_PRESSURE,
+    ("NetworkUnavailable", _TRUE): NETWORK_UNAVAILABLE,
 }
 """Condition and status -> key of the taint that it brings about."""
 _OF_READINESS = {_FALSE: NOT_READY, _UNKNOWN: UNREACHABLE}
