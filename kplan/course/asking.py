@@ -74,7 +74,7 @@ class Showing(msgspec.Struct, frozen=True):
     def explains_all_alike(self, n: int) -> bool:
         """Return whether every one of `n` decisions is explained, for the same few nodes."""
         has_all = not (self.is_outlined or self.only_outcomes) and (self.max_listed is None or n <= self.max_listed)
-        return has_all and self.nodes == self.others is not None
+        return has_all and self.others is not None and self.nodes == self.others
 
     def nodes_of(self, n: int, in_full: Container[int], others: NodesShown) -> dict[int, NodesShown]:
         """Return the nodes to explain for each of `n` decisions: some are shown in full, the others as `others`."""

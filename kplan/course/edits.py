@@ -138,7 +138,9 @@ def _with_priority(pod: Pod, classes: Mapping[str, Any]) -> Pod:
 def removed(snapshot: Snapshot, which: Reference) -> Removed:
     """Remove objects with all that goes with them; raises NotFoundError where there is none, as `find`."""
     gone = {id(obj): obj for obj in find(which, snapshot)}
-    names, lost, others = {obj.metadata.name for obj in gone.values()}, list[Pod](), list[Any]()
+    names = {obj.metadata.name for obj in gone.values()}
+    lost: list[Pod] = []
+    others: list[Any] = []
     if which.kind.name == "Node":
         lost = [pod for pod in snapshot.pods if pod.spec.node_name in names]
         others = [*_published_for(snapshot, names), *lost]
@@ -148,7 +150,7 @@ def removed(snapshot: Snapshot, which: Reference) -> Removed:
     _take_dependents(snapshot, gone)
     changes: dict[str, Any] = {
         attribute: tuple(obj for obj in snapshot.objects(attribute) if id(obj) not in gone)
-        for attribute in {type_of(obj).attribute for obj in gone.values()}
+        for attribute in dict.fromkeys(type_of(obj).attribute for obj in gone.values())
     }
     names_gone = dict.fromkeys(map(name_of, gone.values()))
     whole = {key: value for key, value in snapshot.whole.items() if key not in names_gone}

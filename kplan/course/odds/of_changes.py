@@ -40,8 +40,8 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     opening = Opening(base, task)
     still, pods = at_rest(base), list[DrawnPod]()
     for step in task.steps:
+        is_lost = isinstance(step.change, c.Fail)
         for name in dict.fromkeys(step.change.needs):
-            is_lost = isinstance(step.change, c.Fail)
             there = sorted(still.pods_on([name]), key=lambda pod: pod.name) if is_lost else drained_pods(still, [name])
             pods += [DrawnPod(pod.key, _workload(still.workload_of(pod)), node=name) for pod in there]
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)

@@ -161,7 +161,7 @@ class Motion:
         return {workload: frozenset(pods) for workload, pods in waiting.items()}
 
     def pods_on(self, nodes: Sequence[str]) -> list[ObservedPod]:
-        """List the pods of nodes, also those that have ended: in the order of the nodes, then by namespace and name."""
+        """List the pods of nodes, in this order, then by key; also those whose containers have ended."""
         order, cluster = {node: index for index, node in enumerate(nodes)}, self.cluster
         rows = chain.from_iterable(cluster.pods_on[cluster.nodes.row_of[node]] for node in order)
         there = [self.pods[row] for row in rows if row in self.pods]
