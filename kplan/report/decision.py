@@ -154,8 +154,8 @@ def decision_blocks(
     yield from diagnosis_blocks(placement, options, in_answer=is_answer)
     if outcome in (Outcome.GATED, Outcome.ERROR):
         is_known = placement.undecided or is_leaving(placement) or outcome is Outcome.GATED
-        is_told = (diagnosis and is_known) or placement.message in diagnosis
-        if not (is_told or (is_answer and why_nowhere(placement) == clause(placement.message))):
+        says_it = (diagnosis and is_known) or placement.message in diagnosis
+        if not (says_it or (is_answer and why_nowhere(placement) == clause(placement.message))):
             yield line(placement.message)
         return
     if outcome is Outcome.SCHEDULED:
