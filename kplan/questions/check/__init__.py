@@ -349,11 +349,12 @@ def share_of(least: str | int, total: int) -> int:
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
-    findings = [
-        Finding(name=placement.pod.key, message=placement.why.removesuffix("."))
-        for placement in document.placements
-        if placement.outcome is not Outcome.SCHEDULED
-    ]
+    diagnoses = {placement.message: placement.diagnosis for placement in document.placements if placement.diagnosis}
+    findings = []
+    for placement in document.placements:
+        if placement.outcome is not Outcome.SCHEDULED:
+            words = placement.diagnosis or diagnoses.get(placement.message) or placement.message
+            findings.append(Finding(name=placement.pod.key, message=words.removesuffix(".")))
     return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
 
 
