@@ -118,7 +118,10 @@ class Admitter:
     def refusal_of_object(
         self, what: Named, warnings: list[Warning], claim: PersistentVolumeClaim | None = None
     ) -> str:
-        """Return why an object other than a pod, or that `claim`, is refused; "" where it is admitted and counted."""
+        """Return why an object other than a pod is refused; "" where it is admitted and counted.
+
+        `claim`: the object itself, where it is a claim.
+        """
         try:
             self.check_namespace(what.namespace, warnings)
             if claim is None:

@@ -313,7 +313,7 @@ def with_templates(
         templates.append(structs.replace(template, name=name if is_unique else key))
         base = base.with_additions(claims) if claims else base
     if mix and len(mix) != len(templates):
-        numbers, hint = ":".join(map(str, mix)), "give one number for each workload, in the order of the arguments"
+        numbers, hint = ":".join(map(str, mix)), "give one number for each workload, those of manifests first"
         wrong = f"{count(len(mix), 'number')} for {count(len(templates), 'workload')}"
         raise ParameterError(f"{{mix}} {numbers} has {wrong}", hint=hint)
     shared = zip(templates, mix or [1] * len(templates), strict=True)

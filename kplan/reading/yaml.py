@@ -30,9 +30,10 @@ class _CompiledLater:
         self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # no pattern has such a name, but whoever copies one asks for it
+        if name.startswith("_"):  # whoever copies or pickles it asks for such names, also before it has its pattern
             raise AttributeError(name)
-        return getattr(re.compile(*self._pattern), name)
+        value = self.__dict__[name] = getattr(re.compile(*self._pattern), name)
+        return value
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def _wanted(session: Session, workload: WorkloadRef) -> int:
     listers = session.listers
     if workload.kind == "Deployment":
         return live_replicas(listers.snapshot, *workload.parts) or 0
-    # The listers, unlike their snapshot, also have those that a change has applied.
+    # The listers, unlike their snapshot, have stateful sets as a change has applied them, and new ones of the others.
     own: Mapping[str, Mapping[tuple[str, str], Any]] = {
         "ReplicaSet": listers.replica_sets,
         "StatefulSet": listers.stateful_sets,

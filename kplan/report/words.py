@@ -33,7 +33,7 @@ class Ending(NamedTuple):
 
     one: str  #: behind the name of a pod
     several: str  #: behind both or all; empty where each of them ends so by itself
-    short: str  #: in a table
+    short: str  #: in a table, or behind a number
     none: str = ""  #: behind neither or none of them, where several are spoken of so
 
     def of(self, names: int) -> str:

@@ -137,7 +137,7 @@ class _ArithmeticPacker(_Packer):
             read = milli_value if name == CPU else value
             used = len(infos) if name == PODS else sum(info.resources.requests.get(name, 0) for info in infos)
             free[name] = read(allocatable.get(name, 0)) - used
-        # Every node gets a pod, but for the last one.
+        # A node without pods is the last one, or stands before that of the pods that are multiplied, which get one.
         self._nodes = NewNodes(free, len(scratch.order), most=sum(len(pods.pods) for pods in pod_groups) + 1)
         self._is_unschedulable = template.node.spec.unschedulable
 

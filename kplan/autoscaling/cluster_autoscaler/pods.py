@@ -35,8 +35,8 @@ def placed_and_unschedulable(
 ) -> tuple[list[tuple[Pod, str]], list[Pod]]:
     """Return the pods that take room on nodes, with the names of these, and those that the scheduler found none for.
 
-    Behind pods that run come those for which room is made, and last those that the scheduler need not look at first.
-    Pods that nobody acts on are left out.
+    Of the first, pods that run come before those for which room is made; of the second, those that the scheduler has
+    not looked at come last. Pods that nobody acts on are left out.
     """
     scheduled, nominated, unschedulable, unprocessed = (list[Pod]() for _ in range(4))
     allowed = options.allowed_scheduler_names

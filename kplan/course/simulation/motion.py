@@ -206,7 +206,7 @@ class Motion:
         return self.note_available(pod)
 
     def note_available(self, pod: ObservedPod) -> Owner | None:
-        """Take a pod of which only changes whether it is available, which budgets do not ask; return its owner."""
+        """Take a pod as it is now, but for budgets, which do not ask whether it is available; return its owner."""
         self.pods[pod.row] = pod
         owner = self.owner(pod.row)
         if owner is not None:

@@ -247,9 +247,11 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
             more[unlisted.outcome] += unlisted.pods
         yield from _in_full(members, n_nodes, options, more)
     elif _is_single_pod(members):
-        if _named_workloads(document):
+        several = _named_workloads(document)
+        if several:
             yield decision_heading(members[0].pod.key, members[0])
-        yield from decision_blocks(members[0], n_nodes, options, is_answer=True)
+        says_why = not several or bool(_why_pending(document))  # above
+        yield from decision_blocks(members[0], n_nodes, options, is_answer=says_why)
     else:
         yield from _workload(members, n_nodes, options)
 
