@@ -409,6 +409,20 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     )
 
 
+def _with_status(group: NodeGroup, status: ListedGroup) -> NodeGroup:
+    """Return a group with what the autoscaler's status says of it; what its nodes are like the status does not know."""
+    return replace(
+        group,
+        least=status.least,
+        most=status.most,
+        target=status.target,
+        requested=status.requested,
+        requested_at=status.requested_at,
+        is_backed_off=status.is_backed_off,
+        backoff=status.backoff,
+    )
+
+
 class _Finder:
     """Puts together what several objects tell of a group."""
 
@@ -421,10 +435,7 @@ class _Finder:
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
         by_name, names = {status.name: status for status in self._left}, {group.name for group in groups}
         self._left = [status for status in self._left if status.name not in names]
-        return [
-            replace(by_name[group.name], nodes=group.nodes, template=group.template) if group.name in by_name else group
-            for group in groups
-        ]
+        return [_with_status(group, by_name[group.name]) if group.name in by_name else group for group in groups]
 
     def of_pools(self, pools: Sequence[Pool]) -> list[NodeGroup]:
         group_of = matched(pools, self._left)

@@ -61,9 +61,9 @@ class NodeGroup(msgspec.Struct, kw_only=True):
 
 
 class ListedGroup(NodeGroup, kw_only=True):
-    """A group as the autoscaler's status or its flags have it, under the cloud's own name, without its nodes.
+    """A group as the autoscaler's status or its flags have it, under the cloud's own name.
 
-    Where it has none, only the cloud knows what its nodes will be like; the autoscaler asks it.
+    Without nodes and a template, only the cloud knows what its nodes will be like; the autoscaler asks it.
     """
 
     n_nodes: int  #: how many it has
