@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import typing
 import warnings
@@ -21,8 +22,12 @@ _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 _DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
 
+_WITH_PATTERN = "yaml.reader"
+"""PyYAML's own reader, for which libyaml stands in. Its pattern, of all characters that may be printed, takes longer to
+compile than many a question to answer."""
+
 _SELDOM = "base64 bz2 ctypes gzip lzma pickle shellingham subprocess textwrap tokenize traceback"
-_LATER: dict[str, dict[str, Any]] = {name: {} for name in _SELDOM.split()} | {
+_LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), _WITH_PATTERN)} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
@@ -31,6 +36,19 @@ _LATER: dict[str, dict[str, Any]] = {name: {} for name in _SELDOM.split()} | {
 
 _ROOM_FOR_FRAMES = 1 << 16
 """Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
+
+
+class PatternLater:
+    """A pattern that is compiled when somebody first uses it."""
+
+    def __init__(self, *pattern: Any) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # whoever copies or pickles it asks for such names, also before it has its pattern
+            raise AttributeError(name)
+        value = self.__dict__[name] = getattr(re.compile(*self._pattern), name)
+        return value
 
 
 class Later(ModuleType):
@@ -47,9 +65,20 @@ class Later(ModuleType):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
-        module = import_module(self.__name__)
+        module = _load(self.__name__)
         vars(self).update(vars(module))
         return getattr(module, name)
+
+
+def _load(name: str) -> ModuleType:
+    if name != _WITH_PATTERN:
+        return import_module(name)
+    compile_now = re.compile
+    vars(re).update(compile=PatternLater)
+    try:
+        return import_module(name)
+    finally:
+        vars(re).update(compile=compile_now)
 
 
 def run_as_plugin() -> None:

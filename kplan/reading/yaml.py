@@ -14,41 +14,15 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
+import yaml
+
 from kplan.api.decode import DEEP_HINT
 from kplan.reading.positions import MAX_DEPTH, Document, Duplicate, Lines, Step, path_of, steps_of
-
-
-class _CompiledLater:
-    """A pattern that is compiled when somebody first uses it."""
-
-    def __init__(self, *pattern: Any) -> None:
-        self._pattern = pattern
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # whoever copies or pickles it asks for such names, also before it has its pattern
-            raise AttributeError(name)
-        value = self.__dict__[name] = getattr(re.compile(*self._pattern), name)
-        return value
-
-
-@contextmanager
-def _patterns_later() -> Iterator[None]:
-    compile_now, re.compile = re.compile, _CompiledLater  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        re.compile = compile_now
-
-
-# PyYAML's own reader has a pattern of all characters that may be printed, which takes longer to compile than many a
-# question to answer; libyaml needs none of its patterns. Nothing but PyYAML may be loaded here.
-with _patterns_later():
-    import yaml
 
 _MAX_LINED = 16 << 20  #: longer documents are lists of a whole cluster; parsing them again would take too long
 
