@@ -201,6 +201,8 @@ class _Course:
         self.simulation = change.simulation
         self._opening, self._base, self._task = opening, opening.base, opening.task
         self._change = change
+        if decisions is not None:
+            decisions.watch(change.simulation)
         self._manifests = ManifestCourse(change, opening.snapshot, opening.compared, decisions, replaced)
         self._is_timed, self._is_watched = self._task.clock is not None, is_watched
 
@@ -237,8 +239,8 @@ class _Course:
             course = QueueCourse(simulation, task.queue, pods, 0.0 if task.steps else EVER)
             for _ in course:
                 pass
-            self._note_queue(course.queue, pods)
-            change.pods = pods if task.queue.pods or task.is_queue else None
+            change.pods = pods if task.asks_about_queue else None
+            self._note_queue(course.queue, change.pods)
             change.is_roomy = task.is_queue and course.is_roomy
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
@@ -260,16 +262,18 @@ class _Course:
             simulation.provisioner.remove_too()
         if task.queue is not None:
             change.occupancy = Occupancy(simulation) if self._is_watched else None
-            self._note_queue(self._retry_pending(), task.queue.pods_of(self._base))
+            question = task.queue.pods_of(self._base) if task.asks_about_queue else None
+            self._note_queue(self._retry_pending(), question)
         for step in task.steps:
             if step.at <= 0:
                 self._begin(step)  # before anything moves
         simulation.run(clock.look)
 
-    def _note_queue(self, queue: Sequence[QueuedPod], question: QuestionPods) -> None:
-        session, task = self.simulation.session, self._task
+    def _note_queue(self, queue: Sequence[QueuedPod], question: QuestionPods | None) -> None:
+        """Note the queue, and which of its pods a question is about; None where it is about none of them."""
+        session = self.simulation.session
         self._change.queue = tuple(session.cluster.pods.infos[queued.pod].key for queued in queue)
-        if task.is_queue or (task.queue is not None and task.queue.pods):
+        if question is not None:
             self._change.subject_pods = subject_pods_of(session, queue, question)
 
     def _retry_pending(self) -> Sequence[QueuedPod]:

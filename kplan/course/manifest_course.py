@@ -56,8 +56,6 @@ class ManifestCourse:
         #: key of a hook -> what is applied once it has succeeded
         self._awaited: dict[str, list[Sequence[WrittenWorkload]]] = {}
         self._done: set[str] = set()  # keys of the hooks that have succeeded
-        if decisions is not None:
-            decisions.watch(change.simulation)
         change.simulation.controllers.on_job_over.connect(self._note_job_over)
         change.simulation.kubelets.on_succeeded.connect(self._go_on_after)
 

@@ -16,11 +16,11 @@ from kplan.cluster.incoming import with_objects
 from kplan.course.growth import Growth, as_waiting
 from kplan.course.simulation.durations import LAG
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.nodes import Departure, home_of, join
+from kplan.course.simulation.nodes import Departure, join
 from kplan.course.simulation.objects import stamp
 from kplan.course.snapshots import snapshot_of
 from kplan.documents.change import StepEvent
-from kplan.documents.nodes import NodeChanges
+from kplan.documents.nodes import NodeChanges, new_node_text
 from kplan.rules.nodes import without_published
 from kplan.snapshot.model import Snapshot
 
@@ -202,7 +202,7 @@ class Growing:
         return replace(claim, status=replace(claim.status, last_pod_event_time=stamp(self._now / 1e6 + at)))
 
     def _request(self, new: NewNode) -> None:
-        self._simulation.log.add_node(StepEvent.REQUESTED, new.facts.name, home_of(new.facts))
+        self._simulation.log.add_node(StepEvent.REQUESTED, new.facts.name, new_node_text(new.facts))
         self._coming.add(new.facts.name)
         self._snapshot = with_objects(self._snapshot, new.objects)
         at = self._simulation.now + self._simulation.durations.of_node(new.facts.home).seconds

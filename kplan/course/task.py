@@ -73,6 +73,11 @@ class Task(msgspec.Struct, frozen=True):
         return self.queue is not None and not self.steps
 
     @property
+    def asks_about_queue(self) -> bool:
+        """Whether it tells what becomes of the pods of its queue, which changes may follow."""
+        return self.is_queue or (self.queue is not None and bool(self.queue.pods))
+
+    @property
     def is_about_all(self) -> bool:
         """Whether it tells besides what becomes of the whole cluster."""
         return self.queue is not None and self.is_queue and self.queue.has_all_pending

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.facts import Count, Document, Positive
+from kplan.rules.nodes import short_group_name
 
 AutoscalerName = Literal["karpenter", "cluster-autoscaler"]
 
@@ -74,6 +75,12 @@ class NewNodeRef(Document, frozen=True, kw_only=True):
     instance_type: str
     zone: str
     capacity_type: str
+
+
+def new_node_text(node: NewNodeRef | AddedNode) -> str:
+    """Return what kind of node an autoscaler adds, in words."""
+    home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
+    return ", ".join(filter(None, (home, node.instance_type, node.zone)))
 
 
 class NodeChanges(Document, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
+from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.advice import pod_advice
@@ -126,8 +127,6 @@ def _decision(name: str, placement: PodPlacement) -> tuple[Cell, ...]:
         return (f"{name} ", Span(ending_of(placement).one, style))
     if not placement.new_node:
         return (f"{name} -> ", Span(placement.node, style))
-    from kplan.report.new_nodes import new_node_text
-
     return (f"{name} -> ", Span(placement.node, style), f", a new node: {new_node_text(placement.new_node)}")
 
 

@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import Verdict
-from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NewNodeRef, NodeChanges, NodePrices, RightSizing
+from kplan.documents.nodes import AddedNode, AutoscalerRef, KeptNode, NodeChanges, NodePrices, RightSizing
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, Table, line
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, state_of
@@ -121,11 +121,6 @@ def added_cases(adds: Iterable[AddedNode], verdict: Verdict) -> Iterator[Case]:
         where = " ".join(filter(None, (home_of(new), new.instance_type, new.zone, new.capacity_type)))
         message, state = f"added: {where}, for {count(len(new.pods), 'pod')}", state_of(verdict, new.name, is_well=True)
         yield Case(new.name, state, "NewNode", message, "\n".join(new.pods), kind="node")
-
-
-def new_node_text(node: NewNodeRef | AddedNode) -> str:
-    home = f"pool {node.pool}" if node.pool else f"group {short_group_name(node.group or '') or '?'}"
-    return ", ".join(filter(None, (home, node.instance_type, node.zone)))
 
 
 def added_text(changes: NodeChanges | UnsetType) -> str:

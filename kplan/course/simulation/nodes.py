@@ -22,9 +22,8 @@ from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.objects import eligible_nodes
 from kplan.course.simulation.owners import DaemonSetState
 from kplan.documents.change import StepEvent
-from kplan.documents.nodes import AddedNode
+from kplan.documents.nodes import new_node_text
 from kplan.facts import InputWarning
-from kplan.rules.nodes import short_group_name
 from kplan.rules.pod_info import PodInfo
 
 
@@ -127,12 +126,6 @@ class NodeUpgrade:
 _FORGOTTEN = "the devices of its extended resources count as free once a node joins, because no claim names them"
 
 
-def home_of(new: AddedNode) -> str:
-    """Return what kind of node comes, in words."""
-    home = f"pool {new.pool}" if new.pool else f"group {short_group_name(new.home)}"
-    return ", ".join(text for text in (home, new.instance_type, new.zone) if text)
-
-
 def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
     """Have nodes join that are ready, with the pods that they start with; those of known daemon sets are made anew."""
     session, nodes = simulation.session, [new.node for new in adds]
@@ -140,7 +133,7 @@ def join(simulation: Simulation, adds: Sequence[NewNode]) -> None:
         simulation.warn(InputWarning("UnsettledClaims", f"Pod/{identity}", _FORGOTTEN))
     simulation.note_joined(nodes)
     for new in adds:
-        simulation.log.add_node(StepEvent.ADDED, new.facts.name, home_of(new.facts))
+        simulation.log.add_node(StepEvent.ADDED, new.facts.name, new_node_text(new.facts))
     for owner in simulation.workloads.daemon_sets():
         eligible = eligible_nodes(owner.templates[owner.wanted.revision], nodes)
         owner.nodes = {**owner.nodes, **eligible}

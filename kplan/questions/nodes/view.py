@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.change import Timeline
-from kplan.documents.nodes import RemovedNodes
+from kplan.documents.nodes import RemovedNodes, new_node_text
 from kplan.documents.remedies import NodesReport
 from kplan.report import new_nodes
 from kplan.report.blocks import Block, Cell, Heading, Line, Span, line
@@ -49,7 +49,7 @@ def _body(document: NodesReport, options: ReportOptions) -> Iterator[Block]:
 
 def _sentence(document: NodesReport) -> str:
     who, adds, removes = document.autoscaler.name, document.adds, document.removes
-    kinds = grouped((new_nodes.new_node_text(new), new) for new in adds)
+    kinds = grouped((new_node_text(new), new) for new in adds)
     added = [f"{count(len(nodes), 'node')} ({kind})" for kind, nodes in kinds.items()]
     parts = [f"adds {listing(added, most=2)}"] if added else []
     new = sum(len(removal.replacements) for removal in removes)

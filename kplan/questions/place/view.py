@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import MOST_DAEMONS, Report, Verdict, with_sentence
+from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import ClusterAnswer, ClustersReport, Origin, PlacementReport, PodPlacement, PodRef
 from kplan.framework.results import Outcome
 from kplan.health.advice import pod_advice, way_on
@@ -412,11 +413,7 @@ def _node_table(members: Sequence[PodPlacement], options: ReportOptions, more: i
     nowhere = by_node.pop(None, [])
     ordered = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0] or ""))
     shown = ordered if options.top is None else ordered[: max(options.top, _LEAST_NODES)]
-    new: dict[str | None, str] = {}
-    if any(member.new_node for member in members):
-        from kplan.report.new_nodes import new_node_text
-
-        new = {member.node: new_node_text(member.new_node) for member in members if member.new_node}
+    new = {member.node: new_node_text(member.new_node) for member in members if member.new_node}
     rows: list[tuple[Cell, ...]] = [
         (node or "", str(len(names)), name_ranges(names), *([new.get(node, "")] if new else []))
         for node, names in shown

@@ -11,14 +11,14 @@ from kplan.api.quantity import capitalized, clause, count, grouped, listing
 from kplan.changes.limits import RaiseQuota
 from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
-from kplan.documents.nodes import AddedNode
+from kplan.documents.nodes import AddedNode, new_node_text
 from kplan.documents.remedies import RemedyReport, RemedySet
 from kplan.health.advice import pod_advice, way_on, ways_on
 from kplan.health.words import pod_text, workload_name, workload_text
 from kplan.health.workloads import WorkloadHealth
 from kplan.report.blocks import Block, Heading, Preformatted, Span, line
 from kplan.report.decision import remedy_text
-from kplan.report.new_nodes import added_cases, cost_text, followed_line, new_node_text, unhelped_blocks
+from kplan.report.new_nodes import added_cases, cost_text, followed_line, unhelped_blocks
 from kplan.report.options import ReportOptions
 from kplan.report.view import Case, View, state_of
 
