@@ -19,6 +19,7 @@ from kplan.course.answers.utilisation import cluster_map
 from kplan.course.answers.verdict import opening
 from kplan.course.carry_out import carry_out
 from kplan.course.growth import ref_to, unconditioned_pods
+from kplan.course.provisioning import node_changes
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
 from kplan.documents.nodes import ClusterMap, RemovedNodes
@@ -62,9 +63,9 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     base, task = subject.task(Task(clock=clock, queue=WorkedOff(), removes_nodes=True))
     plan = carry_out(base, task)
     clock.tell_unused(plan.simulation.durations, showing)
-    growth = plan.growth
+    growth, changes = plan.growth, node_changes(plan.simulation)
     assert growth is not None  # noqa: S101 - an autoscaler is followed
-    changes = growth.changes({pod.key: pod.node for pod in plan.simulation.pods.values()})
+    assert changes is not UNSET  # noqa: S101 - likewise
     replacements = {new.facts.name for removal in growth.removes for new in removal.replacements}
     gone = {name for removal in growth.removes for name in removal.nodes}
     advice = Advice(
