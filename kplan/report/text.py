@@ -17,6 +17,7 @@ from itertools import zip_longest
 
 from kplan.report.blocks import NO_BREAK, Block, Heading, Line, Preformatted, Span, Table, noted, plain, spans_of
 from kplan.report.options import ReportOptions
+from kplan.visible import visible
 
 GAP = 2
 _STEP = "  "
@@ -256,7 +257,8 @@ def _wrapped(spans: Sequence[Span], first: str, rest: str, width: int) -> list[T
             elif not is_fresh and blanks:
                 line.append(Span(blanks, spans[bisect.bisect_right(starts, start) - 1].style))
                 used += len(blanks)
-            line.append(Span(part.replace(NO_BREAK, " "), style))
+            # A piece of a word may begin a line as a command of a CI system does.
+            line.append(Span(visible(part.replace(NO_BREAK, " ")), style))
             used += len(part)
             blanks, is_fresh = "", False
     return [*lines, line]

@@ -54,5 +54,5 @@ def test_a_word_of_several_pieces_has_the_style_of_the_first_and_numbers_stay_wi
     ]
 
 
-def test_a_line_does_not_begin_with_the_blanks_of_its_text() -> None:
-    assert render_plain([line("  told   by somebody", indent=0)], 60) == "told   by somebody\n"
+def test_a_line_begins_neither_with_blanks_of_its_text_nor_as_a_command_of_a_ci_system_does() -> None:
+    assert render_plain([line("  a   b" + "c" * 57 + "::d", indent=0)], 60) == "a\n  b" + "c" * 57 + "\n  \\x3a:d\n"
