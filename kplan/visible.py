@@ -17,9 +17,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Printable by their Unicode category, and yet nothing to see: Hangul fillers, the empty Braille pattern, and the
-#: selectors of variants of ideographs.
-_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr, range(0xE0100, 0xE01F0)))
+#: Printable by their Unicode category, and yet nothing to see: fillers, empty signs, and selectors of variants, a row
+#: of which can hold a hidden text.
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U0001d159" + "".join(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
 
 #: What CI systems obey: ``::error::`` at the beginning of a line (GitHub), ``##[error]``, ``##vso[`` (Azure) and
 #: ``##teamcity[`` anywhere in one. Long lines are wrapped, so that any word may come to stand first.

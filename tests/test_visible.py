@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kplan.visible import as_json, as_yaml, escape_json, json_bytes, shown, visible
 
 CONTROLS = ["\n", "\r", "\t", "\x00", "\x1b[31m", "\x7f", "\x85", "\x9b31m"]
-INVISIBLE = [*"\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\u00ad\u3164\U000e0041\U000e0100"]
+INVISIBLE = [*"\u200b\u200e\u202e\u2028\u2029\u2066\ufeff\u00ad\u3164\U000e0041\U000e0100\ufe0e\u180b\U0001d159"]
 COMMANDS = ["::", "::error::x", "##vso[x]", "##[error]", "##teamcity[x", "##TeamCity["]
 WORDS = [" ", "a", "é", "漢", "😀", '"', "\\", "'", ": ", "- ", "#", "{"]
 ODD = [*CONTROLS, *INVISIBLE, *COMMANDS, *WORDS]
@@ -26,7 +26,7 @@ DOCUMENTS = st.recursive(
 )
 #: What a terminal could obey, or nobody could see.
 UNSEEN = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u3164\U000e0000-\U000e0fff]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u3164\ufe00-\ufe0f\u180b\U000e0000-\U000e0fff]"
 )
 COMMAND = re.compile(r"^\s*::|##(vso|teamcity)?\[", re.IGNORECASE | re.MULTILINE)
 
