@@ -350,6 +350,8 @@ class ExistingNodes:
         self._suiting: dict[Hashable, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
 
     def candidates(self, entrant: Entrant) -> Iterable[int]:
+        if entrant.volumes is None:
+            return ()
         may = self._sound.copy()
         for name, amount in entrant.requests.items():
             if name not in self._columns:

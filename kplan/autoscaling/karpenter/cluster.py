@@ -343,7 +343,7 @@ def _usage(pods: tuple[Pod, ...], facts: PodFacts) -> Usage:
             add(usage.daemon_requests, requests)
         if ports := host_ports(pod):
             usage.ports[pod.metadata.key] = ports
-        usage.volumes = joined(usage.volumes, facts.volumes(pod))
+        usage.volumes = joined(usage.volumes, facts.volumes(pod) or {})
     return usage
 
 

@@ -130,7 +130,7 @@ class Entrant:
         self.labels = pod.metadata.labels
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
-        self.volumes = facts.volumes(pod)
+        self.volumes = facts.volumes(pod)  #: None where they cannot be counted, so that no present node takes it
         self.alternatives = alternatives  #: requirements of its volumes, of which one must be met; empty for none
         self.has_claims = facts.uses_claims(pod)
         self.first_requirements = pod_requirements_of(pod.spec)

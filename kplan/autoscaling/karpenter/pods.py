@@ -353,19 +353,23 @@ class PodFacts:
             self.known.of_expressions(one for one in term if not (is_local and one.key == HOSTNAME)) for term in terms
         ]
 
-    def volumes(self, pod: Pod) -> Volumes:
-        """Return the claims of a pod by the driver that counts them (upstream GetVolumes)."""
+    def volumes(self, pod: Pod) -> Volumes | None:
+        """Return the claims of a pod by the driver that counts them; None where a volume is gone."""
         usage: dict[str, frozenset[str]] = {}
         for _, claim in self._claims_of(pod):
-            if claim is not None and (driver := self._driver(claim)):
+            driver = "" if claim is None else self._driver(claim)
+            if driver is None:
+                return None
+            if claim is not None and driver:
                 usage[driver] = usage.get(driver, frozenset()) | {claim.metadata.key}
         return usage
 
-    def _driver(self, claim: PersistentVolumeClaim) -> str:
+    def _driver(self, claim: PersistentVolumeClaim) -> str | None:
+        """Return the driver that counts a claim, empty for none; None where its volume is gone."""
         if claim.spec.volume_name:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                return ""
+                return None
             if volume.spec.csi is not None:
                 return volume.spec.csi.driver
             return "" if volume.spec.aws_elastic_block_store is None else PLUGIN_BY_NAME["kubernetes.io/aws-ebs"].driver

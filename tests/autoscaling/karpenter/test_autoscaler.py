@@ -213,6 +213,7 @@ BUDGET = head("PodDisruptionBudget", name="web", namespace="default") | {
     "spec": {"selector": {"matchLabels": {"a": "b"}}},
     "status": {"disruptionsAllowed": 0},
 }
+BOUND = head("PersistentVolumeClaim", name="gone", namespace="default") | {"spec": {"volumeName": "gone"}}
 
 
 @pytest.mark.parametrize(
@@ -238,10 +239,10 @@ def test_a_pod_without_another_place_is_named_with_its_reason() -> None:
     assert stay.message.startswith("Not all pods would schedule, default/web => no instance type met")
 
 
-def test_a_pod_whose_claim_is_gone_gets_a_place_once_its_node_goes() -> None:
+@pytest.mark.parametrize(("others", "n_new"), [([], 1), (machine("n2"), 0), ([*machine("n2"), BOUND], 1)])
+def test_a_pod_whose_claim_or_volume_is_gone_gets_a_place(others: list[dict[str, Any]], n_new: int) -> None:
     present = pod("web", "1", "n1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}])
-    (added,) = report(node_pool(), *machine("n1"), present, markedForDeletion=["n1"]).adds
-    assert added.pods == ("default/web",)
+    assert len(report(node_pool(), *machine("n1"), *others, present, markedForDeletion=["n1"]).adds) == n_new
 
 
 @pytest.mark.parametrize(("version", "is_wanted"), [("1.13", True), ("1.14", False)])
@@ -305,6 +306,7 @@ def test_what_karpenter_does_not_have_is_refused(version: str, options: dict[str
         report_of(kplan.Karpenter(version=version, options=options), node_pool())
 
 
+NOT_IN_ZONES = {"unsupportedTopologyKeys": ["topology.kubernetes.io/zone"]}
 UNSUPPORTED_KEY = (
     "failed to validate pvc, storage class uses unsupported topology key "
     "(PersistentVolumeClaim=default/v, StorageClass=fast, TopologyKey=topology.kubernetes.io/zone)"
@@ -316,17 +318,15 @@ UNSUPPORTED_PROVISIONER = (
 
 
 @pytest.mark.parametrize(
-    ("keys", "provisioners", "why"),
+    ("options", "why"),
     [
-        ([], [], ""),
-        (["other.example.com/zone"], ["other.example.com"], ""),
-        (["topology.kubernetes.io/zone"], ["csi.example.com"], UNSUPPORTED_KEY),
-        ([], ["csi.example.com"], UNSUPPORTED_PROVISIONER),
+        ({}, ""),
+        ({"unsupportedTopologyKeys": ["example.com/zone"], "unsupportedProvisioners": ["other.example.com"]}, ""),
+        (NOT_IN_ZONES | {"unsupportedProvisioners": ["csi.example.com"]}, UNSUPPORTED_KEY),
+        ({"unsupportedProvisioners": ["csi.example.com"]}, UNSUPPORTED_PROVISIONER),
     ],
 )
-def test_pods_with_volumes_that_the_provider_does_not_support_get_no_node(
-    keys: list[str], provisioners: list[str], why: str
-) -> None:
+def test_pods_with_volumes_that_the_provider_does_not_support_get_no_node(options: dict[str, Any], why: str) -> None:
     terms = [{"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}]
     storage = head("StorageClass", name="fast") | {
         "provisioner": "csi.example.com",
@@ -336,9 +336,7 @@ def test_pods_with_volumes_that_the_provider_does_not_support_get_no_node(
     claim = head("PersistentVolumeClaim", name="v", namespace="default") | {"spec": {"storageClassName": "fast"}}
     user = pod("web", "1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}])
 
-    found = report(
-        node_pool(), storage, claim, user, unsupportedTopologyKeys=keys, unsupportedProvisioners=provisioners
-    )
+    found = report(node_pool(), storage, claim, user, **options)
 
     assert [added.zone for added in found.adds] == ([] if why else ["b"])
     assert found.unhelped == ({"default/web": {"": (why,)}} if why else {})
