@@ -404,7 +404,7 @@ class Orchestrator:
     def _capped(self, outcome: ScaleUp, n_nodes: int, n_present: int) -> int:
         """Return how many nodes may come beside those present, and note it where that is fewer than are wanted."""
         most = self._options.max_nodes_total
-        if not most or n_nodes + n_present <= most:
+        if most <= 0 or n_nodes + n_present <= most:
             return n_nodes
         outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
         return most - n_present

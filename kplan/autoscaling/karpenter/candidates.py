@@ -157,7 +157,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """
         if not self.prepared.release.spares_young:
             return frozenset()
-        pools = {template.name: template.pool for template in self.prepared.templates}
+        pools = {pool.metadata.name: pool for pool in self.prepared.usable_pools}
         return frozenset(
             state.name
             for state in self.prepared.state.active

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kplan.api.labels import INSTANCE_TYPE, ZONE
 from kplan.api.provisioning import DRIFTED, EMPTY, NEVER, UNDERUTILIZED
 from kplan.api.quantity import grouped
+from kplan.autoscaling.karpenter.amounts import added
 from kplan.autoscaling.karpenter.candidates import (
     BLOCKED,
     CANDIDATE,
@@ -32,6 +33,7 @@ from kplan.autoscaling.karpenter.candidates import (
     Filter,
     Question,
     no_budget,
+    price_of,
 )
 from kplan.autoscaling.karpenter.cluster import StateNode
 from kplan.autoscaling.karpenter.commands import (
@@ -396,7 +398,7 @@ class Balance:
     def scores(self, command: Command) -> Mapping[str, Score]:
         """Return the score of a command for each pool with the policy; all must be enough."""
         pools = _by_pool(command.candidates)
-        total = sum(candidate.price or 0.0 for candidate in command.candidates)
+        total = price_of(command.candidates)
         scores = {}
         for name in sorted(pools):
             own = pools[name]
@@ -404,8 +406,8 @@ class Balance:
                 continue
             savings = command.savings
             if total > 0 and len(pools) > 1:
-                savings *= sum(candidate.price or 0.0 for candidate in own) / total
-            scores[name] = self._score(name, savings, sum(candidate.move_cost for candidate in own))
+                savings *= price_of(own) / total
+            scores[name] = self._score(name, savings, added(candidate.move_cost for candidate in own))
         return scores
 
 
