@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
 from kplan.api.resource import ResourceSlice
-from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, NodePrices
+from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, NodePrices, RemovedNodes
 from kplan.facts import InputWarning
 from kplan.framework.session import Session
 from kplan.snapshot.model import Snapshot
@@ -92,15 +92,25 @@ class Namer:
                 return name
 
 
-class NodeRemoval(msgspec.Struct, frozen=True, kw_only=True):
+class NodeRemoval(msgspec.Struct, frozen=True):
     """Nodes that an autoscaler removes together."""
 
-    nodes: tuple[str, ...]
-    reason: str  #: in the autoscaler's word, such as Empty or Underutilized
+    facts: RemovedNodes  #: what answers tell of it
     replacements: tuple[NewNode, ...] = ()  #: nodes that it adds first
-    moves: Mapping[str, str] = {}  #: pod -> the node where it finds a place, NAMESPACE/NAME; "" for a place of its own
-    saves: float | None = None  #: the price that is no longer paid; None if unknown
-    after: float = 0  #: in how many seconds; 0 for at once
+
+
+def rounded(number: float) -> float:
+    return float(f"{number:.12g}")
+
+
+def prices_around(prices: Mapping[str, float], adds: Iterable[NewNode], gone: Collection[str] = ()) -> NodePrices:
+    """Return the price of the present nodes, by name, and of all nodes once some come and others are `gone`."""
+    new = [price for one in adds if (price := one.facts.price) is not None]
+    staying = [price for name, price in prices.items() if name not in gone]
+    return NodePrices(
+        before=rounded(sum(prices.values())) if prices else None,
+        after=rounded(sum((*staying, *new))) if prices or new else None,
+    )
 
 
 def reason_to_stay(reason: str, message: str = "", pod: str = "") -> KeptNode:
@@ -121,6 +131,16 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     price: NodePrices = NodePrices(before=None, after=None)
     warnings: tuple[InputWarning, ...] = ()
     detail: Callable[[], Mapping[str, Any]] = dict  #: the whole decision in the autoscaler's own terms
+
+    @property
+    def all_new(self) -> list[NewNode]:
+        """The nodes that it adds, those that come before others go among them."""
+        return [*self.adds, *(new for removal in self.removes for new in removal.replacements)]
+
+    @property
+    def gone(self) -> set[str]:
+        """The names of the nodes that it removes."""
+        return {name for removal in self.removes for name in removal.facts.nodes}
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

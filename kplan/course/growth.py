@@ -47,7 +47,7 @@ class Growth(msgspec.Struct):
         if not prices and self.price_before is None:
             return None
         # What a removal saves is what its nodes cost, less what those that come for them cost.
-        gone = sum(removal.saves or 0.0 for removal in self.removes)
+        gone = sum(removal.facts.saves or 0.0 for removal in self.removes)
         gone += sum(new.facts.price or 0.0 for removal in self.removes for new in removal.replacements)
         return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 

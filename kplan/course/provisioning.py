@@ -218,7 +218,7 @@ class Growing:
     def _remove(self, removal: NodeRemoval) -> None:
         """Remove nodes, once the decision has stood a second check where the autoscaler makes one."""
         validation = self.growth.autoscaler.removal.validation
-        if not validation or removal.reason == DRIFTED:
+        if not validation or removal.facts.reason == DRIFTED:
             self._carry_out(removal)
             return
         self._deciding_until = self._simulation.now + validation
@@ -229,7 +229,7 @@ class Growing:
         valid: NodeRemoval | None = removal
         if len(self._simulation.log.steps) > n_steps:
             removes = self._ask(removes=True).advice.removes
-            valid = next((other for other in removes if set(other.nodes) == set(removal.nodes)), None)
+            valid = next((other for other in removes if set(other.facts.nodes) == set(removal.facts.nodes)), None)
         if valid is not None:
             self._carry_out(valid)
         self._again_at = self._simulation.now  # the next decision follows at once
@@ -237,17 +237,18 @@ class Growing:
 
     def _carry_out(self, removal: NodeRemoval) -> None:
         growth = self.growth
-        growth.removes.append(replace(removal, after=round(self._simulation.elapsed, 2)))
+        facts = replace(removal.facts, after=round(self._simulation.elapsed, 2))
+        growth.removes.append(replace(removal, facts=facts))
         growth.adds += removal.replacements
-        self._leaving.update(removal.nodes)
-        self._simulation.life.cordon(removal.nodes)
+        self._leaving.update(removal.facts.nodes)
+        self._simulation.life.cordon(removal.facts.nodes)
         ready_at = 0.0
         for new in removal.replacements:
             self._request(new)
             ready_at = max(ready_at, self._simulation.durations.of_node(new.facts.home).seconds)
-        for name in removal.nodes:
+        for name in removal.facts.nodes:
             times = growth.autoscaler.removal
-            departure = Departure(self._simulation, name, times, removal.reason, self._departed)
+            departure = Departure(self._simulation, name, times, removal.facts.reason, self._departed)
             self._simulation.later(ready_at, departure.begin)
 
     def _departed(self, name: str, *, is_done: bool) -> None:

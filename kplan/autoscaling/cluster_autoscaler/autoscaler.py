@@ -20,13 +20,13 @@ from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_nod
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
-from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE
+from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE, Removable
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings
 from kplan.autoscaling.cluster_autoscaler.templates import TEMPLATE_LABEL, Remembered, Template, templates_seen
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.changes.limits import GroupSize, Pool
-from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, NodePrices
+from kplan.documents.nodes import AddedNode, AutoscalerName, KeptNode, RemovedNodes
 from kplan.facts import InputWarning
 from kplan.rules.nodes import as_part_of_node_name
 from kplan.snapshot.model import Snapshot
@@ -49,20 +49,9 @@ def advice_of(
     all_events = (event for result in results for event in (*result.events, *result.group_events))
     warnings = (InputWarning(reason, "cluster-autoscaler", text) for reason, text in all_events)
     existing = grouped((node, name) for name, node in results[0].filtered.placements.items())
-    removes = tuple(
-        seam.NodeRemoval(
-            nodes=(known.node.metadata.name,),
-            reason=UNDERUTILIZED if known.move.pods else EMPTY,
-            moves=known.placements,
-            saves=setup.price(known.node, setup.group_of.get(known.node.metadata.name)),
-            after=result.at,
-        )
-        for result in results
-        for known in result.scale_down.removed
-    )
-    gone = {name for removal in removes for name in removal.nodes}
+    removals = [(known, result.at) for result in results for known in result.scale_down.removed]
+    gone = {known.node.metadata.name for known, _ in removals}
     prices = setup.prices_of(snapshot.nodes)
-    after = [price for name, price in prices.items() if name not in gone]
     unhelped, events = {}, {}
     for outcome in results[-1].scale_ups:
         for pod in outcome.unhelped:
@@ -74,14 +63,25 @@ def advice_of(
         existing={node: tuple(names) for node, names in existing.items()},
         unhelped=unhelped,
         events=events,
-        removes=removes,
+        removes=tuple(_removal(known, at, prices) for known, at in removals),
         stays=dict(_stays(snapshot, setup, results, gone)),
-        price=NodePrices(
-            before=round(sum(prices.values()), 9) if prices else None,
-            after=round(sum(after) + sum(new.facts.price or 0 for new in adds), 9) if after else None,
-        ),
+        price=seam.prices_around(prices, adds, gone),
         warnings=(*setup.warnings, *warnings),
         detail=partial(_detail, snapshot, results),
+    )
+
+
+def _removal(known: Removable, at: float, prices: Mapping[str, float]) -> seam.NodeRemoval:
+    name = known.node.metadata.name
+    return seam.NodeRemoval(
+        RemovedNodes(
+            nodes=(name,),
+            reason=UNDERUTILIZED if known.move.pods else EMPTY,
+            replacements=(),
+            moves=known.placements,
+            saves=prices.get(name),
+            after=at,
+        )
     )
 
 
@@ -320,13 +320,12 @@ class ClusterAutoscalerWatch:
         by_name = {group.name: group for group in loops.groups}
         for new in advice.adds:
             self._home[new.facts.name] = by_name[new.facts.group or ""]
-        gone = {name for removal in advice.removes for name in removal.nodes}
         # Why a node stays may have been seen in an earlier loop only.
         self._stays |= {name: stay for name, stay in advice.stays.items() if stay.reason != RECENTLY_UNREMOVABLE}
         again = loops.next_change(cluster.now) if removes else math.inf
         return seam.Round(
             advice=replace(advice, stays={name: self._stays.get(name, stay) for name, stay in advice.stays.items()}),
-            unneeded=frozenset(loops.planner.unneeded) - gone,
+            unneeded=frozenset(loops.planner.unneeded) - advice.gone,
             again=(again - cluster.now) / 1_000_000,
         )
 

@@ -47,7 +47,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_down import Planner, Removable
 from kplan.autoscaling.cluster_autoscaler.scratch import Cursor, Placer, Scratch
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import Remembered, Template, TemplateMaker
-from kplan.autoscaling.seam import PreparedCluster
+from kplan.autoscaling.seam import PreparedCluster, rounded
 from kplan.documents.nodes import KeptNode
 from kplan.framework.listers import Listers
 from kplan.snapshot.model import Snapshot
@@ -212,9 +212,9 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
     optional: dict[str, Any] = {
         "utilization": {
             name: {
-                "utilization": _rounded(used.share),
+                "utilization": rounded(used.share),
                 "resource": used.resource,
-                **{resource: _rounded(share) for resource, share in used.by_resource.items()},
+                **{resource: rounded(share) for resource, share in used.by_resource.items()},
             }
             for name, used in outcome.utilization.items()
         },
@@ -223,11 +223,6 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
         "softUntainted": outcome.soft_untainted,
     }
     return detail | {name: facts for name, facts in optional.items() if facts}
-
-
-def _rounded(share: float) -> float:
-    rounded = float(f"{share:.12g}")
-    return int(rounded) if rounded.is_integer() else rounded
 
 
 _BUFFER = 2_000_000

@@ -27,15 +27,26 @@ from kplan.autoscaling.karpenter.devices import Held, device_name
 from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
-from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list, rounded
+from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
 from kplan.autoscaling.karpenter.requirements import NODEPOOL
 from kplan.autoscaling.karpenter.texts import Plain
-from kplan.autoscaling.seam import Advice, Namer, NewNode, NodeRemoval, Patience, PreparedCluster, RemovalTimes, Round
+from kplan.autoscaling.seam import (
+    Advice,
+    Namer,
+    NewNode,
+    NodeRemoval,
+    Patience,
+    PreparedCluster,
+    RemovalTimes,
+    Round,
+    prices_around,
+    rounded,
+)
 from kplan.autoscaling.settings import Karpenter, with_requirements
 from kplan.changes.limits import Admitted, Pool
-from kplan.documents.nodes import AutoscalerName, NodePrices
+from kplan.documents.nodes import AutoscalerName, RemovedNodes
 from kplan.errors import UsageError
 from kplan.facts import InputWarning, LimitChange
 from kplan.framework.listers import by_name
@@ -105,7 +116,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         commands = () if acting is None else outcomes[acting.name].commands
         reason = "" if acting is None else acting.reason
         removes = tuple(self._removal(prepared, command, reason, namer) for command in commands)
-        removed = frozenset(node for removal in removes for node in removal.nodes)
+        gone = frozenset(candidate.name for command in commands for candidate in command.candidates)
 
         def detail() -> dict[str, Any]:
             provisioning, disruption = provisioning_answer(prepared), answer_of(conditions, outcomes)
@@ -113,12 +124,11 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
         prices = self._prices(prepared)
         replacements = [replacement for removal in removes for replacement in removal.replacements]
-        gone = sum(prices.get(node, 0.0) for removal in removes for node in removal.nodes)
         return replace(
             advice,
             removes=removes,
-            stays=dict(stays(prepared, conditions, outcomes, removed)),
-            price=_prices_around(prices, [*advice.adds, *replacements], gone),
+            stays=dict(stays(prepared, conditions, outcomes, gone)),
+            price=prices_around(prices, [*advice.adds, *replacements], gone),
             warnings=(*advice.warnings, *_unlaunchable(replacements), *_taken_for_empty(commands)),
             detail=detail,
         )
@@ -135,7 +145,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         prices = self._prices(prepared)
         return Advice(
             adds=adds,
-            price=_prices_around(prices, adds),
+            price=prices_around(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped=_unhelped(prepared),
             events={
@@ -157,13 +167,14 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         moves = {pod: new.facts.name for new in replacements for pod in new.facts.pods}
         moves |= {pod.metadata.key: node for node, pods in command.existing.items() for pod in pods}
         moving = {pod.metadata.key for candidate in command.candidates for pod in candidate.pods}
-        return NodeRemoval(
+        facts = RemovedNodes(
             nodes=tuple(candidate.name for candidate in command.candidates),
             reason=reason,
-            replacements=replacements,
+            replacements=tuple(new.facts for new in replacements),
             moves={pod: node for pod, node in moves.items() if pod in moving},
             saves=rounded(command.savings) if command.consolidates and self.has_prices else None,
         )
+        return NodeRemoval(facts=facts, replacements=replacements)
 
     def _prices(self, prepared: Prepared) -> dict[str, float]:
         own = [state for state in prepared.state.nodes if self.has_prices and state.claim is not None]
@@ -236,13 +247,6 @@ def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
             yield InputWarning("BufferWithoutRoom", buffer.key, message)
 
 
-def _prices_around(prices: Mapping[str, float], adds: Iterable[NewNode], gone: float = 0.0) -> NodePrices:
-    """Return the price of the present nodes, and of those that are left once some come and some are `gone`."""
-    before, added = rounded(sum(prices.values())), [price for new in adds if (price := new.facts.price) is not None]
-    after = rounded(before + sum(added) - gone) if prices or added else None
-    return NodePrices(before=before if prices else None, after=after)
-
-
 def _unlaunchable(nodes: Iterable[NewNode]) -> Iterable[InputWarning]:
     """Warn of nodes that no provider can make: Karpenter may ask for spot capacity that no instance type offers."""
     for new in nodes:
@@ -306,11 +310,9 @@ class KarpenterWatch:
         options = replace(options, marked_for_deletion=(*options.marked_for_deletion, *there))
         karpenter = replace(self._karpenter, options=options, used_names=frozenset(self._used_names))
         advice = karpenter.look(cluster, loops=(0.0,)) if removes else karpenter.provision(cluster)
-        new = [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
-        self._used_names.update(node.facts.name for node in new)
-        unneeded = frozenset(name for removal in advice.removes for name in removal.nodes)
+        self._used_names.update(node.facts.name for node in advice.all_new)
         again = min(_consolidatable(cluster), default=math.inf) if removes else math.inf
-        return Round(advice=advice, unneeded=unneeded, again=again)
+        return Round(advice=advice, unneeded=frozenset(advice.gone), again=again)
 
     def keep(self, node: str, now: int) -> None:
         """Take no note: it will look at the node again."""

@@ -42,7 +42,7 @@ from kplan.autoscaling.karpenter.requirements import (
 )
 from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
-from kplan.autoscaling.seam import NewNode
+from kplan.autoscaling.seam import NewNode, rounded
 from kplan.documents.nodes import AddedNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
@@ -362,7 +362,3 @@ def _taint(taint: Taint) -> dict[str, str]:
 def _duration(text: str) -> str:
     nanoseconds = parse_duration(text)
     return text if nanoseconds is None else format_duration(nanoseconds)
-
-
-def rounded(number: float) -> float:
-    return float(f"{number:.12g}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, PreparedCluster
+from kplan.autoscaling.seam import Advice, Autoscaler, PreparedCluster
 from kplan.autoscaling.settings import Settings
 from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
@@ -22,7 +22,7 @@ from kplan.course.growth import ref_to, unconditioned_pods
 from kplan.course.provisioning import node_changes
 from kplan.course.task import Task, WorkedOff
 from kplan.documents.base import Counted
-from kplan.documents.nodes import ClusterMap, RemovedNodes
+from kplan.documents.nodes import ClusterMap
 from kplan.documents.remedies import NodesReport
 from kplan.engine.cluster import NOWHERE
 from kplan.errors import UsageError
@@ -67,7 +67,7 @@ def decided_in_time(subject: Subject, clock: Clock, showing: Showing) -> NodesRe
     assert growth is not None  # noqa: S101 - an autoscaler is followed
     assert changes is not UNSET  # noqa: S101 - likewise
     replacements = {new.facts.name for removal in growth.removes for new in removal.replacements}
-    gone = {name for removal in growth.removes for name in removal.nodes}
+    gone = {name for removal in growth.removes for name in removal.facts.nodes}
     advice = Advice(
         adds=tuple(new for new in growth.adds if new.facts.name not in replacements),
         existing=changes.existing,
@@ -94,7 +94,7 @@ def _report(
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
     fail_on = ("none",) if showing.fail_on is None else showing.fail_on
-    happened = [Counted(new.facts.name, "NewNode") for new in _new(advice)]
+    happened = [Counted(new.facts.name, "NewNode") for new in advice.all_new]
     happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]
     return NodesReport(
@@ -104,24 +104,10 @@ def _report(
         existing=dict(advice.existing),
         unhelped={pod: dict(why) for pod, why in advice.unhelped.items()},
         events=dict(advice.events),
-        removes=tuple(
-            RemovedNodes(
-                nodes=removal.nodes,
-                reason=removal.reason,
-                replacements=tuple(new.facts for new in removal.replacements),
-                moves=dict(removal.moves),
-                saves=removal.saves,
-                after=removal.after,
-            )
-            for removal in advice.removes
-        ),
+        removes=tuple(removal.facts for removal in advice.removes),
         stays=dict(advice.stays),
         price=advice.price,
     )
-
-
-def _new(advice: Advice) -> list[NewNode]:
-    return [*advice.adds, *(node for removal in advice.removes for node in removal.replacements)]
 
 
 def _followed(base: Base) -> Autoscaler:
@@ -160,7 +146,7 @@ def as_scheduled(base: B, pods: Iterable[PodLike] = ()) -> B:
 
 def _map(base: Base, advice: Advice) -> ClusterMap:
     """Return the cluster with the new nodes, and with pending pods where the autoscaler has room for them."""
-    new = _new(advice)
+    new = advice.all_new
     session = base.fork()
     session.grow([node.node for node in new])
     rows, room = session.cluster.nodes.row_of, [(one.facts.name, one.facts.pods) for one in new]

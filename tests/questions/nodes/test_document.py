@@ -11,7 +11,7 @@ from kplan.api.core import Node, NodeMeta
 from kplan.api.time import to_micros
 from kplan.autoscaling import settings
 from kplan.autoscaling.seam import Advice, NewNode, NodeRemoval, PreparedCluster, reason_to_stay
-from kplan.documents.nodes import AddedNode, AutoscalerName
+from kplan.documents.nodes import AddedNode, AutoscalerName, RemovedNodes
 from kplan.questions.nodes import Nodes
 from kplan.snapshot import Snapshot
 from tests.objects import node, planner_of, pod
@@ -35,13 +35,13 @@ class Generous:
         return Advice(adds=tuple(NewNode(node=Node(metadata=NodeMeta(name=one.name)), facts=one) for one in facts))
 
     def look(self, cluster: PreparedCluster, *, loops: Sequence[float]) -> Advice:
-        removes = (NodeRemoval(nodes=("n1",), reason="Empty", saves=0.25),)
+        gone = RemovedNodes(nodes=("n1",), reason="Empty", replacements=(), moves={}, saves=0.25)
         stays = {"n2": reason_to_stay("BlockedByPod", pod="default/a")}
         unhelped = {"default/x": {"general": ("too big",)}}
         added = self.provision(cluster).adds
         return Advice(
             adds=added,
-            removes=removes,
+            removes=(NodeRemoval(gone),),
             stays=stays,
             unhelped=unhelped,
             detail=lambda: {"now": cluster.now, "loops": list(loops)},
