@@ -20,6 +20,9 @@ from kplan.api.pod import ENDED
 from kplan.api.time import EPOCH, to_micros
 from kplan.api.workloads import PodDisruptionBudget
 from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.seam import reason_to_stay
+from kplan.documents.nodes import KeptNode
+from kplan.rules.pod_info import scheduled_condition
 from kplan.snapshot.model import Snapshot
 
 MAX_SHAPES = 10  #: so many different pods of a controller are remembered
@@ -50,8 +53,8 @@ def placed_and_unschedulable(
         elif pod.status.nominated_node_name:
             nominated.append(pod)
         else:
-            conditions = (one for one in pod.status.conditions if one.type == "PodScheduled")
-            state = next(((one.status, one.reason) for one in conditions), None)
+            condition = scheduled_condition(pod)
+            state = None if condition is None else (condition.status, condition.reason)
             if state == ("False", "Unschedulable"):
                 unschedulable.append(pod)
             elif pod.spec.scheduler_name in options.bypassed_scheduler_names and state in (None, ("False", "")):
@@ -160,13 +163,6 @@ class SimilarPods:
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 
 
-class Blocked(msgspec.Struct, frozen=True):
-    """A pod may not be moved: the autoscaler's word for it, and its sentence."""
-
-    reason: str
-    message: str
-
-
 class _Budget(msgspec.Struct):
     namespace: str
     selector: Selector
@@ -214,7 +210,7 @@ class PodsToMove(msgspec.Struct):
 
     pods: list[Pod] = []
     waiting: list[Pod] = []  #: they are left to complete
-    blocked: tuple[Pod, Blocked] | None = None
+    blocked: KeptNode | None = None
 
 
 class Drainability:
@@ -229,34 +225,33 @@ class Drainability:
         for pod in pods:
             if is_mirror(pod) or is_long_terminating(pod, self.now):
                 continue
-            if (blocked := self._blocked(pod)) is not None:
-                result.blocked = pod, blocked
+            result.blocked = self._blocked(pod)
+            if result.blocked is not None:
                 break
             waits = pod.metadata.annotations.safe_to_evict == "on-completion" and not _has_ended(pod)
             if not is_daemon(pod):
                 (result.waiting if waits else result.pods).append(pod)
         return result
 
-    def _blocked(self, pod: Pod) -> Blocked | None:
-        options, owner = self._options, controller_of(pod.metadata)
+    def _blocked(self, pod: Pod) -> KeptNode | None:
+        options, owner, key = self._options, controller_of(pod.metadata), pod.metadata.key
         if (blocked := self._replica_count(pod)) is not None:
             return blocked
         is_evictable = pod.metadata.annotations.safe_to_evict in ("true", "on-completion")
         if is_daemon(pod) or is_evictable or _has_ended(pod):
             return None
         if owner is None or (options.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATED):
-            return Blocked("NotReplicated", f"{pod.metadata.key} is not replicated")
+            return reason_to_stay("NotReplicated", f"{key} is not replicated", key)
         is_of_system = options.skip_nodes_with_system_pods and pod.metadata.namespace == "kube-system"
         if is_of_system and not self.budgets.allowances(pod):
             timeout = options.blocking_system_pod_distruption_timeout
             if pod.metadata.creation_timestamp is not None and created(pod) + timeout < self.now:
                 return None  # it moves after a while, whatever the rules below say
-            name = pod.metadata.name
-            text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
-            return Blocked("UnmovableKubeSystemPod", text)
+            text = f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {pod.metadata.name}"
+            return reason_to_stay("UnmovableKubeSystemPod", text, key)
         return self._storage_and_budget(pod)
 
-    def _replica_count(self, pod: Pod) -> Blocked | None:
+    def _replica_count(self, pod: Pod) -> KeptNode | None:
         owner = controller_of(pod.metadata)
         if not self._options.skip_nodes_with_custom_controller_pods or self._owners is None:
             return None
@@ -270,26 +265,27 @@ class Drainability:
             return None
         obj = self._owners.get((owner.kind, pod.metadata.namespace, owner.name))
         if obj is None:
-            return Blocked("ControllerNotFound", words.format(key))
-        if owner.kind in ("ReplicationController", "ReplicaSet"):
-            replicas = obj.spec.replicas
-            least = self._options.min_replica_count
-            if replicas is not None and replicas < least:
-                text = f"replication controller for {key} has too few replicas spec: {replicas} min: {least}"
-                return Blocked("MinReplicasReached", text)
-        return None
+            return reason_to_stay("ControllerNotFound", words.format(key), key)
+        replicas = obj.spec.replicas if owner.kind in ("ReplicationController", "ReplicaSet") else None
+        least = self._options.min_replica_count
+        if replicas is None or replicas >= least:
+            return None
+        text = f"replication controller for {key} has too few replicas spec: {replicas} min: {least}"
+        return reason_to_stay("MinReplicasReached", text, key)
 
-    def _storage_and_budget(self, pod: Pod) -> Blocked | None:
+    def _storage_and_budget(self, pod: Pod) -> KeptNode | None:
+        key, name = pod.metadata.key, pod.metadata.name
         if pod.metadata.annotations.safe_to_evict == "false":
-            text = f"pod annotated as not safe to evict present: {pod.metadata.name}"
-            return Blocked("NotSafeToEvictAnnotation", text)
+            return reason_to_stay(
+                "NotSafeToEvictAnnotation", f"pod annotated as not safe to evict present: {name}", key
+            )
         safe = pod.metadata.annotations.safe_local_volumes.split(",")
         for volume in pod.spec.volumes if self._options.skip_nodes_with_local_storage else ():
             is_scratch = volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
             if (volume.host_path is not None or is_scratch) and volume.name not in safe:
-                return Blocked("LocalStorageRequested", f"pod with local storage present: {pod.metadata.name}")
+                return reason_to_stay("LocalStorageRequested", f"pod with local storage present: {name}", key)
         if any(allowed < 1 for allowed in self.budgets.allowances(pod)):
-            return Blocked("NotEnoughPdb", f"not enough pod disruption budget to move {pod.metadata.key}")
+            return reason_to_stay("NotEnoughPdb", f"not enough pod disruption budget to move {key}", key)
         return None
 
 

@@ -185,8 +185,7 @@ class Planner:
         row = scratch.row(node.metadata.name)
         move = rules.pods_to_move(scratch.pods_on(row))
         if move.blocked is not None:
-            keeper, blocked = move.blocked
-            return reason_to_stay(blocked.reason, blocked.message, keeper.metadata.key)
+            return move.blocked
         mark = scratch.mark()
         allowed = destinations.copy()
         allowed[row] = False

@@ -26,7 +26,7 @@ from kplan.api.affinity import (
     WeightedPodAffinityTerm,
     required_node_affinity,
 )
-from kplan.api.core import Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec, requests_of
+from kplan.api.core import Pod, PodSpec, PodStatus, PodTemplateSpec, requests_of
 from kplan.api.pod import PodMeta
 from kplan.api.provisioning import CapacityBuffer
 from kplan.api.quantity import nanos_of
@@ -36,6 +36,7 @@ from kplan.autoscaling.karpenter.pods import PodFacts, host_ports
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.framework.listers import by_key
 from kplan.preemption.go_sort import go_sorted
+from kplan.rules.pod_info import unschedulable
 from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.expansion import wanted_replicas
@@ -156,7 +157,6 @@ MOST_PODS = 5_000  #: buffers get room for so many pods together at most
 _MILLI = 10**6
 _PRIORITY = -(2**31)
 _RESOLVED, _FAILED = "Resolved", "ResolutionFailed"
-_UNSCHEDULABLE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
 
 
 class Buffer(msgspec.Struct, frozen=True):
@@ -236,5 +236,5 @@ def _pods(buffer: CapacityBuffer, template: PodTemplateSpec, count: int, now: in
                 creation_timestamp=from_micros(now + number),
             ),
             spec=spec,
-            status=PodStatus(conditions=(_UNSCHEDULABLE,)),
+            status=PodStatus(conditions=(unschedulable(),)),
         )

@@ -28,6 +28,7 @@ from kplan.autoscaling.karpenter.amounts import Amounts, added
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.requirements import Requirements, Vocabulary
 from kplan.framework.listers import Listers
+from kplan.rules.pod_info import scheduled_condition
 from kplan.rules.resources import NANO, PODS, has_no_status_resources, stored_totals
 from kplan.rules.volumes import ANNOTATION_BIND_COMPLETED, PLUGIN_BY_NAME, claims_of, not_found
 from kplan.snapshot.model import Snapshot
@@ -126,7 +127,8 @@ def is_provisionable(pod: Pod) -> bool:
     """Tell whether Karpenter makes room for a pod: the scheduler found none, and evicts none for it."""
     if pod.spec.node_name or pod.status.nominated_node_name or is_of_daemon_set(pod) or _is_of_node(pod):
         return False
-    return any((one.type, one.reason) == ("PodScheduled", "Unschedulable") for one in pod.status.conditions)
+    condition = scheduled_condition(pod)
+    return condition is not None and condition.reason == "Unschedulable"
 
 
 def is_reschedulable(pod: Pod) -> bool:
