@@ -12,7 +12,6 @@ from msgspec import UNSET
 from kplan.api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from kplan.api.core import Pod
 from kplan.api.labels import (
-    EVERYTHING,
     HOSTNAME,
     NOTHING,
     ZONE,
@@ -113,19 +112,19 @@ def default_selector(pod: PodInfo, listers: Listers) -> Selector:
         selector_labels = service.spec.selector
         if all(pod.labels.get(key) == value for key, value in selector_labels.items()):
             labels.update(selector_labels)
-    if pod.controller is None:
-        return selector_from_map(labels) if labels else EVERYTHING
-    api_version, kind, name = pod.controller
+    api_version, kind, name = pod.controller or ("", "", "")
     key = (pod.namespace, name)
     if (api_version, kind) == ("v1", "ReplicationController"):
         controller = listers.replication_controllers.get(key)
         return selector_from_map(labels | controller.spec.selector if controller is not None else labels)
+    selector = selector_from_map(labels)
     owner: ReplicaSet | StatefulSet | None = None
     if api_version == "apps/v1" and kind in ("ReplicaSet", "StatefulSet"):
         owner = (listers.replica_sets if kind == "ReplicaSet" else listers.stateful_sets).get(key)
-    selector = selector_from_map(labels)
+    if owner is None:
+        return selector
     # An invalid selector of a controller, or one that matches nothing, adds no requirements.
-    of_owner = EVERYTHING if owner is None else valid_selector(owner.spec.selector)
+    of_owner = valid_selector(owner.spec.selector)
     if selector.is_empty and of_owner.requirements:
         return of_owner
     return selector.plus(*of_owner.requirements) if of_owner.requirements else selector
