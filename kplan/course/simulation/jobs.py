@@ -104,6 +104,8 @@ class JobState(Owner):
     reported: tuple[object, ...] = ()  #: what its status shows
     #: what it wants and how many pods of it run, are ready and terminate, where its controller has nothing left to do
     at_rest: tuple[object, ...] = ()
+    syncs_at: float = -math.inf  #: until when its controller gathers events of pods
+    is_awaited: bool = False  #: it syncs then
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
     ttl: int | None = None  #: ``ttlSecondsAfterFinished``
     finished_at: float | None = None  #: when it was over, in whole seconds
@@ -134,9 +136,12 @@ class JobState(Owner):
         return copied
 
     @property
-    def has_moved(self) -> bool:
-        """Whether its controller may have something to do, though no pod has ended."""
-        return (self.wanted, len(self.pods), self.n_ready, len(self.terminating)) != self.at_rest
+    def may_act(self) -> bool:
+        """Whether its controller may have something to do."""
+        if self.wanted.is_over:
+            return False
+        is_same = (self.wanted, len(self.pods), self.n_ready, len(self.terminating)) == self.at_rest
+        return bool(self.uncounted) or not is_same
 
     @property
     def workload(self) -> WorkloadRef:
@@ -184,7 +189,7 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
 
     `has_deadline`: its ``activeDeadlineSeconds`` count; where its pods run for ever, time would always end it.
     """
-    if state.wanted.is_over or not (state.uncounted or state.has_moved):
+    if not state.may_act:
         return _NOTHING
     if state.started_at is None and not state.wanted.is_suspended:
         state.started_at = math.floor(now)
@@ -207,9 +212,12 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         state.index_failures = index_failures
         state.wanted = replace(state.wanted, failed_indexes=wanted.failed_indexes)
         return JobSync([], again_at=min(again_at, ends_at), holds_on=True)
-    gone = [action.pod for action in actions if isinstance(action, Delete)]
-    n_left = len(state.pods) + len(actions) - 2 * len(gone)
-    n_leaving = len(state.terminating) + len([pod for pod in gone if pod.node])
+    gone: Collection[ObservedPod] = ()
+    n_left, n_leaving = len(state.pods), len(state.terminating)
+    if actions:
+        gone = [action.pod for action in actions if isinstance(action, Delete)]
+        n_left += len(actions) - 2 * len(gone)
+        n_leaving += len([pod for pod in gone if pod.node])
     is_ended = bool(why_ended)
     is_complete = wanted.succeeded >= (1 if wanted.completions is None else wanted.completions)
     is_done = is_ended or (n_left == 0 and is_complete)
@@ -246,7 +254,9 @@ def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord
     succeeded = [ended for ended in counted.values() if ended.is_success]
     failed = [ended for ended in counted.values() if not ended.is_success]
     before = state.wanted
-    indexes = before.completed_indexes | {pod.index for pod in succeeded if pod.index is not None}
+    indexes = before.completed_indexes
+    if before.is_indexed:
+        indexes |= {pod.index for pod in succeeded if pod.index is not None}
     policies = (pod.failure.fails_job for pod in failed if pod.failure.fails_job)
     wanted = replace(
         before,

@@ -220,11 +220,18 @@ class Motion:
             self.notify(owner)
 
     def notify(self, owner: Owner) -> None:
-        """Have a controller sync, as a pod of its workload has changed; that of a job gathers events for a second."""
+        """Have a controller sync, as a pod of its workload has changed; that of a job gathers events for a second.
+
+        A job that is as its controller has left it gathers them as well, but a sync would do nothing.
+        """
         if not self.durations.is_timed or not isinstance(owner, JobState):
             self.enqueue(owner)
-        elif not self.timers.has(key := f"pods of {owner.ref.key}"):
-            self.timers.post(self.now + BATCH_SECONDS, partial(self.enqueue_called, owner.ref.key), key)
+            return
+        if owner.syncs_at <= self.now:
+            owner.syncs_at, owner.is_awaited = self.now + BATCH_SECONDS, False
+        if not owner.is_awaited and owner.may_act:
+            owner.is_awaited = True
+            self.timers.post(owner.syncs_at, partial(self.enqueue_called, owner.ref.key))
 
     def note_return(self, pod: ObservedPod, because: str) -> None:
         """End the simulation when its pods are evicted for this again and again.
