@@ -7,7 +7,7 @@ simulator/cluster.go, processors/nodes/, processors/scaledowncandidates/; core/s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 
 import msgspec
 
@@ -210,21 +210,18 @@ class Planner:
         quotas = Quotas(self._options, nodes, self._group_of, is_min=True)
         sizes = {group.name: group.target for group in self._groups}
         ready: list[Removable] = []
-        for removable in sorted(self.unneeded.values(), key=lambda removable: bool(removable.move.pods)):
+        for removable in sorted(self.unneeded.values(), key=_is_drained):
             reason = self._reason_to_wait(removable, sizes, quotas)
             if reason is not None:
                 self._note(removable.node, reason)
             else:
                 ready.append(removable)
-        ready.sort(key=lambda removable: bool(removable.move.pods) and removable.is_risky)
+        ready.sort(key=lambda removable: _is_drained(removable) and removable.is_risky)
         chosen = self._whole_groups(ready, present)
         for removable in chosen:
             if removable.move.waiting:
                 self._note(removable.node, "BlockedByOnCompletionPod")
-        leaving = [removable for removable in chosen if not removable.move.waiting]
-        empty = [removable for removable in leaving if not removable.move.pods]
-        full = [removable for removable in leaving if removable.move.pods]
-        return self._cropped(empty, full, present)
+        return self._cropped([removable for removable in chosen if not removable.move.waiting], present)
 
     def _reason_to_wait(self, removable: Removable, sizes: dict[str, int], quotas: Quotas) -> str | None:
         """Return why an unneeded node does not go yet."""
@@ -247,8 +244,7 @@ class Planner:
         """Leave out nodes of groups that go as a whole, where not all of them may go; FilterUnremovableNodes."""
         group_of = self._group_of
         chosen = [known for known in removable if not group_of[known.node.metadata.name].is_atomic]
-        together = (known for known in removable if group_of[known.node.metadata.name].is_atomic)
-        for members in self._by_group(together).values():
+        for members in self._by_group(removable, are_atomic=True):
             if _is_whole(group_of[members[0].node.metadata.name], len(members), present):
                 chosen += members
             else:
@@ -256,50 +252,41 @@ class Planner:
                     self._note(known.node, "AtomicScaleDownFailed")
         return chosen
 
-    def _cropped(
-        self, empty: Sequence[Removable], full: Sequence[Removable], present: frozenset[str]
-    ) -> list[Removable]:
-        """Return as many of some nodes as may go at once, of all that are present; CropNodes."""
-        options, group_of = self._options, self._group_of
-        empty_by_group, full_by_group = self._by_group(empty), self._by_group(full)
-        n_left, n_drains = options.max_scale_down_parallelism, options.max_drain_parallelism
+    def _cropped(self, leaving: Sequence[Removable], present: frozenset[str]) -> list[Removable]:
+        """Return as many of some nodes as may go at once, of all that are present, empty ones first; CropNodes."""
+        leaving = sorted(leaving, key=_is_drained)
+        n_left, n_drains = self._options.max_scale_down_parallelism, self._options.max_drain_parallelism
         may_overflow = True  # one group that goes as a whole may exceed what may be deleted, and drained, at once
-        chosen_empty: list[Removable] = []
-        chosen_full: list[Removable] = []
-        for kind in (
-            empty_by_group,
-            {name: nodes for name, nodes in full_by_group.items() if name not in empty_by_group},
-        ):
-            for name, members in kind.items():
-                group = group_of[members[0].node.metadata.name]
-                if not group.is_atomic:
+        chosen: list[Removable] = []
+        whole = self._by_group(leaving, are_atomic=True)
+        for begins_drained in (False, True):
+            for members in whole:
+                if _is_drained(members[0]) is not begins_drained:
                     continue
-                nodes, drained = empty_by_group.get(name, []), full_by_group.get(name, [])
-                n_nodes = len(nodes) + len(drained)
-                exceeds = n_left < n_nodes or n_drains < len(drained)
-                is_used_up = n_left == 0 or (drained and n_drains == 0)
+                n_drained = sum(map(_is_drained, members))
+                exceeds = n_left < len(members) or n_drains < n_drained
+                is_used_up = n_left == 0 or (n_drained and n_drains == 0)
                 if exceeds and (is_used_up or not may_overflow):
                     break
-                if not _is_whole(group, n_nodes, present):
-                    continue
-                chosen_empty += nodes
-                chosen_full += drained
-                n_left -= n_nodes
-                n_drains -= len(drained)
-                may_overflow = False
+                if _is_whole(self._group_of[members[0].node.metadata.name], len(members), present):
+                    chosen += members
+                    n_left -= len(members)
+                    n_drains -= n_drained
+                    may_overflow = False
             n_drains = min(n_left, n_drains)
-        single = self._single(empty_by_group, n_left)
-        drained = self._single(full_by_group, min(n_left - len(single), n_drains))
-        return [*chosen_empty, *single, *chosen_full, *drained]
+        # Of the other groups as many nodes as the budgets let go.
+        for is_drained in (False, True):
+            alike = [one for one in leaving if _is_drained(one) is is_drained]
+            single = list(chain.from_iterable(self._by_group(alike, are_atomic=False)))
+            single = single[: max(min(n_left, n_drains) if is_drained else n_left, 0)]
+            n_left -= len(single)
+            chosen += single
+        return sorted(chosen, key=_is_drained)
 
-    def _by_group(self, nodes: Iterable[Removable]) -> dict[str, list[Removable]]:
-        return grouped((self._group_of[one.node.metadata.name].name, one) for one in nodes)
-
-    def _single(self, groups: Mapping[str, list[Removable]], budget: int) -> list[Removable]:
-        """Return as many nodes as a budget lets go of groups that do not go as a whole."""
-        nodes = chain.from_iterable(groups.values())
-        single = (one for one in nodes if not self._group_of[one.node.metadata.name].is_atomic)
-        return list(islice(single, max(budget, 0)))
+    def _by_group(self, nodes: Iterable[Removable], *, are_atomic: bool) -> Iterable[list[Removable]]:
+        """Return the nodes of each group that goes as a whole, or of each other one."""
+        own = ((self._group_of[one.node.metadata.name], one) for one in nodes)
+        return grouped((group.name, one) for group, one in own if group.is_atomic is are_atomic).values()
 
     def _note(self, node: Node, reason: str) -> None:
         self.stays[node.metadata.name] = reason_to_stay(reason)
@@ -307,6 +294,11 @@ class Planner:
 
 def _is_disabled(node: Node) -> bool:
     return node.metadata.annotations.scale_down_disabled == "true"
+
+
+def _is_drained(removable: Removable) -> bool:
+    """Return whether pods have to be moved before the node goes."""
+    return bool(removable.move.pods)
 
 
 def _is_whole(group: NodeGroup, n_nodes: int, present: frozenset[str]) -> bool:
