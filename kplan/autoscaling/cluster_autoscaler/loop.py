@@ -212,9 +212,9 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
     optional: dict[str, Any] = {
         "utilization": {
             name: {
-                "utilization": rounded(used.share),
+                "utilization": _share(used.share),
                 "resource": used.resource,
-                **{resource: rounded(share) for resource, share in used.by_resource.items()},
+                **{resource: _share(share) for resource, share in used.by_resource.items()},
             }
             for name, used in outcome.utilization.items()
         },
@@ -223,6 +223,12 @@ def _scale_down(outcome: ScaleDown) -> dict[str, Any]:
         "softUntainted": outcome.soft_untainted,
     }
     return detail | {name: facts for name, facts in optional.items() if facts}
+
+
+def _share(share: float) -> float:
+    """Return a share as Go writes it: 0 rather than 0.0."""
+    number = rounded(share)
+    return int(number) if number.is_integer() else number
 
 
 _BUFFER = 2_000_000
