@@ -21,7 +21,7 @@ from kplan.autoscaling.karpenter.amounts import NODES
 from kplan.autoscaling.karpenter.candidates import CANDIDATE, UNCONSOLIDATABLE, Candidate, Events, Question, price_of
 from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
 from kplan.autoscaling.karpenter.instance_types import Columns
-from kplan.autoscaling.karpenter.planned import Planned, with_types
+from kplan.autoscaling.karpenter.planned import Planned
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
 from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL, ON_DEMAND, RESERVED, SPOT, Requirements
@@ -152,7 +152,7 @@ def _replacement(question: Question, candidates: Sequence[Candidate], node: Plan
             _keep(question, candidates, message)
             return None
         types = [index for index in node.types if columns.offerings_of(index, only_spot)]
-        node = with_types(node, types, only_spot)
+        node = replace(node, types=tuple(types), requirements=only_spot)
     cheaper, lacking = cheaper_types(node, price_of(candidates))
     if lacking:
         labels = " ".join(sorted(lacking))
@@ -164,7 +164,7 @@ def _replacement(question: Question, candidates: Sequence[Candidate], node: Plan
         return None
     if not from_spot_to_spot:
         both = allows[SPOT] and allows[ON_DEMAND]
-        return with_types(node, cheaper, only_spot if both else node.requirements)
+        return replace(node, types=tuple(cheaper), requirements=only_spot if both else node.requirements)
     if len(candidates) == 1:
         # A spot node that replaces one keeps the cheapest types; there must be enough of them to choose from.
         if len(cheaper) < _LEAST_SPOT_TYPES:
@@ -173,7 +173,7 @@ def _replacement(question: Question, candidates: Sequence[Candidate], node: Plan
             return None
         needed, _ = columns.needed_for_min_values(cheaper, node.requirements)
         cheaper = cheaper[: max(_LEAST_SPOT_TYPES, needed)]
-    return with_types(node, cheaper)
+    return replace(node, types=tuple(cheaper))
 
 
 def cheaper_types(node: Planned, price: float) -> tuple[list[int], dict[str, int]]:
@@ -212,7 +212,7 @@ def without_same_types(command: Command) -> Command | None:
     cheaper, lacking = cheaper_types(node, min((lowest.get(name, 0.0) for name in shared), default=_UNPRICED))
     if lacking or not cheaper:
         return None
-    return replace(command, replacements=(with_types(node, cheaper),))
+    return replace(command, replacements=(replace(node, types=tuple(cheaper)),))
 
 
 class Scaling(msgspec.Struct, frozen=True):

@@ -180,10 +180,6 @@ def static_node(template: Template) -> Planned:
     return Planned(template, (), _wanted(template.requirements, template), (), {}, is_static=True)
 
 
-def with_types(node: Planned, types: Sequence[int], requirements: Requirements | None = None) -> Planned:
-    return replace(node, types=tuple(types), requirements=requirements or node.requirements)
-
-
 _KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
 
 

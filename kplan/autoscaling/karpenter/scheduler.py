@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import Affinity, NodeAffinity, NodeSelectorTerm, Toleration, required_node_affinity
+from kplan.api.affinity import Affinity, NodeAffinity, required_node_affinity
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
@@ -23,9 +23,14 @@ from kplan.autoscaling.karpenter.amounts import NODES, Amounts, less, total_of
 from kplan.autoscaling.karpenter.claims import Basis, DaemonGroup, ExistingNodes, Fit, NewClaim, Pass, Reservations
 from kplan.autoscaling.karpenter.cluster import StateNode, Template
 from kplan.autoscaling.karpenter.devices import Devices
-from kplan.autoscaling.karpenter.pod_requirements import Entrant, queue_order, tolerating_preferences
+from kplan.autoscaling.karpenter.pod_requirements import (
+    Entrant,
+    pod_requirements_of,
+    queue_order,
+    tolerating_preferences,
+)
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, host_ports, untolerated
-from kplan.autoscaling.karpenter.requirements import Requirements, bits_of
+from kplan.autoscaling.karpenter.requirements import bits_of
 from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.preemption.go_sort import go_sorted
@@ -39,34 +44,27 @@ class Daemon:
         self.key = pod.metadata.key  #: NAMESPACE/NAME; the same for all without names
         self.requests = facts.requests(pod)
         self.ports = host_ports(pod)
-        self.tolerations: tuple[Toleration, ...] = pod.spec.tolerations
-        required = required_node_affinity(pod.spec.affinity)
-        self._terms: tuple[NodeSelectorTerm, ...] = () if required is None else required.node_selector_terms
-        self._known = facts.known
-        self._selector = self._known.of_labels(pod.spec.node_selector)
-
-    def _strict(self) -> Requirements:
-        if not self._terms:
-            return self._selector
-        return self._known.join(self._selector, self._known.of_expressions(self._terms[0].match_expressions))
+        self._known, self._constraints = facts.known, pod_requirements_of(pod.spec)
 
     def runs_on_new(self, template: Template, index: int | None = None) -> bool:
         """Tell whether new nodes of a pool, of an instance type, get it; drops alternatives on the way."""
-        self.tolerations = tolerating_preferences(self.tolerations) or self.tolerations
-        if untolerated(self.tolerations, template.taints):
+        own = self._constraints
+        own = self._constraints = replace(own, tolerations=tolerating_preferences(own.tolerations) or own.tolerations)
+        if untolerated(own.tolerations, template.taints):
             return False
         while True:
-            wanted = self._strict()
+            wanted = own.requirements(self._known, strict=True)
             suits_pool = not self._known.misfits(template.requirements, wanted, allows_well_known=True)
             if suits_pool and (index is None or template.columns.matching(wanted) >> index & 1):
                 return True
-            if len(self._terms) <= 1:
+            if own.required is None or len(own.required) <= 1:
                 return False
-            self._terms = self._terms[1:]
+            own = self._constraints = replace(own, required=own.required[1:])
 
     def runs_on(self, state: StateNode) -> bool:
-        misfits = self._known.misfits(self._known.of_labels(state.labels), self._strict(), allows_well_known=False)
-        return not misfits and not untolerated(self.tolerations, state.taints)
+        own, labels = self._constraints, self._known.of_labels(state.labels)
+        misfits = self._known.misfits(labels, own.requirements(self._known, strict=True), allows_well_known=False)
+        return not misfits and not untolerated(own.tolerations, state.taints)
 
 
 def _daemons_of(facts: PodFacts) -> Iterator[Daemon]:
