@@ -166,8 +166,8 @@ class Applying:
     def _replica_set(self, update: Update, after: bytes | None) -> tuple[ReplicaSetState, bool | None]:
         obj: ReplicaSet | ReplicationController = update.obj
         state = self._workloads.owner(update.key)
+        self._simulation.life.add_to_listers(obj)
         if not isinstance(state, ReplicaSetState):
-            self._simulation.life.add_to_listers(obj)
             if isinstance(obj, ReplicationController):
                 return self._workloads.add_replication_controller(obj), None
             added = self._workloads.add_replica_set(obj)
@@ -233,6 +233,10 @@ class Applying:
             state.started_at = None  # its deadline counts from when it goes on
         if after is not None:
             state.templates = {"": obj.spec.template}
+        if state.ttl != obj.spec.ttl_seconds_after_finished:
+            state.ttl = obj.spec.ttl_seconds_after_finished
+            if self._simulation.durations.is_timed:
+                self._simulation.controllers.expire(state)
         return state, state.wanted != before
 
     def _pod(self, update: Update) -> Applied:

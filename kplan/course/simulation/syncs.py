@@ -144,7 +144,12 @@ class Controllers:
         """Delete a job that is over in its time. Upstream: pkg/controller/ttlafterfinished."""
         if job.ttl is not None and job.finished_at is not None:
             at = max(job.finished_at + job.ttl, self._motion.now)
-            self._motion.timers.post(at, partial(self._life.delete_job, job), is_idle=True)
+            self._motion.timers.post(at, partial(self._delete_expired, job), is_idle=True)
+
+    def _delete_expired(self, job: JobState) -> None:
+        """Delete a job whose time is over, also as it is written by now."""
+        if job.ttl is not None and (job.finished_at or 0.0) + job.ttl <= self._motion.now:
+            self._life.delete_job(job)
 
     def _sync_deployment(self, deployment: DeploymentState) -> None:
         self._claim_sets(deployment)

@@ -174,7 +174,8 @@ def test_a_deadline_ends_a_job_that_backs_off_but_none_that_was_suspended() -> N
 def test_a_job_that_is_over_counts_and_has_its_name_until_it_is_deleted_in_its_time() -> None:
     first, second = (objects.job(name, ttlSecondsAfterFinished=60) for name in "mn")
     again = objects.job("m", cpu="250m")
-    steps = [{"at": at, "apply": [one]} for at, one in ((0, first), (5, second), (50, again), (120, again))]
+    applied = ((0, objects.job("m")), (2, first), (5, second), (50, again), (120, again))
+    steps = [{"at": at, "apply": [one]} for at, one in applied]
     plan = planner_of(node("n0"), objects.quota("few", **{"count/pods": "1"})).timeline(steps, run={"*": 30})
     # Of m-2 nothing is deleted, so n stays without a pod: it had tried again at 68 and at 128 seconds.
     assert [_times(plan, "created", pod) for pod in ("m-1", "m-2", "n-1")] == [[0], [120], []]
