@@ -34,7 +34,7 @@ from kplan.course.clock import Clock
 from kplan.course.manifest_course import ManifestCourse
 from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
-from kplan.course.queue_course import QueueCourse, note_left_alone, subject_pods_of
+from kplan.course.queue_course import note_left_alone, subject_pods_of, work_off
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.cron import CronJobs
 from kplan.course.simulation.draining import Draining
@@ -236,12 +236,10 @@ class _Course:
         if task.queue is None or pods is None:
             simulation.node_lifecycle.go_on()
         else:
-            course = QueueCourse(simulation, task.queue, pods, 0.0 if task.steps else EVER)
-            for _ in course:
-                pass
+            done = work_off(simulation, task.queue, pods, 0.0 if task.steps else EVER)
             change.pods = pods if task.asks_about_queue else None
-            self._note_queue(course.queue, change.pods)
-            change.is_roomy = task.is_queue and course.is_roomy
+            self._note_queue(done.queue, change.pods)
+            change.is_roomy = task.is_queue and done.is_roomy
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
         for step in task.steps:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
@@ -16,7 +17,7 @@ from kplan.course.task import WorkedOff
 from kplan.documents import plan as d
 from kplan.documents.base import Condition, Counted
 from kplan.documents.plan import QueuePlace
-from kplan.framework.cycle import CycleResult, schedule_pod
+from kplan.framework.cycle import schedule_pod
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 
@@ -30,70 +31,44 @@ def subject_pods_of(session: Session, queue: Iterable[QueuedPod], question: Ques
     return frozenset(infos[one.pod].key for one in queue if one.pod in own and one.place not in LEFT_ALONE)
 
 
-def note_left_alone(simulation: Simulation, row: int) -> CycleResult:
+def note_left_alone(simulation: Simulation, row: int) -> None:
     result = schedule_pod(simulation.session, row)
     simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome
-    return result
 
 
-class QueueCourse:
-    """One course of the queue; iteration carries it out, and yields live decisions (see `run_in_order`).
+class WorkedOffQueue(NamedTuple):
+    """A scheduling queue that was worked off."""
 
-    `patience`: as for `Simulation.decisions`.
-    """
+    queue: Sequence[QueuedPod]  #: at the start
+    is_roomy: bool  #: every pod has got a node, whichever of equal nodes are drawn; then nothing that counts is luck
 
-    def __init__(
-        self, simulation: Simulation, queue: WorkedOff, question: QuestionPods, patience: float = EVER
-    ) -> None:
-        simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
-        if queue.has_all_pending:
-            simulation.node_lifecycle.go_on()
-        self.simulation = simulation
-        self.queue: list[QueuedPod] = in_turn(simulation.session, question.rows)  #: at the start
-        #: the pods that the question is about
-        self.subject_pods = subject_pods_of(simulation.session, self.queue, question)
-        self.attempts: list[int] = []  #: row of the pod of each decision
-        self._fewest: list[int] = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
-        self._question, self._patience = question, patience
 
-    def __iter__(self) -> Iterator[CycleResult]:
-        simulation, refused = self.simulation, self._question.refused
-        n_known = len(simulation.session.cluster.pods) - len(self._question.added)
-        for row in range(n_known, n_known + len(self._question.added)):
-            if row not in refused:
-                simulation.life.announce(row)
-        tried = [queued.pod for queued in self.queue if queued.place not in LEFT_ALONE and queued.pod not in refused]
-        for queued in self.queue:
-            if queued.place in LEFT_ALONE or queued.pod in refused:
-                self.attempts.append(queued.pod)
-                yield note_left_alone(simulation, queued.pod)
-        for row in tried:  # the only pending pods that the scheduler is to try
-            simulation.queue.note_creation(row)
-            simulation.queue.add(row)
-        for result in simulation.decisions(self._patience):
-            self.attempts.append(result.pod)
-            self._fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
-            yield result
-        simulation.max_rounds = EVER  # what happens from now on is followed to its end
-
-    def to_rest(self) -> Iterator[CycleResult]:
-        """Work the queue off, then follow what happens in time."""
-        yield from self
-        self.simulation.scheduler.retry_in_time()
-        yield from self.simulation.decisions()
-
-    @property
-    def is_roomy(self) -> bool:
-        """Whether every pod gets a node, whichever of equal nodes are drawn; then nothing that counts is luck."""
-        infos = self.simulation.session.cluster.pods.infos
-        return is_roomy(min(self._fewest, default=0), [infos[row] for row in self.attempts])
-
-    def latest(self, row: int) -> int:
-        """Return the pod that has come in the place of a pod so far; itself where none has."""
-        replaced_by = self.simulation.life.replaced_by
-        while row in replaced_by:
-            row = replaced_by[row]
-        return row
+def work_off(
+    simulation: Simulation, queue: WorkedOff, question: QuestionPods, patience: float = EVER
+) -> WorkedOffQueue:
+    """Work the queue of a question's pods off; `patience`: as for `Simulation.decisions`."""
+    simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
+    if queue.has_all_pending:
+        simulation.node_lifecycle.go_on()
+    turns = in_turn(simulation.session, question.rows)
+    n_known = len(simulation.session.cluster.pods) - len(question.added)
+    for row in range(n_known, n_known + len(question.added)):
+        if row not in question.refused:
+            simulation.life.announce(row)
+    tried = [one.pod for one in turns if one.place not in LEFT_ALONE and one.pod not in question.refused]
+    attempts = [one.pod for one in turns if one.place in LEFT_ALONE or one.pod in question.refused]
+    for row in attempts:
+        note_left_alone(simulation, row)
+    for row in tried:  # the only pending pods that the scheduler is to try
+        simulation.queue.note_creation(row)
+        simulation.queue.add(row)
+    fewest = []  # on how many nodes the pod of each decision fits; 0 where it is not scheduled
+    for result in simulation.decisions(patience):
+        attempts.append(result.pod)
+        fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
+    simulation.max_rounds = EVER  # what happens from now on is followed to its end
+    infos = simulation.session.cluster.pods.infos
+    return WorkedOffQueue(turns, is_roomy(min(fewest, default=0), [infos[row] for row in attempts]))
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[d.QueueEntry, ...]:

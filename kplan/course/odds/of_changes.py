@@ -8,19 +8,19 @@ from msgspec import structs
 
 from kplan.changes import values as c
 from kplan.cluster.base import Base
+from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.verdict import Happened
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening
 from kplan.course.missing import happened_before, short_workloads, workloads_of_task
-from kplan.course.odds.of_pods import drawn_pods, ending_of
+from kplan.course.odds.of_pods import drawn_pods, ending_at
 from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
-from kplan.course.queue_course import QueueCourse
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
-from kplan.course.task import Task, WorkedOff
+from kplan.course.task import Task
 from kplan.course.watching import at_rest, has_more_to_do
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
@@ -36,7 +36,7 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     """Prepare to carry a task out; see `Drawn`."""
     is_at_rest = not (task.carries_on and has_more_to_do(base, task.tells_of))
     if task.queue is not None and task.is_queue and task.clock is None and is_at_rest:
-        return _in_queue(base, task, task.queue, is_single=is_single)
+        return _in_queue(base, task, task.queue.pods_of(base), is_single=is_single)
     opening = Opening(base, task)
     still, pods = at_rest(base), list[DrawnPod]()
     for step in task.steps:
@@ -53,26 +53,26 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     return Prepared(pods, run, tuple(update.key for update in updates if isinstance(update, Update)))
 
 
-def _in_queue(base: Base, task: Task, queue: WorkedOff, *, is_single: bool) -> Prepared:
+def _in_queue(base: Base, task: Task, pods: QuestionPods, *, is_single: bool) -> Prepared:
     """Prepare to work off the scheduling queue; for an evicted pod that is recreated, its replacement counts."""
-    pods = queue.pods_of(base)
     # The pods that a profile schedules and that are not being deleted, in the order of the queue.
     session = base.fork(pods)
     turns, infos = in_turn(session, pods.rows), session.cluster.pods.infos
-    rows = tuple(queued.pod for queued in turns if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
-    question = structs.replace(pods, rows=rows, more={})
+    rows_drawn = tuple(queued.pod for queued in turns if queued.place in (QueuePlace.ACTIVE, QueuePlace.GATED))
+    question = structs.replace(pods, rows=rows_drawn, more={})
     opening = Opening(base, task, question)
     present = workloads_of_task(base, task) or ()
 
     drawn = drawn_pods(base, question)
     in_queue = {name for pod in drawn for name in (pod.key, pod.group)}
+    waited = {infos[row].key for row in pods.pending_before}
 
     def run(generator: BranchRandom) -> Ending:
-        course = QueueCourse(opening.begin(generator, draws_turns=not is_single), queue, question)
-        session = course.simulation.session
-        ending = ending_of(session, course.to_rest(), drawn, question, settles=True, latest=course.latest)
-        queued_pods = tuple(infos[queued.pod].key for queued in course.queue)
-        change = CarriedOut(course.simulation, base, task, queue=queued_pods, subject_pods=course.subject_pods)
+        change = opening.carry_out(draws=generator, draws_turns=not is_single)
+        simulation = change.simulation
+        rows = [simulation.life.latest(row) for row in rows_drawn]
+        violates = any(preemptor not in waited for preemptor, _ in simulation.scheduler.violations)
+        ending = ending_at(simulation.session, drawn, rows, simulation.messages, violates=violates)
         happened = (event for event in _outlined(Replacements(change)) if event.counted.object not in in_queue)
         besides = (event for event in happened if event.counted.rule in _BESIDE_QUEUE)
         evicted = frozenset(step.pod for step in change.steps if step.by is not None)  # others leave ill nodes

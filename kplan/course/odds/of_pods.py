@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from kplan.api.names import object_name
 from kplan.cluster.base import Base, PodLike
-from kplan.cluster.runs import QuestionPods, Run, nominates
+from kplan.cluster.runs import QuestionPods, nominates
 from kplan.course.in_order import OrderedCourse
 from kplan.course.odds.runs import BranchRandom, Prepared
 from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
@@ -33,43 +33,34 @@ def of_pods(
                 framework.post_filter_plugins = [one for one in plugins if one.name != DefaultPreemption.name]
         if base.options.sample and not is_single and len(session.cluster):
             session.sampling.start_index = generator.draw(len(session.cluster))
-        run = OrderedCourse(base, question, settle_preemption=settle_preemption).run(session)
-        return ending_of(session, run, drawn, question, settles=settle_preemption)
+        violates, messages = False, dict[int, str]()
+        for result in OrderedCourse(base, question, settle_preemption=settle_preemption).run(session):
+            violates |= settle_preemption and result.pod not in question.pending_before and _violates(result)
+            messages[result.pod] = result.message
+        return ending_at(session, drawn, question.rows, messages, violates=violates)
 
     return Prepared(drawn, carry_out, question=question)
 
 
-def ending_of(
-    session: Session,
-    run: Run,
-    pods: Sequence[DrawnPod],
-    question: QuestionPods,
-    *,
-    settles: bool,
-    latest: Callable[[int], int] = int,
+def ending_at(
+    session: Session, pods: Sequence[DrawnPod], rows: Sequence[int], messages: Mapping[int, str], *, violates: bool
 ) -> Ending:
-    """Carry a run out in a session of its own, and return how the pods of a question end.
+    """Return how pods end in a session in which everything was carried out; `rows`: theirs, or of those in their place.
 
-    `settles`: its preemptions are carried out. `latest`: returns, after the run, the pod in the place of another.
+    `messages`: what the scheduler said last of pods. `violates`: an eviction has violated a disruption budget.
     """
-    violates = False
-    messages: dict[int, str] = {}
-    for result in run:
-        violates |= settles and result.pod not in question.pending_before and _violates(result)
-        messages[result.pod] = result.message
     infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
     log = (*session.earlier, *session.cluster.log)
     evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
     ends: dict[str, End] = {}
     unplaced: dict[str, str] = {}
-    rows = [latest(row) for row in question.rows]
     for pod, row in zip(pods, rows, strict=True):
         if node_of[row] != NOWHERE:
             ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
             continue
         ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
         unplaced[pod.key] = messages.get(row, "")
-    return Ending(ends, evicted, violates, unplaced, groups=group_endings(session, (*question.rows, *rows)))
+    return Ending(ends, evicted, violates, unplaced, groups=group_endings(session, rows))
 
 
 def drawn_pods(base: Base, question: QuestionPods) -> list[DrawnPod]:

@@ -194,6 +194,12 @@ class LifeCycle:
                 del lost[position]
                 return
 
+    def latest(self, row: int) -> int:
+        """Return the pod that has come in the place of a pod so far; itself where none has."""
+        while row in self.replaced_by:
+            row = self.replaced_by[row]
+        return row
+
     def name_before(self, pod: ObservedPod) -> str:
         """Return NAMESPACE/NAME of the pod in whose place one was made: its own name is made up."""
         row, place_of = pod.row, {new: gone for gone, new in self.replaced_by.items()} if pod.is_new else {}
