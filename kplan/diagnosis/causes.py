@@ -62,6 +62,13 @@ class MissingClaim(msgspec.Struct, frozen=True):
     nearest: str = ""
 
 
+class Released(msgspec.Struct, frozen=True):
+    """A volume that would do for a claim, had it not belonged to another one that is gone."""
+
+    volume: str
+    former_claim: str
+
+
 class UnboundClaim(msgspec.Struct, frozen=True):
     """A claim that has to be bound before the pod is scheduled, and is not."""
 
@@ -70,9 +77,7 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     class_exists: bool
     nearest: str = ""  #: the class with the most similar name; empty for none
     provisioner: str = ""
-    #: a volume that would do, had it not belonged to another claim, `former_claim`, that is gone; both empty for none
-    released: str = ""
-    former_claim: str = ""
+    released: Released | None = None
 
 
 class LeavingClaim(msgspec.Struct, frozen=True):
@@ -140,6 +145,23 @@ class TooLarge(msgspec.Struct, frozen=True):
     nearest: str = ""  #: when no node offers the resource, the one with the most similar name; empty for none
 
 
+class Meant(msgspec.Struct, frozen=True):
+    """What a rule of the pod probably means, or where what it needs is; empty for what is not known."""
+
+    suggested: str = ""  #: a pod label, a topology key, or a taint that a toleration was meant for
+    instead: str = ""  #: a toleration that was probably meant for the taint, or tolerates its key with another value
+    lost_node: str = ""  #: the node that does not exist any more and alone can attach a volume of the pod
+    daemon_set: str = ""  #: the DaemonSet, NAMESPACE/NAME, whose pod has the host port
+    runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
+
+
+class DevicesOut(msgspec.Struct, frozen=True):
+    """What nodes have of what a claim asks for."""
+
+    held_by: tuple[str, ...] = ()  #: the pods that use it
+    number: int | None = None  #: None where it is not known
+
+
 class NodesOut(msgspec.Struct, frozen=True):
     """Nodes that are rejected for the same reasons."""
 
@@ -151,16 +173,9 @@ class NodesOut(msgspec.Struct, frozen=True):
     #: resource -> the largest allocatable amount of these nodes, where that is less than the request
     largest: dict[str, str] = {}
     domains: int = 0  #: number of domains of the topology key that these nodes are in; 0 where the reason has none
-    #: what the pod's rule probably means: a pod label, a topology key, or a taint that a toleration was meant for
-    suggested: str = ""
-    instead: str = ""  #: a toleration that was probably meant for the taint, or tolerates its key with another value
-    lost_node: str = ""  #: the node that does not exist any more and alone can attach a volume of the pod
+    meant: Meant = Meant()
+    devices: DevicesOut = DevicesOut()  #: of all these nodes
     reserved_for: tuple[str, ...] = ()  #: pods that are nominated to the closest node, for which room there is kept
-    #: devices, held_by: what all these nodes have of what a claim asks for, or None, and the pods that use it
-    devices: int | None = None
-    held_by: tuple[str, ...] = ()
-    daemon_set: str = ""  #: the DaemonSet, NAMESPACE/NAME, whose pod has the host port
-    runs_in: str = ""  #: the namespace where pods run that a required pod affinity would match there
 
 
 Whole = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -176,12 +175,13 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         is_known = storage_class is not None or not class_name
         suggested = "" if is_known else intended.nearest(class_name, listers.storage_classes)
         provisioner = "" if storage_class is None else storage_class.provisioner
-        unbound = c.UnboundClaim(f"{namespace}/{name}", class_name, storage_class is not None, suggested, provisioner)
-        yield replace(unbound, **_released(claim, class_name, listers))
+        released = _released(claim, class_name, listers)
+        exists = storage_class is not None
+        yield c.UnboundClaim(claim.metadata.key, class_name, exists, suggested, provisioner, released)
 
 
-def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -> dict[str, str]:
-    """Return fields of UnboundClaim: a volume of the claim's class that its former claim left, if there is one."""
+def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -> c.Released | None:
+    """Return a volume of the claim's class that its former claim left."""
     wanted = quantity_value(claim.spec.resources.requests.get(STORAGE, "0"))
     for name, volume in sorted(listers.persistent_volumes.items()):
         spec, former = volume.spec, volume.spec.claim_ref
@@ -189,8 +189,8 @@ def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -
             continue
         has_modes = set(claim.spec.access_modes).issubset(spec.access_modes)
         if has_modes and quantity_value(spec.capacity.get(STORAGE, "0")) >= wanted:
-            return {"released": name, "former_claim": f"{former.namespace}/{former.name}"}
-    return {}
+            return c.Released(name, f"{former.namespace}/{former.name}")
+    return None
 
 
 def _missing_named_nodes(nodes: NodeTable, pod: Pod) -> Iterator[c.NoSuchNode]:
@@ -341,31 +341,31 @@ def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
         details=tuple(details),
         largest=largest,
         domains=domains,
-        **_devices_of(answer, group),
-        **_suggestion(answer, details, nodes.nodes[int(rows[closest])]),
+        meant=_meant(answer, details, nodes.nodes[int(rows[closest])]),
+        devices=_devices_of(answer, group),
     )
 
 
-def _devices_of(answer: _Answer, group: RowArray) -> dict[str, Any]:
-    """Return fields of NodesOut: how many devices nodes have that a claim could take, and which pods use them.
+def _devices_of(answer: _Answer, group: RowArray) -> c.DevicesOut:
+    """Return how many devices nodes have that a claim could take, and which pods use them.
 
     Devices that several nodes can reach are not counted, nor those of many nodes.
     """
     if answer.plugin != _DEVICES or len(group) > _MOST_WITH_DEVICES:
-        return {}
+        return c.DevicesOut()
     positions = map(int, group)
     details = (one for position in positions for one in details_at(answer.verdict.reasons_at(position), position))
     missing = [one for one in details if isinstance(one, d.MissingDevices)]
     held_by = tuple(dict.fromkeys(pod for one in missing for pod in one.held_by))
     is_local = all(one.spec.node_name for one in answer.session.listers.snapshot.resource_slices)
     is_counted = is_local and len({(one.claim, one.request) for one in missing}) == 1
-    return {"held_by": held_by, "devices": sum(int(one.matching) for one in missing) if is_counted else None}
+    return c.DevicesOut(held_by, sum(int(one.matching) for one in missing) if is_counted else None)
 
 
-def _suggestion(  # noqa: PLR0911 - one case a kind, in one place
+def _meant(  # noqa: PLR0911 - one case a kind, in one place
     answer: _Answer, details: Sequence[d.Detail], node: Node
-) -> dict[str, Any]:
-    """Return fields of NodesOut: what the pod's rule was probably meant to say where it matches nothing."""
+) -> c.Meant:
+    """Return what the pod's rule was probably meant to say where it matches nothing."""
     pod, nodes = answer.info.pod, answer.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
     n_taints = sum(isinstance(detail, d.UntoleratedTaint) for detail in details)
@@ -373,34 +373,34 @@ def _suggestion(  # noqa: PLR0911 - one case a kind, in one place
         match detail:
             case d.UntoleratedTaint() if n_taints == 1:
                 taints = intended.untolerated(pod, node, compares=answer.compares)
-                return _instead(pod, taints[0], nodes) if len(taints) == 1 else {}
+                return _instead(pod, taints[0], nodes) if len(taints) == 1 else c.Meant()
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
-                return {"suggested": intended.suggested_topology_key(detail.missing_label, nodes)}
+                return c.Meant(suggested=intended.suggested_topology_key(detail.missing_label, nodes))
             case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
                 other = answer.session.cluster.pods.infos[holder]
                 if name := daemon_set_of(other.pod):
-                    return {"daemon_set": f"{other.namespace}/{name}"}
+                    return c.Meant(daemon_set=f"{other.namespace}/{name}")
             case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
                 name = only.partition("=")[2]
-                return {} if name in nodes.label(HOSTNAME).code_of else {"lost_node": name}
+                return c.Meant(lost_node="" if name in nodes.label(HOSTNAME).code_of else name)
             case d.UnmetAffinity() if not detail.domains_with_matching_pods:
                 for guess_of_pods in intended.suggested_pods(answer.session, answer.info):
                     if isinstance(guess_of_pods, intended.MeantNamespace):
-                        return {"runs_in": guess_of_pods.namespace}
-                    return {"suggested": "=".join(guess_of_pods.to)}
+                        return c.Meant(runs_in=guess_of_pods.namespace)
+                    return c.Meant(suggested="=".join(guess_of_pods.to))
             case _:
                 pass
-    return {}
+    return c.Meant()
 
 
-def _instead(pod: Pod, taint: Taint, nodes: NodeTable) -> dict[str, str]:
-    """Return fields of NodesOut: the toleration that was meant for a taint, or that is for another value of its key."""
+def _instead(pod: Pod, taint: Taint, nodes: NodeTable) -> c.Meant:
+    """Return the toleration that was meant for a taint, or that is for another value of its key."""
     guess = intended.suggested_toleration(pod, taint, nodes)
     if guess is not None:
-        return {"suggested": intended.toleration_text(guess.to), "instead": intended.toleration_text(guess.old)}
+        return c.Meant(intended.toleration_text(guess.to), intended.toleration_text(guess.old))
     same_key = (one for one in pod.spec.tolerations if one.key == taint.key and one.operator in ("", "Equal"))
     other = next((one for one in same_key if not intended.is_used(one, nodes)), None)
-    return {} if other is None else {"instead": intended.toleration_text(other)}
+    return c.Meant() if other is None else c.Meant(instead=intended.toleration_text(other))
 
 
 def _largest(answer: _Answer, details: Iterable[d.Detail], rows: RowArray) -> dict[str, str]:

@@ -125,8 +125,9 @@ def _unbound(cause: c.UnboundClaim) -> str:
         return f"Its claim {cause.claim} is not bound: {missing}"
     text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
     if cause.provisioner in ("", NO_PROVISIONER):
-        left = f"; volume {cause.released} is kept for {cause.former_claim}, which is gone" if cause.released else ""
-        return f"{text}, and nobody makes volumes of that class{left}"
+        left = cause.released
+        kept = f"; volume {left.volume} is kept for {left.former_claim}, which is gone" if left is not None else ""
+        return f"{text}, and nobody makes volumes of that class{kept}"
     namespace, _, name = cause.claim.partition("/")
     return (
         f"{text}: {cause.provisioner} has not made its volume, which it does before the pod has a node, for nodes that "
@@ -219,7 +220,10 @@ def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - o
                 f"take it, because claim {detail.claim} is for one pod only (ReadWriteOncePod), and {users} uses it",
             )
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return "has", f"label {detail.missing_label}, the topology key of its rule{_suggestion(group.suggested)}"
+            return (
+                "has",
+                f"label {detail.missing_label}, the topology key of its rule{_suggestion(group.meant.suggested)}",
+            )
         case _:
             return "", ""
 
@@ -229,7 +233,7 @@ def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
     tainted = [group for group in groups if is_set_by_people(group)]
     if len(tainted) < 2:
         return list(groups)
-    meant = max(tainted, key=lambda group: (bool(group.suggested), bool(group.instead)))
+    meant = max(tainted, key=lambda group: (bool(group.meant.suggested), bool(group.meant.instead)))
     together = replace(
         meant,
         nodes=sum(group.nodes for group in tainted),
@@ -313,7 +317,7 @@ def _detail(  # noqa: C901, PLR0911 - one case a kind, in one place
             return f"{are} not {detail.requested}, its nodeName"
         case d.TakenHostPort():
             by = listing(detail.pods, and_more=detail.and_more or 0)
-            by = f"DaemonSet {group.daemon_set}, also on new nodes: {by}" if group.daemon_set else by
+            by = f"DaemonSet {group.meant.daemon_set}, also on new nodes: {by}" if group.meant.daemon_set else by
             return f"{have} host port {detail.host_port}/{detail.protocol} taken ({by}{on})"
         case d.TooMuchSkew():
             return _skew(detail)
@@ -331,9 +335,9 @@ def _detail(  # noqa: C901, PLR0911 - one case a kind, in one place
             return f"{'does' if is_single else 'do'} not have CSI driver {detail.driver} installed"
         case d.MissingDevices():
             most = f"requests {detail.wanted} of {detail.device_class or 'any class'}, {detail.free} free{on}"
-            most += f"; {count(group.devices, 'device')} in all" if group.devices else ""
-            most += "; no ResourceSlice offers such a device" if group.devices == 0 else ""
-            most += f", used by {listing(group.held_by)}" if group.held_by else ""
+            most += f"; {count(group.devices.number, 'device')} in all" if group.devices.number else ""
+            most += "; no ResourceSlice offers such a device" if group.devices.number == 0 else ""
+            most += f", used by {listing(group.devices.held_by)}" if group.devices.held_by else ""
             most += f"; tainted {listing(detail.tainted)}" if detail.tainted else ""
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most})"
         case _:
@@ -342,8 +346,8 @@ def _detail(  # noqa: C901, PLR0911 - one case a kind, in one place
 
 def _lost(group: c.NodesOut) -> str:
     """Return that the only node that can attach a volume is gone; empty where that is not so."""
-    gone = f"only node {group.lost_node} can, which does not exist any more: bring it back"
-    return f"{gone}, or delete the claim, and with it the data" if group.lost_node else ""
+    gone = f"only node {group.meant.lost_node} can, which does not exist any more: bring it back"
+    return f"{gone}, or delete the claim, and with it the data" if group.meant.lost_node else ""
 
 
 def _no_volume(detail: d.UnboundClaim) -> str:
@@ -372,10 +376,10 @@ _NO_USE: Mapping[str, str] = {
 def _beside(group: c.NodesOut, detail: d.UnmetAffinity) -> str:
     domains = listing(detail.domains_with_matching_pods, and_more=detail.and_more)
     where = f"such pods run in {domains}" if domains else "no such pod runs anywhere"
-    suggested = f"; did you mean {group.suggested}?" if group.suggested else ""
-    if group.runs_in:
+    suggested = f"; did you mean {group.meant.suggested}?" if group.meant.suggested else ""
+    if group.meant.runs_in:
         searched = [name for term in detail.terms for name in term.namespaces if term.namespaces != "all"]
-        where = f"such pods run in namespace {group.runs_in}, and the rule searches only {listing(searched)}"
+        where = f"such pods run in namespace {group.meant.runs_in}, and the rule searches only {listing(searched)}"
     terms = " and ".join(term.label_selector or "any labels" for term in detail.terms)
     return f"{terms} per {detail.topology_key}; {where}{suggested}"
 
@@ -387,8 +391,8 @@ def _taint(group: c.NodesOut, taint: str, *, is_single: bool) -> str:
     if meaning is None:
         taints = [detail.taint for detail in group.details if isinstance(detail, d.UntoleratedTaint)]
         some = "a taint" if len(taints) == 1 else "taints"
-        suggested = f"; it tolerates {group.instead}" if group.instead else ""
-        suggested += f": did you mean {group.suggested}?" if group.suggested else ""
+        suggested = f"; it tolerates {group.meant.instead}" if group.meant.instead else ""
+        suggested += f": did you mean {group.meant.suggested}?" if group.meant.suggested else ""
         return f"{'has' if is_single else 'have'} {some} it does not tolerate ({listing(taints)}{suggested})"
     return f"{'is' if is_single else 'are'} {meaning}"
 

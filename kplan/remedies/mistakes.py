@@ -78,8 +78,8 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:  # noqa: C901 - one case a
                 freed = r.Awaited(what="claim", name=claim, because=(case.info.key,))
                 command = f"kubectl delete pod {quote(case.pod.metadata.name)} -n {quote(case.info.namespace)}"
                 yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
-            case c.UnboundClaim(released=volume) if volume:
-                freed = r.Awaited(what="volume", name=volume, because=(cause.former_claim,))
+            case c.UnboundClaim(released=c.Released(volume=volume, former_claim=former)):
+                freed = r.Awaited(what="volume", name=volume, because=(former,))
                 command = f"""kubectl patch pv {quote(volume)} --type merge -p '{{"spec":{{"claimRef":null}}}}'"""
                 yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
             case c.UnboundClaim(storage_class=name, class_exists=False) if name:
