@@ -25,7 +25,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.utilisation import pool_label
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import conditions, opening
 from kplan.course.asking import Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.deployment import WantedDeployment
@@ -115,8 +115,7 @@ def headroom_report(
         raise UsageError(f"the snapshot has no workload{where}", hint=hint)
     workloads = answers(base, questions, showing.ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
-    default = ("none",) if wanted is None else DEFAULT_FAIL_ON["capacity"]
-    chosen = default if showing.fail_on is None else showing.fail_on
+    chosen = conditions(showing.fail_on, "" if wanted is None else "capacity")
     return _report(base, workloads, chosen, wanted, DEFAULT_HEADROOM if stop_at is None else stop_at)
 
 

@@ -25,7 +25,7 @@ from kplan.cluster.workload_pods import no_node
 from kplan.course.answers.placement import NodesShown, Placement
 from kplan.course.answers.plan import Answer, before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
+from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.growth import Growth
 from kplan.documents import capacity
 from kplan.documents.base import Condition, Context, Counted, Verdict
@@ -107,8 +107,7 @@ class Capacity(Answer):
 
     def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
         """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
-        default = ("none",) if self.wanted is None else DEFAULT_FAIL_ON["capacity"]
-        chosen = default if fail_on is None else fail_on
+        chosen = conditions(fail_on, "" if self.wanted is None else "capacity")
         because: list[str] = []
         if not self.is_enough and "unschedulable" in chosen:
             noun = "groups" if all(template.group is not None for template in self.templates) else "replicas"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.plan import is_roomy
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import conditions, opening
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.syncs import EVER
@@ -85,7 +85,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     session = base.fork(question)
     context = base.context(question)
     entries = queue_entries(session, in_turn(session, question.rows))
-    chosen = DEFAULT_FAIL_ON["plan"] if fail_on is None else fail_on
+    chosen = conditions(fail_on, "plan")
     n_at = Counter(entry.place for entry in entries)
     gated = (Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED)
     return d.QueueReport(

@@ -114,7 +114,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
 
     base, command, decisions = change.origin, change.task.command, decisions or Decisions()
     showing, pods = decisions.showing, ChangedPods(change, decisions)
-    chosen = verdict.DEFAULT_FAIL_ON[command] if showing.fail_on is None else showing.fail_on
+    chosen = verdict.conditions(showing.fail_on, command)
     context = base.context(change.pods)
     growth = change.growth
     grown = () if growth is None else growth.all_warnings

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.placement import NodesShown, Placement, plans_in_order
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
+from kplan.course.answers.verdict import conditions, judge, judged
 from kplan.documents.base import Condition, Context, Report, is_counted, with_sentence
 from kplan.documents.nodes import NewNodeRef, NodeChanges
 from kplan.documents.placement import GroupPlan, Luck, PlacementReport, PodPlacement, Summary, Unlisted
@@ -191,7 +191,7 @@ def placement_report(
     untried = [group for group in unlisted if group.outcome is None]
     not_looked_at = (InputWarning("NotLookedAt", one.workload, f"{one.pods:,} {unknown}") for one in untried)
     context = replace(context, warnings=(*context.warnings, *not_looked_at))
-    chosen = DEFAULT_FAIL_ON["place"] if fail_on is None else fail_on
+    chosen = conditions(fail_on, "place")
     new = () if nodes is None else [node.name for node in nodes.added]
     verdict = judge(placements, context.warnings, chosen, new_nodes=new, groups=groups)
     return PlacementReport(

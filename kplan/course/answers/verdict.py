@@ -32,6 +32,11 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
 """The default of `--fail-on`, by command."""
 
 
+def conditions(chosen: Sequence[Condition] | None, command: str) -> Sequence[Condition]:
+    """Return the chosen conditions; for None those of a command by default, which may be none."""
+    return DEFAULT_FAIL_ON.get(command, ("none",)) if chosen is None else chosen
+
+
 def parse_fail_on(text: str) -> tuple[Condition, ...]:
     """Read a comma-separated list of conditions; raises UsageError for other words, or `none` beside others."""
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))

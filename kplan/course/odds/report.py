@@ -83,7 +83,7 @@ class Odds(Answer):
 
     def report(self, *, fail_on: Sequence[Condition] | None = None) -> OddsReport:
         """Return the OddsReport; `fail_on`: what makes the verdict a failure when it happens in any run."""
-        chosen = verdict.DEFAULT_FAIL_ON[self.command] if fail_on is None else fail_on
+        chosen = verdict.conditions(fail_on, self.command)
         context = replace(self.context, scheduler=replace(self.context.scheduler, ties="even", seed=self.seed))
         pods = tuple(_pod(self, pod) for pod in self.pods)
         evicted = {key: n for key, n in self.victims.items() if key not in self.counts}

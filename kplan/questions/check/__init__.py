@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -16,11 +16,11 @@ from kplan.api.quantity import clause, count
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
 from kplan.course.answers.plan import placement_report
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, opening
+from kplan.course.answers.verdict import conditions, judged, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order
 from kplan.course.watching import at_rest
-from kplan.documents.base import Condition, Counted, Head, Report, Verdict
+from kplan.documents.base import Counted, Head, Report, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
 from kplan.documents.drains import DrainOutcome, DrainsReport
@@ -44,15 +44,11 @@ if TYPE_CHECKING:
 _MOST_FINDINGS = 20
 
 
-def _fail_on(showing: Showing) -> Sequence[Condition]:
-    return DEFAULT_FAIL_ON["capacity"] if showing.fail_on is None else showing.fail_on
-
-
 class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
-        fail_on = ("none",) if showing.fail_on is None else showing.fail_on
+        fail_on = conditions(showing.fail_on, "budgets")
         rooms = (
             BudgetRoom(
                 budget=budget.key,
@@ -77,7 +73,7 @@ class Surge(Question, frozen=True):
         wanted = surges(subject.base)
         if not wanted:
             raise NotFoundError("no Deployment has a surge", hint="rollouts then replace pods without further room")
-        return alone(subject.base, wanted, fail_on=_fail_on(showing), showing=showing)
+        return alone(subject.base, wanted, fail_on=conditions(showing.fail_on, "capacity"), showing=showing)
 
 
 class AtMaximum(Question, frozen=True):
@@ -99,7 +95,7 @@ class AtMaximum(Question, frozen=True):
             hint = "every autoscaled workload has its maximum of replicas"
             raise NotFoundError("no autoscaler is below its maximum", hint=hint)
         if self.how == "each":
-            return alone(subject.base, wanted, fail_on=_fail_on(showing), showing=showing)
+            return alone(subject.base, wanted, fail_on=conditions(showing.fail_on, "capacity"), showing=showing)
         if showing.only_outcomes and (n_pods := fit_together(subject.base, wanted)):
             report = placement_report(subject.base.context(), (), fail_on=showing.fail_on)
             return replace(report, summary=replace(report.summary, pods=n_pods, scheduled=n_pods))
@@ -116,7 +112,7 @@ class PoolRoom(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> HeadroomReport:
         """Return the HeadroomReport; raises NotFoundError where nodes do not name their pool."""
-        return room_for_largest(subject.base, fail_on=_fail_on(showing))
+        return room_for_largest(subject.base, fail_on=conditions(showing.fail_on, "capacity"))
 
 
 class Least(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

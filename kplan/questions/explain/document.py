@@ -19,7 +19,7 @@ from kplan.cluster.unmodelled import in_whole_groups
 from kplan.cluster.workload_pods import no_pod, workloads_called
 from kplan.course.answers.placement import NodesShown, Placement, last_placement
 from kplan.course.answers.plan import Plan, placement_report, with_most_placements, with_new_nodes
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON
+from kplan.course.answers.verdict import conditions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.growth import as_waiting, with_message
 from kplan.course.in_order import place_in_order
@@ -77,7 +77,7 @@ def whereabouts_report(
     report = placement_report(
         in_whole_groups(base.context) if first is None else first.context,
         [pod.placement for pod in pods],
-        fail_on=DEFAULT_FAIL_ON["explain"] if showing.fail_on is None else showing.fail_on,
+        fail_on=conditions(showing.fail_on, "explain"),
         nodes_of={index: pod.shown(showing.explained) for index, pod in enumerate(pods[: showing.max_listed])},
         groups=tuple(groups.values()),
     )

@@ -16,7 +16,7 @@ from kplan.changes import values as c
 from kplan.cluster.base import Base
 from kplan.course.answers.drains import NOT_REPLACED
 from kplan.course.answers.utilisation import cluster_map, pool_label
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
+from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.asking import Showing, answers
 from kplan.course.carried_out import CarriedOut
 from kplan.course.carry_out import Opening, carry_out
@@ -66,7 +66,7 @@ def together(base: Base, nodes: Sequence[str], label: str | None) -> dict[str, l
 
 def drains_report(base: Base, groups: Groups, question: Drain, showing: Showing, label: str | None) -> DrainsReport:
     """Return the DrainsReport about groups of nodes by `label`, each of which is drained as in `question`."""
-    chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
+    chosen = conditions(showing.fail_on, "drain")
     questions = [
         partial(_drained, name=name, question=replace(question, nodes=tuple(nodes)), fail_on=tuple(chosen))
         for name, nodes in groups.items()

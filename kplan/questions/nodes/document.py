@@ -16,7 +16,7 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import opening
+from kplan.course.answers.verdict import conditions, opening
 from kplan.course.carry_out import carry_out
 from kplan.course.growth import ref_to, unconditioned_pods
 from kplan.course.provisioning import node_changes
@@ -93,7 +93,7 @@ def _report(
     """Return the NodesReport; of `unavailable` workloads too few pods are ready for a while."""
     context = base.context()
     warnings = tuple(dict.fromkeys((*context.warnings, *advice.warnings)))
-    fail_on = ("none",) if showing.fail_on is None else showing.fail_on
+    fail_on = conditions(showing.fail_on, "nodes")
     happened = [Counted(new.facts.name, "NewNode") for new in advice.all_new]
     happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]

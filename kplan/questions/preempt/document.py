@@ -11,7 +11,7 @@ from kplan.api.quantity import grouped
 from kplan.cluster.base import Base
 from kplan.course.answers.placement import Placement, pending_placement
 from kplan.course.answers.plan import NodesOf, Plan, placement_documents, summary
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judge, judged
+from kplan.course.answers.verdict import conditions, judge, judged
 from kplan.course.asking import Showing
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.carry_out import carry_out
@@ -53,7 +53,7 @@ def preemption_report(
     With `explain` it tells for every candidate node which of its pods of lower priority are reprieved, and which not.
     """
     context, nodes, groups = plan.context, plan.nodes, plan.groups
-    chosen = DEFAULT_FAIL_ON["preempt"] if fail_on is None else fail_on
+    chosen = conditions(fail_on, "preempt")
     shown = zip(placements, placement_documents(placements, nodes_of), strict=True)
     new = () if nodes is None else [node.name for node in nodes.added]
     verdict = judge(placements, context.warnings, chosen, accepts_preemption=True, new_nodes=new, groups=groups)

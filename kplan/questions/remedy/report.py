@@ -26,7 +26,7 @@ from kplan.changes.sets import (
 from kplan.changes.values import Change, Move, Scale, Uncordon
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import in_whole_groups
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, judged, verdict_on
+from kplan.course.answers.verdict import conditions, judged, verdict_on
 from kplan.course.asking import Showing
 from kplan.course.missing import short_workloads, workloads_at_present
 from kplan.course.provisioning import node_changes
@@ -102,7 +102,7 @@ def remedy_report(
     helpful: dict[str, Remedy] = {pod: first for pod, first in firsts.items() if isinstance(first, _NO_ACTIONS)}
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
-    chosen = DEFAULT_FAIL_ON["remedy"] if showing.fail_on is None else showing.fail_on
+    chosen = conditions(showing.fail_on, "remedy")
     staying = {*left, *(() if quotas else refused)}.difference(asleep)
     rules = {pod: asleep.get(pod, "Unschedulable") for pod in left}
     counted = _counted(chosen, rules, [one.workload for one in workloads if _stays_short(one, staying)], described)

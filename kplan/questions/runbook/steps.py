@@ -24,7 +24,7 @@ from kplan.changes.limits import LoosenBudget
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.drains import NOT_REPLACED, TIMED_OUT
-from kplan.course.answers.verdict import DEFAULT_FAIL_ON, opening
+from kplan.course.answers.verdict import conditions, opening
 from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
@@ -54,7 +54,7 @@ def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookRe
     check_nodes(base, question.nodes)
     book = _Runbook(base, question)
     book.write(showing.progress or (lambda _done, _all: None))
-    chosen = DEFAULT_FAIL_ON["drain"] if showing.fail_on is None else showing.fail_on
+    chosen = conditions(showing.fail_on, "drain")
     left = (Counted(one.name, one.rule) for one in book.stuck)
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
