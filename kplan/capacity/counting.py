@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, cycle, islice, repeat
 
 import msgspec
 from msgspec.structs import replace
@@ -196,7 +197,7 @@ def fill(
     """
     fit = (since or Fit(counts=[0] * len(templates), n_before=len(session.cluster.pods.infos))).resumed()
     quotas = _quotas(session, templates)
-    for n_placed, index in enumerate(_turns(templates)):
+    for n_placed, index in enumerate(_turns(templates, fit)):
         if limit is not None and n_placed >= limit:
             break
         if templates[index].group is not None:
@@ -225,11 +226,10 @@ def fill(
     return fit
 
 
-def _turns(templates: Sequence[Template]) -> Iterator[int]:
-    while True:
-        for index, template in enumerate(templates):
-            for _ in range(template.share):
-                yield index
+def _turns(templates: Sequence[Template], fit: Fit) -> Iterator[int]:
+    """Yield which template is next, and next after that, without end; those that fit have had their turns."""
+    shares = (repeat(index, template.share) for index, template in cycle(enumerate(templates)))
+    return islice(chain.from_iterable(shares), fit.total, None)
 
 
 def _quotas(session: Session, templates: Sequence[Template]) -> QuotaLedger | None:
@@ -330,15 +330,12 @@ def _waiting(templates: Sequence[Template], fit: Fit, most_pods: int, left: int 
     """
     message = "" if fit.stop is None else fit.stop.message
     condition = unschedulable(message)
-    numbers, n_pods, n_units = list(fit.counts), 0, 0
-    while n_pods < most_pods and (left is None or n_units < left):
-        for index, template in enumerate(templates):
-            for _ in range(template.share):
-                pods = template.pods(numbers[index])
-                if not pods:
-                    return
-                numbers[index] += 1
-                n_units += 1
-                n_pods += len(pods)
-                for pod in pods:
-                    yield replace(pod, status=replace(pod.status, conditions=(condition,)))
+    numbers, n_pods = list(fit.counts), 0
+    for n_units, index in enumerate(_turns(templates, fit)):
+        pods = templates[index].pods(numbers[index]) if n_pods < most_pods and n_units != left else []
+        if not pods:
+            return
+        numbers[index] += 1
+        n_pods += len(pods)
+        for pod in pods:
+            yield replace(pod, status=replace(pod.status, conditions=(condition,)))

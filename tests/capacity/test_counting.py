@@ -139,8 +139,8 @@ def test_nodes_of_manifests_are_shapes_like_others_and_left_out_where_one_is_tri
     assert [(one.shapes[0].like, one.nodes) for one in report.to_add] == [("b", 2)]
 
 
-def test_the_progress_of_a_resumed_count_goes_on_from_what_there_is() -> None:
-    session, told = planner_of(node("a")).fork(), list[int]()
-    first = fill(session, [template("1")], limit=2)
-    assert fill(session, [template("1")], progress=told.append, since=first).total == 4
-    assert told == [3]
+def test_a_resumed_count_goes_on_with_whose_turn_it_is() -> None:
+    session, told, both = planner_of(node("a")).fork(), list[int](), [template("1"), template("1", "db")]
+    first = fill(session, both, limit=1)
+    assert fill(session, both, progress=told.append, since=first).counts == [2, 2]
+    assert told == [2]
