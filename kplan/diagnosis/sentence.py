@@ -220,10 +220,8 @@ def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - o
                 f"take it, because claim {detail.claim} is for one pod only (ReadWriteOncePod), and {users} uses it",
             )
         case d.SpreadLabelMissing() | d.AffinityLabelMissing() as detail:
-            return (
-                "has",
-                f"label {detail.missing_label}, the topology key of its rule{_suggestion(group.meant.suggested)}",
-            )
+            rule = f"the topology key of its rule{_suggestion(group.meant.suggested)}"
+            return "has", f"label {detail.missing_label}, {rule}"
         case _:
             return "", ""
 

@@ -194,10 +194,8 @@ class Candidates:
             case r.MovePod(change=change):
                 by_key = {pod.key: pod for pod in simulation.pods.values()}
                 yield from moved(simulation, [by_key[one.pod] for one in (change, *(remedy.also or ()))])
-            case r.LowerReplicas(change=change):
-                workload = simulation.workload_of(simulation.pods[rows[0]])
-                act = fewer(simulation, self._played.base.objects, workload, change.old - change.to, stops=0)
-                yield from () if act is None else (act,)
+            case r.LowerReplicas():
+                yield from self._without_waiting(simulation.workload_of(simulation.pods[rows[0]]))
             case r.CorrectName(change=change) if change.of.startswith("PersistentVolumeClaim "):
                 text = msgspec.json.encode({"storageClassName": change.to}).decode()
                 yield Patch(change.of.replace(" ", "/", 1), text, _plain(remedy))
@@ -286,10 +284,7 @@ class Candidates:
         """Yield fewer replicas of the workloads that wait, and of others whose pods make room."""
         objects = self._played.base.objects
         for workload in self._goal.wanted:
-            waiting = len(self._played.waiting.get(workload, ()))
-            act = fewer(self._simulation, objects, workload, waiting, stops=0)
-            if waiting and act is not None:
-                yield (act,)
+            yield from ((act,) for act in self._without_waiting(workload))
         changed = {act.workload for act in self._acts if isinstance(act, Scale)} | set(self._goal.wanted)
         running = [pod for pod in self._simulation.pods.values() if pod.node and not pod.is_terminating]
         for group in self._making_room(running):
@@ -298,6 +293,12 @@ class Candidates:
             acts = tuple(act for act in scaled if act is not None)
             if changed.isdisjoint(numbers) and len(acts) == len(numbers):
                 yield acts
+
+    def _without_waiting(self, workload: str) -> Iterator[Scale]:
+        """Yield that a workload runs as many replicas fewer as wait."""
+        waiting = len(self._played.waiting.get(workload, ()))
+        act = fewer(self._simulation, self._played.base.objects, workload, waiting, stops=0) if waiting else None
+        yield from () if act is None else (act,)
 
     def _of_groups(self) -> Iterator[Changes]:
         """Yield what the pods of a group that waits need together; each set of actions lets the whole group run."""

@@ -28,7 +28,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.owners import Bounds, DaemonSetState, StatefulSetState
 from kplan.course.simulation.updates import Update, update_of
-from kplan.course.watching import begin, watched
+from kplan.course.watching import begin, carry_on_known, watched
 from kplan.course.what_if import changed
 from kplan.documents.change import StepEvent
 from kplan.engine.mappings import Recent
@@ -105,16 +105,27 @@ class Goal:
 
 
 class Playing:
-    """Carries out sets of actions, each from the same start: with quotas raised, and the pods that they kept away."""
+    """Carries out sets of actions, each from the same start: with quotas raised, and the pods that they kept away.
 
-    def __init__(self, base: Base, quotas: tuple[RaiseQuota, ...] = (), progress: Progress | None = None) -> None:
+    Where it `carries_on`, controllers go on before with what they have yet to do, as in a plan of all pods.
+    """
+
+    def __init__(
+        self,
+        base: Base,
+        quotas: tuple[RaiseQuota, ...] = (),
+        progress: Progress | None = None,
+        *,
+        carries_on: bool = True,
+    ) -> None:
         self.base = base
         self.quotas = quotas
+        self.raised_in = {PodKey.parse(raised.quota).namespace for raised in quotas}  #: namespaces
         self.n_tried = 0  #: one set after the other, also where its end is known
         #: what `explain` names after some actions for a workload; "" for all groups of pods
         self.offered: dict[tuple[Changes, str], tuple[Changes, ...]] = {}
         self.beside: dict[Remedy, None] = {}  #: what it names that is no action: to wait, to create, to repair
-        self._progress = progress
+        self._progress, self._carries_on = progress, carries_on
         self._bases: dict[Changes, Base] = {(): base}
         self._last: Changes | None = None
         most_played = _MOST_HELD // (len(base.objects.nodes) + len(base.objects.pods) + 1) + 1
@@ -169,9 +180,11 @@ class Playing:
         """Return the cluster after what is done before anything moves, with the pods that quotas kept away before."""
         base = self._base_of((*self.quotas, *begun))
         simulation = begin(base)
-        for namespace in {PodKey.parse(raised.quota).namespace for raised in self.quotas}:
+        for namespace in self.raised_in:
             for owner in simulation.workloads.all(namespace):
                 simulation.enqueue(owner)
+        if self._carries_on:
+            carry_on_known(simulation, base.objects, None)
         simulation.controllers.run()
         return base, simulation
 
@@ -188,8 +201,8 @@ class Playing:
             if trial.refused:
                 break
         pods = base.objects.pod_by_key
-        gone = dict.fromkeys(step.pod for step in simulation.log.steps if step.event in _GONE and step.pod in pods)
-        disturbed = tuple(key for key in gone if pods[key].spec.node_name)
+        gone = dict.fromkeys(step.pod for step in simulation.log.steps if step.event in _GONE and step.node)
+        disturbed = tuple(key for key in gone if key in pods and pods[key].spec.node_name)
         return Played(simulation, base, waiting_of(simulation), trial.moved_to, disturbed, trial.refused)
 
     def _tried(self, begun: Changes) -> tuple[Base, Simulation]:

@@ -74,7 +74,7 @@ def remedy_report(
     workloads = tuple(one for one in present if not one.has_what_it_wants or any(way_on(one)))
     raised = {one for health in workloads for one in health.refused.raises} if "quotas" in kinds else ()
     quotas = tuple(RaiseQuota(one.quota, one.limits) for one in sorted(raised, key=lambda one: one.quota))
-    playing = Playing(base, quotas, showing.progress)
+    playing = Playing(base, quotas, showing.progress, carries_on=not pods)
     simulation = playing.begin()[1]
     start, by_itself = waiting_of(simulation), playing.play(())
     asleep = _asleep(simulation)
@@ -226,9 +226,9 @@ def _described(playing: Playing, goal: Goal, solution: Solution, kinds: Sequence
     price = playing.price((), before)
     actions: list[Change] = [quota.described() for quota in playing.quotas]
     if playing.quotas:  # after the last one new pods run, without further actions
-        simulation = before.simulation
-        new = {simulation.workload_of(pod) for pod in simulation.pods.values() if pod.is_new}
-        actions[-1] = playing.quotas[-1].described(sorted(new - before.waiting.keys()))
+        new = [pod for pod in before.simulation.pods.values() if pod.is_new and pod.namespace in playing.raised_in]
+        workloads = set(map(before.simulation.workload_of, new)) - before.waiting.keys()
+        actions[-1] = playing.quotas[-1].described(sorted(workloads))
     done: Changes = ()
     for act in with_joined_moves(acts):
         done = (*done, act)

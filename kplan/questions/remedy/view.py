@@ -68,8 +68,6 @@ def _held_up(document: RemedyReport) -> Iterator[Block]:
     yield from map(line, ways_on(workloads[:_MOST_HELD_UP]))
     if len(workloads) > _MOST_HELD_UP:
         yield line(f"and {count(len(workloads) - _MOST_HELD_UP, 'more workload')}", is_item=True)
-    if any("misses-pods" in health.states for health in workloads):
-        yield line(Span("Pods that controllers have yet to make are not counted; with --settle they are.", "hint"))
 
 
 def _left(document: RemedyReport) -> Iterator[Block]:
