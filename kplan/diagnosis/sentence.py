@@ -126,8 +126,8 @@ def _unbound(cause: c.UnboundClaim) -> str:
     text = f"Its claim {cause.claim} of storage class {cause.storage_class} is not bound yet"
     if cause.provisioner in ("", NO_PROVISIONER):
         left = cause.released
-        kept = f"; volume {left.volume} is kept for {left.former_claim}, which is gone" if left is not None else ""
-        return f"{text}, and nobody makes volumes of that class{kept}"
+        volume = f"; volume {left.volume} is kept for {left.former_claim}, which is gone" if left is not None else ""
+        return f"{text}, and nobody makes volumes of that class{volume}"
     namespace, _, name = cause.claim.partition("/")
     return (
         f"{text}: {cause.provisioner} has not made its volume, which it does before the pod has a node, for nodes that "
