@@ -12,6 +12,7 @@ from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
+from kplan.engine.details import Detail
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.advice import pod_advice
 from kplan.health.pods import PodHealth
@@ -68,7 +69,11 @@ def _short_reasons(placement: PodPlacement) -> str:
     from kplan.diagnosis.sentence import group_text
 
     texts, left = list[str](), sum(group.nodes for group in placement.rejection_summary)
-    groups = (out for group in placement.rejection_summary for out in _nodes_out(placement, group))
+    known = {
+        node: grouped((detail.reason, detail) for detail in rejection.details)
+        for node, rejection in placement.rejections.items()
+    }
+    groups = (out for group in placement.rejection_summary for out in _nodes_out(known, group))
     for group in sorted(groups, key=lambda group: -group.nodes):
         nodes = group.nodes if texts or placement.nodes_count else count(group.nodes, "node")
         text = f"{nodes} {group_text(group, {}, is_single=group.nodes == 1)}"
@@ -83,16 +88,15 @@ def _short_reasons(placement: PodPlacement) -> str:
     return f"{of}{', '.join(texts)}{meant}"
 
 
-def _nodes_out(placement: PodPlacement, group: ReasonCount) -> list[NodesOut]:
-    """Return the nodes of one reason, by taint where the document says which node has which."""
+def _nodes_out(details: Mapping[str, Mapping[str, Sequence[Detail]]], group: ReasonCount) -> list[NodesOut]:
+    """Return the nodes of one reason, by taint where the details of a node by reason say which node has which."""
     from kplan.diagnosis.causes import NodesOut
     from kplan.diagnosis.sentence import is_set_by_people, with_taints_together
 
     known = list[NodesOut]()
     for closest in group.closest or ("",):
-        rejection = placement.rejections.get(closest)
-        details = () if rejection is None else rejection.details
-        own = tuple(detail for detail in details if detail.reason in ("", group.reason))
+        of_node = details.get(closest, {})
+        own = (*of_node.get("", ()), *of_node.get(group.reason, ()))
         known.append(NodesOut(1, closest, group.plugin or "", (group.reason,), own))
     taints = (out.details[:1] if group.plugin == "TaintToleration" else () for out in known)
     alike = grouped(zip(taints, known, strict=True))

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from msgspec import UNSET
 
-from kplan.api.quantity import count, listing, readable
+from kplan.api.quantity import count, grouped, listing, readable
 from kplan.documents.placement import Failure, Rejection
 from kplan.engine import details as d
 
@@ -21,10 +21,11 @@ def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> li
     A reason without details stands for itself.
     """
     lines: list[str] = []
+    details = grouped((detail.reason, detail) for detail in failure.details)
     for text in failure.reasons:
         if reason is not None and text != reason:
             continue
-        texts = [detail_text(detail) for detail in failure.details if detail.reason in ("", text)]
+        texts = [detail_text(detail) for detail in (*details.get("", ()), *details.get(text, ()))]
         lines += [line for line in texts if line] or ([] if reason is not None else [text])
     return list(dict.fromkeys(lines))
 
