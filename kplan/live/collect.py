@@ -104,6 +104,7 @@ def _pages(
 ) -> Iterator[tuple[bytes, ListMeta] | None]:
     """Yield the pages of a list, each with where it goes on; None where the list is begun anew, and a note then."""
     token, restarts, n_bytes = "", 0, 0
+    offered: str | None = None  # the token of the last 410
     tokens: set[str] = set()  # since the list was last begun anew
     for n_pages in itertools.count(1):
         page: tuple[bytes, ListMeta] | None = None
@@ -111,8 +112,8 @@ def _pages(
             body = reader.get(path, {**query, "continue": token} if token else query).body
         except ExpiredListError as error:
             tokens.clear()
-            if error.continue_token and error.continue_token != token:
-                token = error.continue_token
+            if error.continue_token and token != offered:  # what it offered does not expire at once
+                token = offered = error.continue_token
                 notes.append("it changed while it was being read: the rest is of a later moment")
             elif restarts == MAX_RESTARTS:
                 raise

@@ -29,8 +29,9 @@ class Pages:
     def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "application/json") -> Response:
         self.queries.append(dict(query or {}))
         if name := self.interruptions.get(len(self.queries)):
-            answer = replay("error-410-expired-continue" if name == "token" else "error-410-old-rv-exact")
-            return Response(answer.status, {}, answer.body)
+            answer = replay("error-410-old-rv-exact" if name == "none" else "error-410-expired-continue")
+            number = b"%d" % len(self.queries) if name == "new" else b""
+            return Response(answer.status, {}, answer.body.replace(b"eyJ2", number + b"eyJ2"))
         request = Request("GET", path, dict(query or {}), [("Authorization", "Bearer admin-token")])
         answer = Cluster().answer(request)
         return Response(answer.status, {}, answer.body)
@@ -90,22 +91,21 @@ def test_an_expired_list_goes_on_with_the_servers_token_or_begins_anew(
 ) -> None:
     pages = Pages(interruption)
     listed, _ = read(pages)
-    assert names(listed) == NAMES
-    assert listed.notes == (note,)
+    assert (names(listed), listed.notes) == (NAMES, (note,))
     query = pages.queries[interruption[0]]
     assert query["continue"].startswith(token) if token else "continue" not in query
 
 
 def test_a_list_that_keeps_expiring_is_given_up() -> None:
-    with pytest.raises(ApiError, match="too old"):
-        read(Pages((2, "none"), (4, "none"), (6, "none"), (8, "none")))
+    for interruptions in ([(2, "none"), (4, "none"), (6, "none"), (8, "none")], [(n, "new") for n in range(1, 30)]):
+        with pytest.raises(ApiError, match="too old"):
+            read(Pages(*interruptions))
 
 
 def test_an_empty_list_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Response(200, {}, b'{"kind": "PodList", "metadata": {}, "items": null}')
     monkeypatch.setattr(Pages, "get", lambda *_, **__: empty)
-    listed, reports = read(Pages())
-    assert (listed.objects, reports) == ((), [(0, 0)])
+    assert read(Pages()) == (ListedObjects(()), [(0, 0)])
 
 
 def test_an_object_of_another_shape_is_named_with_its_place() -> None:
