@@ -29,7 +29,7 @@ from kplan.capacity.together import is_local
 from kplan.cluster.base import Base
 from kplan.cluster.incoming import with_objects
 from kplan.course.simulation.owners import DaemonSetState, ForeignState
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.documents.capacity import Addition, ListedShape, Offer, Offers
 from kplan.framework.cycle import schedule_pod
 from kplan.remedies.node_shapes import AddedNodes, NodeShape, added_nodes, copies, node_shapes
@@ -184,7 +184,7 @@ def least_number(fits: Callable[[int], int], fit_now: int, wanted: int, guess: i
 def _daemons_of(base: Base) -> Iterator[tuple[PodTemplateSpec, Pod]]:
     """Yield for each daemon set a template that selects its nodes, and a pod as it runs there."""
     infos = base.session.cluster.pods.infos
-    workloads = at_rest(base).workloads
+    workloads = unmoved(base).workloads
     for key in workloads.keys():  # noqa: SIM118 - not a mapping
         state = workloads.find(key)
         if not isinstance(state, DaemonSetState | ForeignState) or state.ref.kind != DAEMON_SET:

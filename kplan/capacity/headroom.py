@@ -30,7 +30,7 @@ from kplan.course.asking import Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.watching import at_rest, fit_anyhow
+from kplan.course.watching import fit_anyhow, unmoved
 from kplan.documents.base import Condition, Counted
 from kplan.documents.capacity import HeadroomReport, WorkloadHeadroom
 from kplan.documents.nodes import NodePrices, RightSizing
@@ -210,7 +210,7 @@ def _of_rooms(base: Base, rooms: Iterable[WorkloadHeadroom], fail_on: Sequence[C
 
 def next_pods(base: Base, wanted: Iterable[Wanted]) -> tuple[Base, list[Pod | IncomingPod]]:
     """Return the next pods of workloads, with what quotas say to all of them together, and a base with their claims."""
-    maker = PodMaker(base.objects, at_rest(base).session.listers.fork(), base.release.number)
+    maker = PodMaker(base.objects, unmoved(base).session.listers.fork(), base.release.number)
     with_quota = {quota.metadata.namespace for quota in base.objects.resource_quotas}
     pods: list[Pod | IncomingPod] = []
     claims: list[msgspec.Struct] = []

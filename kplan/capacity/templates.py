@@ -36,7 +36,7 @@ from kplan.course.simulation.controllers.observed import Create
 from kplan.course.simulation.jobs import JobState
 from kplan.course.simulation.owners import DeploymentState, ForeignState, Owner, ReplicaSetState, StatefulSetState
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.documents.placement import Origin
 from kplan.errors import NotFoundError, UsageError
 from kplan.facts import InputWarning
@@ -294,7 +294,7 @@ def _renumbered(pod: Pod, number: int) -> Pod:
 
 def own_workloads(base: Base) -> dict[str, int]:
     """Return the workloads whose replicas can be counted, KIND/NAMESPACE/NAME, with the number of pods on nodes."""
-    workloads = at_rest(base).workloads
+    workloads = unmoved(base).workloads
     known = {cron.metadata.key for cron in base.objects.cron_jobs}
     owners = ((job.metadata, controller_of(job.metadata)) for job in base.objects.jobs)
     runs = ((job, f"{job.namespace}/{owner.name}") for job, owner in owners if owner and owner.kind == "CronJob")
@@ -344,7 +344,7 @@ def next_replicas(base: Base, key: str, most: int) -> tuple[Template, list[msgsp
     revision = _revision(owner)
     if revision is None:
         raise NotFoundError(f"the snapshot does not say what pods {key} makes", hint="name its manifest")
-    simulation = at_rest(base)
+    simulation = unmoved(base)
     maker = PodMaker(snapshot, simulation.session.listers.fork(), base.release.number)
     numbers = (pod.index for pod in owner.pods.values() if pod.index is not None)
     index = max(numbers, default=-1) + 1 if isinstance(owner, StatefulSetState) else None
@@ -374,7 +374,7 @@ def _owner(base: Base, key: str) -> Owner:
         if cron.metadata.key == wanted.path:
             ref = WorkloadRef("Job", wanted.namespace, wanted.name, api_version="batch/v1")
             return JobState(ref, {"": cron.spec.job_template.spec.template})
-    state = at_rest(base).workloads.find(key)
+    state = unmoved(base).workloads.find(key)
     if state is None:
         raise NotFoundError(f"the snapshot has no workload {key}")
     return state if isinstance(state, Owner) else _maker(state)

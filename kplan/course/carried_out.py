@@ -27,7 +27,7 @@ from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Draining
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.diagnosis.explanation import explain
 from kplan.documents import change as d
 from kplan.documents.placement import Origin, PodPlacement
@@ -193,7 +193,7 @@ class CarriedOut:
     @cached_property
     def not_running_nodes(self) -> frozenset[str]:
         """The nodes that were not ready before, or did not answer: pods that tolerate that go there all the same."""
-        if at_rest(self.origin).node_lifecycle.is_well:
+        if unmoved(self.origin).node_lifecycle.is_well:
             return frozenset()
         states = {"unreachable", "not-ready"}
         healths = nodes_health(self.origin.objects)
@@ -215,7 +215,7 @@ class CarriedOut:
         changes = workload_changes(self.simulation, self.applied)
         if not self.task.carries_on:
             return changes
-        before = at_rest(self.origin).workloads
+        before = unmoved(self.origin).workloads
         rollout = d.Change.ROLLOUT
         return tuple(replace(one, change=rollout) if is_rolling_out(before.find(one.key)) else one for one in changes)
 
@@ -259,7 +259,7 @@ class CarriedOut:
         ]
         if not short:
             return []
-        lost, before = self.simulation.lost_nodes - at_rest(self.origin).lost_nodes, at_rest(self.origin)
+        lost, before = self.simulation.lost_nodes - unmoved(self.origin).lost_nodes, unmoved(self.origin)
         # Pods that would have gone in any case, and that nothing ends.
         gone = () if self.task.is_queue else self.simulation.node_lifecycle.due
         pods = (pod for pod in self.simulation.pods.values() if gone and pod.is_terminating and pod.key in gone)

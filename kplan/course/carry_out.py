@@ -46,7 +46,7 @@ from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
-from kplan.course.watching import add_bounds, at_rest, carry_on_known, watched
+from kplan.course.watching import add_bounds, carry_on_known, unmoved, watched
 from kplan.documents.change import StepEvent
 from kplan.documents.plan import QueuePlace
 from kplan.errors import NotFoundError, UsageError
@@ -171,7 +171,7 @@ class Opening:
             session = self.base.fork(self.pods, Listers(self.snapshot))
             session.nominate_from_status(self.pods.rows)
             return start(session, self.snapshot, tries_pending=False)
-        return start(self.base.session_for(self.snapshot), self.snapshot) if self.additions else at_rest(self.base)
+        return start(self.base.session_for(self.snapshot), self.snapshot) if self.additions else unmoved(self.base)
 
     def compared(self, workload: WrittenWorkload, snapshot: Snapshot) -> Update | InputWarning:
         """Compare a manifest with the object of a snapshot; return a warning for one that creates no pods."""

@@ -17,7 +17,7 @@ from kplan.course.carry_out import carry_out
 from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
-from kplan.course.watching import at_rest as at_rest_of
+from kplan.course.watching import unmoved
 from kplan.course.what_if import changed
 from kplan.documents.change import Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
@@ -67,7 +67,7 @@ def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:
     # How many more healthy pods the budget needs to let the pod go; one that is not ready is not missed.
     missing = max(at_rest.desired - at_rest.healthy + (1 if obstacle.ready else 0), 1)
     yield from _more_replicas(base, obstacle, missing)
-    states = {state.key: state for state in at_rest_of(base).disruptions.budgets}
+    states = {state.key: state for state in unmoved(base).disruptions.budgets}
     expected = states[at_rest.name].expected if at_rest.name in states else None
     for to in loosened(spec, missing, expected or at_rest.desired):
         yield _changed_budget(base, budget, to, _limit_text)
@@ -95,7 +95,7 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
     ref = obstacle.owner
     if ref is None or ref.kind not in SCALED:
         return
-    owner = at_rest_of(base).workloads.find(obstacle.workload)
+    owner = unmoved(base).workloads.find(obstacle.workload)
     if owner is None:
         return
     old = owner.desired

@@ -36,7 +36,7 @@ def watched(simulation: Simulation, base: Base, snapshot: Snapshot | None = None
     return simulation
 
 
-def at_rest(base: Base) -> Simulation:
+def unmoved(base: Base) -> Simulation:
     """Return the simulation of a cluster before anything moves; questions fork it and never run it."""
     return base.derived(_started)
 
@@ -51,7 +51,7 @@ def any_node(base: Base) -> AnyNode:
 
 
 def _any_node(base: Base) -> AnyNode:
-    still = at_rest(base)
+    still = unmoved(base)
     still.queue.sort_key  # noqa: B018 - made once, so that copies which ask no plugin else need none for that
     return AnyNode(still.session.fork())
 
@@ -72,7 +72,7 @@ def fit_anyhow(base: Base, pods: Iterable[tuple[PodInfo, int]]) -> bool:
 
 def begin(base: Base, random: Random | None = None) -> Simulation:
     """Return a fresh simulation of the planner's cluster; `random`: source of draws in place of the planner's own."""
-    return watched(at_rest(base).fork(base.objects, random), base)
+    return watched(unmoved(base).fork(base.objects, random), base)
 
 
 def carry_on(simulation: Simulation, snapshot: Snapshot, keys: Iterable[str]) -> None:

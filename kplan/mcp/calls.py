@@ -27,7 +27,7 @@ import anyio
 import kplan
 from kplan.catalogue import TOOLS, VIEWS
 from kplan.cluster.base import Base
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.errors import KplanError, UsageError
 from kplan.mcp.tools import Answer, call, refusal, type_of
 from kplan.report.registry import view_of
@@ -156,7 +156,7 @@ def _prepare(base: Base) -> None:
     for kind in VIEWS:
         view_of(kind)
     with contextlib.suppress(KplanError):  # those that need it say what is wrong
-        at_rest(base)
+        unmoved(base)
     gc.freeze()
 
 

@@ -21,7 +21,7 @@ from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.queue import in_turn
 from kplan.course.simulation.updates import Update
 from kplan.course.task import Task
-from kplan.course.watching import at_rest, has_more_to_do
+from kplan.course.watching import has_more_to_do, unmoved
 from kplan.documents.base import Counted
 from kplan.documents.change import WorkloadState
 from kplan.documents.plan import QueuePlace
@@ -38,7 +38,7 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     if task.queue is not None and task.is_queue and task.clock is None and is_at_rest:
         return _in_queue(base, task, task.queue.pods_of(base), is_single=is_single)
     opening = Opening(base, task)
-    still, pods = at_rest(base), list[DrawnPod]()
+    still, pods = unmoved(base), list[DrawnPod]()
     for step in task.steps:
         is_lost = isinstance(step.change, c.Fail)
         for name in dict.fromkeys(step.change.needs):

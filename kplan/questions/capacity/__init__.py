@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.errors import ParameterError, UsageError
 from kplan.questions.base import Question
 from kplan.reading.arguments import FilePath, Manifest, Number, Option, Positive
@@ -50,7 +50,7 @@ class AboutWorkloads(Question, frozen=True):
 
         keys: list[str] = []
         for text in self.workloads:
-            state = at_rest(base).workloads.find(text)
+            state = unmoved(base).workloads.find(text)
             is_whole = state is not None and not isinstance(state, DaemonSetState)
             keys += [text] if is_whole else scalable_workloads([text], self.namespace, base.objects)
         return keys

@@ -19,7 +19,7 @@ from kplan.course.answers.plan import placement_report
 from kplan.course.answers.verdict import conditions, judged, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order
-from kplan.course.watching import at_rest
+from kplan.course.watching import unmoved
 from kplan.documents.base import Counted, Head, Report, Verdict
 from kplan.documents.capacity import HeadroomReport
 from kplan.documents.checks import BudgetRoom, BudgetsReport, CheckOutcome, ChecksReport, ChecksSummary, Finding, Level
@@ -59,7 +59,7 @@ class Budgets(Question, frozen=True):
                 allowed=budget.allowed,
                 allowed_at_best=max(budget.expected - budget.desired, 0) if budget.expected else 0,
             )
-            for budget in at_rest(subject.base).disruptions.budgets
+            for budget in unmoved(subject.base).disruptions.budgets
         )
         ordered = tuple(sorted(rooms, key=lambda room: (room.allowed_at_best, room.budget)))
         return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=ordered)

@@ -26,7 +26,7 @@ from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
-from kplan.course.watching import any_node, at_rest
+from kplan.course.watching import any_node, unmoved
 from kplan.documents.base import Condition, Counted
 from kplan.documents.change import StepEvent, Timeline
 from kplan.documents.drains import DrainOutcome, DrainsReport
@@ -104,7 +104,7 @@ def drain_to_any(base: Base, task: Task) -> CarriedOut | None:
 
     None where it may matter on which nodes pods are.
     """
-    opening, still, (step,) = Opening(base, task), at_rest(base), task.steps
+    opening, still, (step,) = Opening(base, task), unmoved(base), task.steps
     nodes = step.change.needs
     is_upgrade = isinstance(step.change, c.Drain) and step.change.upgrade is not None
     if still.unplaced or is_upgrade or not still.node_lifecycle.is_well:
