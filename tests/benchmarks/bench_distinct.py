@@ -3,11 +3,8 @@
 Each pod has requests, labels and selectors of its own, as the pods of a drained node or of a whole queue have, so that
 nothing that was worked out for one pod answers for the next. Every node is evaluated. Beside the figures stand those
 for pods that all say the same.
-
-usage: python tests/benchmarks/bench_distinct.py [NODES [RUNNING [NEW]]]
 """
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -95,21 +92,3 @@ def pods_per_second(base: list[Object], new: list[Object]) -> float:
     placed = sum(placement.node is not None for placement in plan.placements)
     assert placed == len(new), f"only {placed} placed"
     return len(new) / seconds
-
-
-def main() -> None:
-    """Print a line a kind of pod."""
-    defaults = (5000, 20000, 1000)
-    given = [int(text) for text in sys.argv[1:]]
-    n_nodes, n_running, n_new = (*given, *defaults[len(given) :])
-    base = clusters.cluster(n_nodes, n_running)
-    print(f"{n_nodes} nodes, {n_running} running pods, {n_new} new pods one after another, pods a second of CPU time")
-    print(f"{'pods':45}{'all differ':>12}{'all alike':>12}")
-    for kind, spec in KINDS.items():
-        distinct = pods_per_second(base, distinct_pods(n_new, spec))
-        like = pods_per_second(base, like_pods(n_new, kind))
-        print(f"{kind:45}{distinct:12.0f}{like:12.0f}")
-
-
-if __name__ == "__main__":
-    main()

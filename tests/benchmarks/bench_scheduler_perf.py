@@ -1,11 +1,8 @@
 """Pods a second on the workloads of Kubernetes' own scheduler benchmark, against the thresholds of its tests.
 
 Every node is evaluated for every pod. Time is the process's own, so that what else the machine does counts less.
-
-usage: python tests/benchmarks/bench_scheduler_perf.py [NAME...]     names may be parts of workloads' names
 """
 
-import sys
 import time
 from collections.abc import Iterator
 
@@ -18,8 +15,6 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 from kplan.snapshot.load import decode_pod
 from tests.objects import planner_of
-
-GOAL = 12
 
 
 def prepare(workload: Workload) -> tuple[Session, list[int]]:
@@ -59,26 +54,3 @@ def measure(workload: Workload) -> float:
     seconds = time.process_time() - started
     assert placed == len(measured), f"{workload.name}: only {placed} of {len(measured)} placed"
     return placed / seconds
-
-
-def main() -> None:
-    """Print a line a workload."""
-    wanted = [text.lower() for text in sys.argv[1:]]
-    print(f"{'workload':50}{'nodes':>7}{'pods':>7}{'threshold':>11}{'kplan':>9}{'ratio':>8}   (goal {GOAL} times)")
-    missed = 0
-    for make in scheduler_perf.WORKLOADS:
-        if wanted and not any(text in make.__name__ or text in make().name.lower() for text in wanted):
-            continue
-        workload = make()
-        n_nodes = sum(each["kind"] == "Node" for each in workload.objects)
-        rate = measure(workload)
-        ratio = rate / workload.threshold
-        missed += ratio < GOAL
-        numbers = f"{n_nodes:7}{len(workload.measured):7}{workload.threshold:11}{rate:9.0f}{ratio:8.1f}"
-        print(f"{workload.name:50}{numbers}{'   missed' if ratio < GOAL else ''}", flush=True)
-    if missed:
-        print(f"{missed} below the goal")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""A changed cluster asked again, and many questions asked by one process and by two.
-
-usage: python tests/benchmarks/bench_what_if.py
-"""
+"""A changed cluster asked again, and many questions asked by one process and by two."""
 
 import time
 from collections.abc import Mapping
@@ -60,16 +57,3 @@ def sweep_seconds(n_nodes: int = 1_000, n_pods: int = 20_000) -> dict[int, float
         answers.append(report.drains)
     assert answers[0] == answers[1]
     return found
-
-
-def main() -> None:
-    """Print both."""
-    for what, milliseconds in changed_ms().items():
-        print(f"{what:40}{milliseconds:8.0f} ms until the next answer")
-    one, two = sweep_seconds().values()
-    what = f"{N_DRAINED} of 1,000 nodes drained, each alone"
-    print(f"{what:40}{one:8.1f} s, {two:.1f} s with two workers: {one / two:.2f}x")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 It takes some minutes, and wants a machine that does nothing else.
 
-usage: python tests/benchmarks/page.py [PATH]     PATH: docs/benchmarks.md unless told otherwise
+usage: python tests/benchmarks/page.py [WORD]     WORD: only prints the sections whose title has it
 """
 
 import itertools
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -59,6 +59,9 @@ paper, and asked where a pod would go."""
 
 WORKLOADS = """The workloads of `test/integration/scheduler_perf`, against the thresholds that its tests set for
 kube-scheduler with an API server."""
+
+ORDER = ("Pods placed a second", "Cold start", "Preemption and drains", "What if", "Where people wait", "Growth",
+         "Kubernetes' own benchmark", "Capacity", "Nodes that Karpenter makes")  # fmt: skip
 
 Row = Sequence[str | int]
 
@@ -271,48 +274,26 @@ def waiting(directory: Path) -> str:
 def karpenter() -> str:
     """Make nodes for pending pods as Karpenter does."""
     rows = [
-        (f"{count:,} {kind}", theirs, round(max(bench_karpenter.rates(kind, count)[1] for _ in range(REPEATS))))
-        for (kind, count), (_, theirs) in bench_karpenter.KARPENTER.items()
+        (f"{count:,} {kind}", theirs, round(max(bench_karpenter.rate(kind, count) for _ in range(REPEATS))))
+        for (kind, count), theirs in bench_karpenter.KARPENTER.items()
     ]
     return table(("pods", "Karpenter, pods a CPU second", "kplan, pods a CPU second"), rows)
 
 
-def page(directory: Path) -> str:
-    """Measure, and write the page's text."""
+def sections(directory: Path) -> dict[str, Callable[[], tuple[str, ...]]]:
+    """Return what measures each section of the page, by its title."""
     # What is measured in processes of their own comes first: a process starts with what its parent holds.
-    counted, starting, growing = capacity(directory), cold_start(directory), growth(directory)
-    asked = waiting(directory)
-    parts = [
-        "# Benchmarks",
-        HOW,
-        machine(),
-        "## Pods placed a second",
-        PLACING,
-        placing(),
-        "## Cold start",
-        "The same cluster as a JSON file of 10 MB.",
-        starting,
-        "## Preemption and drains",
-        preempting(),
-        draining(),
-        "## What if",
-        CHANGING,
-        changing(),
-        sweeping(),
-        "## Where people wait",
-        asked,
-        "## Growth",
-        growing,
-        "## Kubernetes' own benchmark",
-        WORKLOADS,
-        workloads(),
-        "## Capacity",
-        counted,
-        "## Nodes that Karpenter makes",
-        KARPENTER,
-        karpenter(),
-    ]
-    return "\n\n".join(parts) + "\n"
+    return {
+        "Capacity": lambda: (capacity(directory),),
+        "Cold start": lambda: ("The same cluster as a JSON file of 10 MB.", cold_start(directory)),
+        "Growth": lambda: (growth(directory),),
+        "Where people wait": lambda: (waiting(directory),),
+        "Pods placed a second": lambda: (PLACING, placing()),
+        "Preemption and drains": lambda: (preempting(), draining()),
+        "What if": lambda: (CHANGING, changing(), sweeping()),
+        "Kubernetes' own benchmark": lambda: (WORKLOADS, workloads()),
+        "Nodes that Karpenter makes": lambda: (KARPENTER, karpenter()),
+    }
 
 
 def main() -> None:
@@ -326,10 +307,17 @@ def main() -> None:
     if sys.argv[1:2] == ["--write-roomy"]:
         bench_capacity.write_cluster(Path(sys.argv[2]), 5_000, 20_000, is_roomy=True).rename(sys.argv[3])
         return
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    word = "".join(sys.argv[1:]).lower()
     with tempfile.TemporaryDirectory() as name:
-        text = page(Path(name))
-    path.write_text(text)
+        told = {
+            title: "\n\n".join([f"## {title}", *measure()])
+            for title, measure in sections(Path(name)).items()
+            if word in title.lower()
+        }
+    if word:
+        print("\n\n".join(told.values()))
+    else:
+        PAGE.write_text("\n\n".join(["# Benchmarks", HOW, machine(), *(told[title] for title in ORDER)]) + "\n")
 
 
 if __name__ == "__main__":
