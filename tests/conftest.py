@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -14,7 +15,7 @@ import kplan
 from kplan.cli import process
 from kplan.snapshot import load
 from tests import whole
-from tests.recorded import examples
+from tests.recorded import examples, takers
 
 #: What a test says is true or false; how long a busy machine takes to draw examples is neither.
 settings.register_profile("kplan", examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", help="write what tests are told, whole, into this folder: see tests/whole.py")
     parser.addoption("--update-docs", action="store_true", help="write what is printed into README.md and docs/")
     parser.addoption("--update-pictures", action="store_true", help="with --browser: take docs/pictures again")
+    parser.addoption("--sampled", action="store_true", help="run only what takes samples or draws examples")
     parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
 
 
@@ -44,10 +46,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name == "browser" and not config.getoption("--browser") else None
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
+    if config.getoption("--sampled"):
+        items[:] = [item for item in items if item.originalname in takers(item.module)]
+
+
 def pytest_collection_finish() -> None:
     """Keep all tests and what they import out of collections, as the program keeps what it loads."""
     whole.install()
     process.finish_loading()
+    gc.set_threshold(50_000, 20, 100)  # what many tests share is looked through seldom
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

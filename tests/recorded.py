@@ -1,11 +1,15 @@
 """Large sets, recorded or drawn: a sample by default, and all of them where KPLAN_ALL_RECORDED is set, as in CI."""
 
+import ast
 import gzip
+import inspect
 import json
 import lzma
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from hypothesis import settings
@@ -27,5 +31,20 @@ def sample(records: Sequence[T], one_of: int, first: int = 0) -> Sequence[T]:
 
 
 def examples(most: int) -> settings:
-    """Return settings that draw so many examples in CI, and a fifth of them by default."""
-    return settings(max_examples=most if IS_WHOLE else -(-most // 5))
+    """Return settings that draw so many examples in CI, and a tenth of them by default."""
+    return settings(max_examples=most if IS_WHOLE else -(-most // 10))
+
+
+@cache
+def takers(module: ModuleType) -> set[str]:
+    """Return what a module names that takes a sample, draws examples, or uses what does."""
+    uses: dict[str, set[str]] = {}
+    for part in ast.parse(inspect.getsource(module)).body:
+        names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(part)}
+        for target in [part] if isinstance(part, ast.FunctionDef) else getattr(part, "targets", ()):
+            uses[getattr(target, "name", getattr(target, "id", ""))] = names
+    found, taking = set[str](), {"IS_WHOLE", "sample", "given"}
+    while taking > found:
+        found |= taking
+        taking = found | {name for name, used in uses.items() if used & found}
+    return found

