@@ -138,14 +138,17 @@ def _command(snapshot: Path, pod: Path) -> float:
     return run_kplan(words, snapshot.parent)[0].cpu_seconds
 
 
-def _write_cluster(path: Path, n_nodes: int, n_pods: int) -> None:
-    """Write a cluster from a process of its own."""
-    subprocess.run([sys.executable, __file__, "--write", str(path), str(n_nodes), str(n_pods)], check=True)
+def _write_cluster(path: Path, n_nodes: int, n_pods: int, **more: int) -> None:
+    """Write a cluster from a process of its own; `more` is what its nodes have instead."""
+    asked = json.dumps({"path": str(path), "n_nodes": n_nodes, "n_pods": n_pods, **more})
+    subprocess.run([sys.executable, __file__, "--write", asked], check=True)
 
 
-def write(path: str, n_nodes: int, n_pods: int) -> None:
+def write(path: str, n_nodes: int, n_pods: int, **more: int) -> None:
     """Do what `_write_cluster` asks."""
     items = clusters.cluster(n_nodes, n_pods)
+    for item in items[:n_nodes]:
+        item["status"]["allocatable"] |= more
     Path(path).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, separators=(",", ":")))
 
 
@@ -257,7 +260,7 @@ def capacity(directory: Path) -> str:
     manifest = directory / "new.json"
     manifest.write_text(json.dumps(bench_capacity.TEMPLATE))
     roomy = directory / "roomy.json"
-    subprocess.run([sys.executable, __file__, "--write-roomy", str(directory), str(roomy)], check=True)
+    _write_cluster(roomy, 5_000, 20_000, cpu=128, memory=512 * 2**30, pods=500)  # takes 100,000 pods
     found = bench_capacity.run(roomy, manifest, 100_000)
     return (
         "`kplan capacity` finds room for 100,000 replicas on 5,000 nodes with 20,000 running pods, as a whole process, "
@@ -302,10 +305,7 @@ def main() -> None:
         child(sys.argv[2])
         return
     if sys.argv[1:2] == ["--write"]:
-        write(sys.argv[2], *map(int, sys.argv[3:]))
-        return
-    if sys.argv[1:2] == ["--write-roomy"]:
-        bench_capacity.write_cluster(Path(sys.argv[2]), 5_000, 20_000, is_roomy=True).rename(sys.argv[3])
+        write(**json.loads(sys.argv[2]))
         return
     word = "".join(sys.argv[1:]).lower()
     with tempfile.TemporaryDirectory() as name:
