@@ -16,22 +16,6 @@ def report(*args: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_counts_and_says_what_stops_the_next(web: Path) -> None:
-    text = printed("capacity", web)
-    assert text.startswith("default/web: 8 replicas fit on 5 of 13 nodes\n  Each requests 1 cpu.\n")
-    assert "What stops the next replica" in text
-    assert "requests 1 cpu, 950m of 7900m free: 50m short" in text
-
-
-def test_says_which_nodes_to_add(web: Path) -> None:
-    found = invoke("capacity", web, "--replicas", "30")
-    assert "default/web: 8 of 30 replicas fit" in found.stdout
-    assert "What to add to fit all 30" in found.stdout
-    by_hand = [each for each in report(web, "--replicas", "30")["toAdd"] if each["shapes"][0]["like"] == "general-a-1"]
-    # 22 are missing, and one cpu of 7900m goes to a daemon and to what does not divide: 7 a node.
-    assert [each["nodes"] for each in by_hand] == [4]
-
-
 def test_nodes_can_be_left_out(web: Path) -> None:
     everywhere = report(web)
     without = report(web, "--exclude-nodes", "spot-a-1,general-a-1", "--exclude-nodes", "general-a-2")
@@ -51,16 +35,6 @@ def test_several_workloads_take_turns_and_whole_sets_are_counted(web: Path, tmp_
     text = invoke("capacity", web, hello, "--mix", "3:1", "--max", "6").stdout
     assert "1 whole set of 3 of default/web and 1 of default/hello, and 2 of default/web of the next" in text
     assert (found["sets"], "sets" in report(web)) == (2, False)
-
-
-def test_room_of_lower_priorities_counts_when_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "urgent.yaml"
-    urgent = "spec: {priorityClassName: system-cluster-critical, "
-    path.write_text(POD.replace("100m", "'2'").replace("spec: {", urgent))
-    without, preempting = report(path), report(path, "--preempt")
-    assert preempting["summary"]["fits"] > without["summary"]["fits"]
-    assert preempting["victims"]
-    assert "would be evicted" in invoke("capacity", path, "--preempt").stdout
 
 
 def test_without_any_node_nothing_fits(web: Path) -> None:
@@ -198,10 +172,3 @@ def test_the_exit_code_says_whether_every_workload_has_room(tmp_path: Path) -> N
     path = written(tmp_path / "web.yaml", WEB)
     assert invoke("capacity", "--headroom", path, "--replicas", "8").exit_code == 0
     assert invoke("capacity", "--headroom", path, "--replicas", "9").exit_code == 1
-
-
-def test_explained_it_tells_what_stops_each(tmp_path: Path) -> None:
-    path = written(tmp_path / "web.yaml", WEB)
-    found = invoke("capacity", "--headroom", path, "--explain", "-o", "wide").stdout
-    assert "EACH REQUESTS" in found
-    assert "What stops the next replica of Deployment/default/web" in found

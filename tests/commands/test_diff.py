@@ -47,20 +47,6 @@ def test_saved_reports_of_other_kinds_are_compared_in_every_format(question: tup
     assert [name for name, text in texts.items() if any(one not in text for one in worse[:1])] in ([], ["name"])
 
 
-def test_less_room_is_told_first_and_in_numbers(tmp_path: Path) -> None:
-    pod, before, after = (tmp_path / name for name in ("pod.yaml", "before.json", "after.json"))
-    pod.write_text(POD.format(cpu=1))
-    for path, more in ((before, ()), (after, CHANGE)):
-        path.write_text(invoke("capacity", pod, *more, "-o", "json").stdout, encoding="utf-8")
-    then, now = (json.loads(path.read_text())["summary"]["fits"] for path in (before, after))
-    assert now < then
-
-    found = invoke("diff", before, after, "--fail-on", "regression")
-    assert found.stdout.startswith(f"{now} of default/p fit, {then} before; ")
-    assert f"{now} fit, {then} before" in invoke("diff", before, after, "--fail-on", "regression", "-o", "junit").stdout
-    assert f"fits default/p {then} {now}" in invoke("diff", before, after, "-o", "name").stdout.splitlines()
-
-
 def test_less_room_of_many_workloads_is_counted(tmp_path: Path) -> None:
     before, after = tmp_path / "before.json", tmp_path / "after.json"
     for path, more in ((before, ()), (after, CHANGE)):
@@ -215,12 +201,6 @@ def test_a_fault_in_the_manifests_of_a_revision_is_named_by_it(tmp_path: Path) -
     committed(tmp_path)
     (tmp_path / "p.yaml").write_text(POD.format(cpu="1"), encoding="utf-8")
     assert f"git:HEAD:{tmp_path}/p.yaml" in refused("diff", tmp_path, "--against-manifests", "git:HEAD")
-
-
-def test_help_names_the_conditions_that_a_difference_fails_on() -> None:
-    words = " ".join(invoke("diff", "--help-all").stdout.split())
-    assert "Exit with 1 if one of these happens: regression, warning; or none." in words
-    assert "pdb-violation" not in words
 
 
 def test_the_page_of_a_difference_has_its_picture_its_command_and_says_what_failed(

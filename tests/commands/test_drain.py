@@ -14,17 +14,6 @@ from tests.recorded import sample
 from tests.schemas import assert_keeps_to_its_schema
 
 
-def test_what_is_blocked_names_the_budget_and_the_way_out() -> None:
-    found = invoke("drain", "general-b-2")
-    assert found.stdout.startswith("shop/checkout blocks general-b-2: its budget shop/checkout allows no eviction")
-    assert "budget" in found.stdout
-
-
-def test_steps_are_told_one_a_row_when_asked_for() -> None:
-    _, _, table = invoke("drain", "general-b-2", "--explain").stdout.partition("\nSteps\n\n  STEP  EVENT ")
-    assert "\n     2  evicted    monitoring/alertmanager-b6vbv8wpv-8vb7l  general-b-2  drain of general-b-2\n" in table
-
-
 def test_a_pod_that_waited_before_leaves_no_node_though_it_passes_through_one() -> None:
     result = invoke("drain", "gpu-a-1", "-o", "json")
     document = json.loads(result.stdout)

@@ -23,13 +23,6 @@ def test_a_running_pod_that_would_go_elsewhere(tmp_path: Path) -> None:
     assert current["score"] < current["bestScore"]
 
 
-def test_a_running_pod_whose_node_would_not_take_it_again(tmp_path: Path) -> None:
-    cordoned = node("a", unschedulable=True)
-    cluster = _cluster(tmp_path / "c.yaml", cordoned, pod("p", node="a"))
-    found = invoke("explain", "default/p", "-s", cluster)
-    assert "It would no longer fit there: the node is cordoned." in found.stdout
-
-
 def test_a_pod_does_not_stand_in_its_own_way(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path / "c.yaml", node("a", cpu="1"), pod("p", node="a"))
     assert "a is the only node that can take it" in invoke("explain", "default/p", "-s", cluster, "--explain").stdout

@@ -12,18 +12,6 @@ from tests.objects import head, node
 GROUPS = "fixtures/node-groups.yaml"
 
 
-def test_the_table_shows_what_is_added_for_which_pods_and_why_the_others_get_nothing() -> None:
-    shown = invoke("nodes", "--node-groups", GROUPS)
-    assert shown.exit_code == 0
-    assert (
-        "cluster-autoscaler adds 1 node (group gpu-b, g6.12xlarge, eu-west-1b); ml/llm-eval gets none" in shown.stdout
-    )
-    assert f"Decided as cluster-autoscaler 1.36 does; node groups from {GROUPS}." in shown.stdout
-    assert "gpu-b-new-1" in shown.stdout
-    assert "gpu-a: it has its maximum of 1 node" in shown.stdout
-    assert "What would free it: add replicas, or let the budget allow one disruption." in shown.stdout
-
-
 @pytest.mark.parametrize("clock", [(), ("--timeline", "--until", "1h")])
 def test_groups_may_come_from_standard_input(clock: tuple[str, ...]) -> None:
     shown = invoke("nodes", "--node-groups", "-", *clock, stdin=Path(GROUPS).read_text())
@@ -104,16 +92,6 @@ def test_the_question_can_be_a_document(tmp_path: Path) -> None:
 
 KARPENTER = ("--snapshot", "fixtures/karpenter/cluster.yaml")
 TYPES = ("--instance-types", "fixtures/karpenter/instance-types.yaml")
-
-
-def test_karpenter_is_followed_where_the_cluster_has_node_pools() -> None:
-    shown = invoke("nodes", *KARPENTER, *TYPES)
-    assert shown.exit_code == 0
-    assert "karpenter adds 1 node (pool general, m7i.2xlarge, eu-west-1b) and removes general-zd9mb" in shown.stdout
-    assert "Decided as karpenter 1.14 does; instance types from fixtures/karpenter/instance-types.yaml." in shown.stdout
-    # Nodes of one reason are told apart by what Karpenter writes about them.
-    assert "1 node: Pdb prevents pod evictions (PodDisruptionBudget=[shop/ledger])" in shown.stdout
-    assert '1 node: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation' in shown.stdout
 
 
 def test_a_manifest_and_a_drain_make_new_nodes_unless_karpenter_is_not_followed(tmp_path: Path) -> None:

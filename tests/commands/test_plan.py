@@ -77,15 +77,6 @@ def test_pods_of_manifests_join_the_queue_or_are_alone_in_it(web: Path) -> None:
     assert [line[:14] for line in alone.stdout.splitlines()] == ["+ default/web-"] * 2
 
 
-def test_replicas_with_one_fate_share_a_line_and_are_apart_in_wide(web: Path) -> None:
-    short = invoke("plan", web, "--only-given", "--replicas", "4").stdout
-    wide = invoke("plan", web, "--only-given", "--replicas", "4", "-o", "wide").stdout
-    assert "  +  Deployment default/web     4/4  " in short
-    assert wide.count("+  default/web-") == 4
-    assert "\n  database-a-1 " in wide
-    assert "\n  database-a-1 " not in short
-
-
 @pytest.mark.parametrize("options", [(), ("--timeline",), ("--only-given",)])
 def test_a_pod_that_is_named_comes_first(options: tuple[str, ...]) -> None:
     named = printed("plan", "shop/flash-sale", *options, "-o", "short")
