@@ -23,7 +23,7 @@ from kplan.api.affinity import (
     compile_node_selector,
     required_node_affinity,
 )
-from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodTemplateSpec, ReplicationController
+from kplan.api.core import Node, PersistentVolumeClaim, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kplan.api.kinds import DAEMON_SET, split_api_version, type_of
 from kplan.api.labels import (
     COMPLETION_INDEX,
@@ -205,11 +205,16 @@ def pinned(pod: Pod, node_name: str) -> Pod:
     """Return the pod with the controller's required node affinity for one node name, in place of its own terms."""
     by_name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node_name,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(by_name,)),))
-    affinity = pod.spec.affinity or Affinity()
+    return replace(pod, spec=requiring(pod.spec, required))
+
+
+def requiring(spec: PodSpec, required: NodeSelector) -> PodSpec:
+    """Return a spec with a required node affinity in place of its own."""
+    affinity = spec.affinity or Affinity()
     node_affinity = replace(
         affinity.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=required
     )
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
+    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
 
 
 MAX_REPLICAS: Final = 20_000  #: the limit for any workload, whatever the nodes' allocatable resources are

@@ -437,13 +437,11 @@ class Loops:
             name = removable.node.metadata.name
             pods = scratch.pods_on(scratch.row(name)) if removable.move.pods else ()
             outcome.deleted[name] = [pod for pod in pods if not is_mirror(pod) and not is_daemon(pod)]
+            self._group_of[name].target -= 1
+            planner.hold(self._group_of[name], self._now + options.scale_down_delay_after_delete)
         outcome.unneeded = planner.unneeded
         outcome.stays = planner.stays
         self._update_soft_taints(nodes, outcome)
-        for name in outcome.deleted:
-            group = self._group_of[name]
-            group.target -= 1
-            planner.hold(group, self._now + options.scale_down_delay_after_delete)
         gone = outcome.deleted.keys()
         self._nodes = [node for node in self._nodes if node.metadata.name not in gone]
         self._pods = [pod for pod in self._pods if pod.spec.node_name not in gone or not pod.spec.node_name]
@@ -482,7 +480,7 @@ class Loops:
             for node in nodes:
                 name = node.metadata.name
                 is_marked = has_taint(node, DELETION_CANDIDATE)
-                if name not in self._group_of or is_to_be_deleted(node) or left <= 0:
+                if left <= 0 or name not in self._group_of or is_to_be_deleted(node):
                     continue
                 if (name in outcome.unneeded) is not is_unneeded or is_marked is is_unneeded:
                     continue

@@ -131,9 +131,8 @@ def equivalence_groups(pods: Iterable[Pod]) -> list[list[Pod]]:
             groups.append([pod])
             continue
         shapes = known.setdefault(key[0], {})
-        group = shapes.get(key[1])
-        if group is not None:
-            group.append(pod)
+        if key[1] in shapes:
+            shapes[key[1]].append(pod)
             continue
         groups.append([pod])
         if len(shapes) < MAX_SHAPES:

@@ -141,15 +141,18 @@ def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
     return True
 
 
+def _later(cluster: Question, before: Iterable[Candidate], concerns: Filter) -> tuple[Question, list[Candidate]]:
+    """Return the question at the second look, and which of the candidates before are still some."""
+    later, names = cluster.later(), {candidate.name for candidate in before}
+    return later, [one for one in later.candidates(concerns) if one.name in names]
+
+
 def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     empty = [one for one in _ranked(candidates) if one.is_empty and _takes_one(allowed, one)]
     if not empty:
         return []
-    later, names = cluster.later(), {candidate.name for candidate in empty}
-    current = [one for one in later.candidates(_concerns_emptiness) if one.name in names]
-    if not current:
-        return []
-    allowed = later.allowed(EMPTY)
+    later, current = _later(cluster, empty, _concerns_emptiness)
+    allowed = later.allowed(EMPTY) if current else {}
     valid = tuple(candidate for candidate in current if _takes_one(allowed, candidate))
     return [Command(valid)] if valid else []
 
@@ -231,9 +234,8 @@ def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
 
 def _why_invalid(cluster: Question, command: Command) -> str:
     """Return why a command would not be given again after the delay; empty if it would."""
-    later, names = cluster.later(), {candidate.name for candidate in command.candidates}
-    current = [one for one in later.candidates(_concerns_consolidation) if one.name in names]
-    if len(current) != len(names):
+    later, current = _later(cluster, command.candidates, _concerns_consolidation)
+    if len(current) != len(command.candidates):
         return "churn"
     allowed = later.allowed(UNDERUTILIZED)
     if not all(_takes_one(allowed, candidate) for candidate in current):

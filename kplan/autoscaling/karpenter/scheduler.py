@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from kplan.api.affinity import Affinity, NodeAffinity, required_node_affinity
+from kplan.api.affinity import required_node_affinity
 from kplan.api.core import Container, Pod, PodSpec
 from kplan.api.meta import ResourceList, controller_of
 from kplan.api.pod import PodMeta
@@ -35,6 +35,7 @@ from kplan.autoscaling.karpenter.texts import ClaimMissing, Plain, PoolRefusal
 from kplan.autoscaling.karpenter.topology import Surroundings, Topology
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import NANO, PODS
+from kplan.workloads.expansion import requiring
 
 
 class Daemon:
@@ -82,11 +83,7 @@ def _daemons_of(facts: PodFacts) -> Iterator[Daemon]:
         live = newest.get(daemon_set.metadata.uid) if daemon_set.metadata.uid else None
         spec = with_limits_as_requests(template.spec) if live is None else live.spec
         required = required_node_affinity(template.spec.affinity)
-        if required is not None:
-            affinity = spec.affinity or Affinity()
-            node_affinity = affinity.node_affinity or NodeAffinity()
-            node_affinity = replace(node_affinity, required_during_scheduling_ignored_during_execution=required)
-            spec = replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
+        spec = spec if required is None else requiring(spec, required)
         own = daemon_set.metadata
         named = PodMeta(name=own.name, namespace=own.namespace) if facts.release.daemons_by_type else PodMeta()
         pod = Pod(metadata=named, spec=spec) if live is None else replace(live, spec=spec)

@@ -45,7 +45,9 @@ class NodeFilter(NamedTuple):
     affinity_policy: str = ""
     tolerations: tuple[Toleration, ...] = ()
 
-    def matches(self, taints: tuple[Taint, ...], node: Requirements, hostname: str | None, known: Vocabulary) -> bool:
+    def matches(
+        self, taints: tuple[Taint, ...], node: Requirements, known: Vocabulary, hostname: str | None = None
+    ) -> bool:
         """Tell whether a node counts; every label that is asked for must be known of it.
 
         A `hostname` is given where it is not among the requirements of the node.
@@ -112,10 +114,6 @@ class TopologyGroup(msgspec.Struct, eq=False, dict=True):
 
     def register(self, domain: str) -> None:
         self.counts.setdefault(domain, 0)
-
-    def counts_on(self, taints: tuple[Taint, ...], node: Requirements, hostname: str | None = None) -> bool:
-        """Tell whether the pods of a node count; `hostname` as for `NodeFilter.matches`."""
-        return self.filter.matches(taints, node, hostname, self.known)
 
     def on_host(self, hostname: str, pod: Requirement | None, *, selects_itself: bool) -> bool:
         """Tell whether a constraint on host names lets the pod on a node."""
@@ -357,7 +355,7 @@ class Topology:
             if state.node is None or key not in state.labels:
                 continue
             labels = known.of_labels(state.node.metadata.labels)
-            if group.counts_on(state.node.spec.taints, labels):
+            if group.filter.matches(state.node.spec.taints, labels, known):
                 group.register(state.labels[key])
         for pod, node in self._around.placed.selected(group.namespaces, group.raw_selector):
             if pod.metadata.identity in self._excluded:
@@ -365,7 +363,7 @@ class Topology:
             domain = node.metadata.labels.get(key, node.metadata.name if key == HOSTNAME else None)
             if domain is None:
                 continue
-            if group.counts_on(node.spec.taints, known.of_labels(node.metadata.labels)):
+            if group.filter.matches(node.spec.taints, known.of_labels(node.metadata.labels), known):
                 group.record([domain])
 
     def register_host(self, hostname: str) -> None:
@@ -377,7 +375,7 @@ class Topology:
     def record(self, entrant: Entrant, taints: tuple[Taint, ...], node: Requirements, hostname: str) -> None:
         """Count a pod where it goes; where that is still open, anti-affinity counts it in all domains."""
         for group in self._binding.selecting(entrant):
-            if not group.counts_on(taints, node, hostname):
+            if not group.filter.matches(taints, node, self._known, hostname):
                 continue
             wanted = node.items.get(group.key)
             is_settled = group.key == HOSTNAME or (
