@@ -18,7 +18,7 @@ import msgspec
 from kplan.api.core import Node, Pod
 from kplan.api.labels import INSTANCE_TYPE
 from kplan.api.quantity import count, milli_value, parse, value
-from kplan.autoscaling.cluster_autoscaler.estimator import PodGroup, estimate
+from kplan.autoscaling.cluster_autoscaler.estimator import Estimate, PodGroup, estimate
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, Quotas, Skipped
 from kplan.autoscaling.cluster_autoscaler.nodes import GPU_LABEL, GPU_RESOURCES, gpus, quotient
 from kplan.autoscaling.cluster_autoscaler.options import GIB, Options, yaml_of
@@ -78,14 +78,11 @@ _MOST_PREFERRED_CPU = 32000
 _GPU_UNFITNESS = 1000.0
 
 
-class Option(msgspec.Struct):
+class Option(Estimate):
     """A group that could grow: by how many nodes, for which pods."""
 
     group: NodeGroup
     similar: tuple[NodeGroup, ...]
-    n_nodes: int
-    pods: list[Pod]
-    placement: list[tuple[str, list[Pod]]]  #: node by node; an existing node counts as a new one
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -364,7 +361,7 @@ class Orchestrator:
             result = estimate(self._scratch, group.name, template, fitting[group.name], limit, fast=fast)
             n_nodes = group.most if group.is_atomic and result.n_nodes > 0 else result.n_nodes
             if result.pods and n_nodes:
-                outcome.options.append(Option(group, similar, n_nodes, result.pods, result.placement))
+                outcome.options.append(Option(n_nodes, result.pods, result.placement, group, similar))
         self._fitting = fitting
 
     def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
