@@ -212,21 +212,24 @@ class QuotaLedger:
     def _charge(self, namespace: str, amounts: Usage, item: Scoped) -> None:
         quotas = self._quotas[namespace]
         usage = {name: amount for name, amount in amounts.items() if amount.nanos}
-        charged: list[tuple[Usage, Usage]] = []
+        matching: list[tuple[core.ResourceQuota, Usage, Usage]] = []
         for quota, hard, used in sorted(quotas, key=lambda entry: entry[0].metadata.name):
             tracked = {name for name in hard if (_is_tracked(name) if isinstance(item, core.Pod) else name in amounts)}
             if not tracked or not _matches(quota, item):
                 continue
-            name = quota.metadata.name
             if isinstance(item, core.Pod):
                 _require_stated(quota, tracked, item)
-            if unknown := sorted(tracked - used.keys()):
-                raise Rejection(f"status unknown for quota: {name}, resources: {','.join(unknown)}")
+            if tracked - used.keys():
+                names = ",".join(sorted(tracked))
+                raise Rejection(f"status unknown for quota: {quota.metadata.name}, resources: {names}")
+            matching.append((quota, hard, used))
+        charged: list[tuple[Usage, Usage]] = []
+        for quota, hard, used in matching:
             requested = {resource: amount for resource, amount in usage.items() if resource in hard}
             new = {resource: used.get(resource, _ZERO).plus(amount) for resource, amount in requested.items()}
             if exceeded := sorted(one for one, amount in new.items() if amount.nanos > hard[one].nanos):
                 text = (
-                    f"exceeded quota: {name}, requested: {_show(requested, exceeded)},"
+                    f"exceeded quota: {quota.metadata.name}, requested: {_show(requested, exceeded)},"
                     f" used: {_show(used, exceeded)}, limited: {_show(hard, exceeded)}"
                 )
                 uses = tuple(

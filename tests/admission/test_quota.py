@@ -87,7 +87,8 @@ def test_a_pod_that_is_being_resized_counts_for_what_it_runs_with_too(reason: st
 
 
 def test_a_quota_that_no_controller_has_looked_at_refuses() -> None:
-    assert refusal(ledger({"pods": "5"}, {}), pod()) == "status unknown for quota: q, resources: pods"
+    unknown = "status unknown for quota: q, resources: pods,requests.example.com/a"
+    assert refusal(ledger({"pods": "5", "requests.example.com/a": "1"}, {"pods": "0"}), pod()) == unknown
 
 
 NEAR = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaceSelector": {}}]}}}

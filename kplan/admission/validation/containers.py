@@ -31,7 +31,7 @@ _CONVERTIBLE = frozenset(
 )
 _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
-_DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage", "hugepages": "hugepages"}
+_DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 _SEVERAL = "may not have more than one field specified at a time"
 
 
@@ -66,7 +66,9 @@ def resource_selector_errors(source: Object, path: str, *, in_volume: bool = Tru
         yield required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
         yield not_supported(f"{path}.resource", name, _RESOURCES)
-    what = next((word for key, word in _DIVIDED.items() if name.endswith(f".{key}") or f".{key}-" in name), "")
+    what = "hugepages" if name.startswith(_HUGE_PAGES) else ""
+    if name in _RESOURCES:
+        what = _DIVIDED[name.partition(".")[2]]
     if parse(divisor).nanos and what:
         if what == "cpu" and divisor not in ("1m", "1"):
             words = "only divisor's values 1m and 1 are supported with the cpu resource"
