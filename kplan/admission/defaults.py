@@ -216,8 +216,7 @@ def default_workload(obj: Object, kind: str) -> Object:
     fill_in(obj, f"V1{kind}")
     spec: Object = obj.get("spec", {})
     for claim in spec.get("volumeClaimTemplates", []) if kind == "StatefulSet" else ():
-        claim.setdefault("apiVersion", "v1")
-        claim.setdefault("kind", "PersistentVolumeClaim")
+        claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
         claim.setdefault("status", {}).setdefault("phase", "Pending")
     template = spec.get("template", {}) if kind == "ReplicationController" else {}
     if labels := template.get("metadata", {}).get("labels"):

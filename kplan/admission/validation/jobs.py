@@ -92,7 +92,8 @@ _MOST_PREFIX = 58  # upstream MaxGeneratedNameLength
 
 def _full_name(meta: Object) -> str:
     """Return a name, or one as long as that which the API server makes of a generateName."""
-    return str(meta.get("name") or f"{meta.get('generateName', '')[:_MOST_PREFIX]}xxxxx")
+    prefix = meta.get("generateName", "")[:_MOST_PREFIX]
+    return str(meta.get("name") or (prefix and f"{prefix}xxxxx"))
 
 
 def _generated_errors(obj: Object, _: str) -> Errors:
