@@ -20,6 +20,7 @@ from kplan.cel.values import (
     CostLimitError,
     DeviceView,
     Reader,
+    Semver,
     TypeValue,
     UnsupportedError,
     Value,
@@ -61,6 +62,8 @@ _COMPUTED_FOR = {
     "double": ("string", "any", "dyn"),
     "type": ("any", "kubernetes.", "net."),
 }
+_PLAIN_TYPES = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
+_SPACE = Node(0, "constant", value=b"\x32\x01 ")
 _MAPS = ("device.attributes", "device.capacity")
 _TYPE_NAMES = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"}
 
@@ -184,7 +187,20 @@ class Pieces:
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
             # The library has versions as maps, and would return that the key is absent; this has to be an error.
             raise UnsupportedError("looking for something inside an attribute cannot be evaluated")
-        return replace(node, parts=tuple(map(self._rewrite, node.parts)))
+        if node.kind == "method" and node.name in {"or", "orValue"} and self._type(node.parts[0]) == "any":
+            return self._rewrite(node.parts[0])  # an attribute is no optional, and counts as it is
+        parts = [self._rewrite(part) for part in node.parts]
+        if node.name == "substring" and len(parts) == 3:
+            parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
+        elif self._compares_attribute(node):
+            parts[0] = self._variable(_Computed(_no_version, (self._operand(node.parts[0]),)))
+        return replace(node, parts=tuple(parts))
+
+    def _compares_attribute(self, node: Node) -> bool:
+        """Whether a call compares an attribute, which may be a version, with what is none: that has to be an error."""
+        if node.name not in {"_==_", "_!=_"} or cel.free_variables(node.parts[0]):
+            return False
+        return self._type(node.parts[0]) == "any" and self._type(node.parts[1]) in _PLAIN_TYPES
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
@@ -288,6 +304,12 @@ class Pieces:
             msg = "a macro that makes a list out of a list that another macro makes cannot be evaluated"
             raise UnsupportedError(msg)
         return self._variable(_Computed(_few, (self._operand(source),)))
+
+
+def _no_version(value: Value) -> Value:
+    if isinstance(value, Semver):
+        raise CelError("no such overload")
+    return value
 
 
 def _few(items: Value) -> Value:

@@ -251,6 +251,8 @@ def _validate(form: Format, text: str) -> OptionalValue:
     return OptionalValue(problems, is_present=True) if problems else OptionalValue()
 
 
+_FOR_LISTS = "dyn.includes(dyn): bool"  #: it is there only where attributes may be lists
+
 KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity(string): kubernetes.Quantity": _quantity,
     "isQuantity(string): bool": _is_valid(_quantity),
@@ -295,7 +297,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "string(bool|int|uint|double|string|bytes|timestamp|duration|net.IP|net.CIDR): string": lambda value: (
         str(value) if isinstance(value, Address) else evaluate("string(value)", value=value)
     ),
-    "dyn.includes(dyn): bool": _includes,
+    _FOR_LISTS: _includes,
     "url(string): kubernetes.URL": read_url,
     "isURL(string): bool": _is_valid(read_url),
     "kubernetes.URL.getScheme(): string": lambda url: url.scheme,
@@ -503,7 +505,8 @@ def environment_config(*, lists: bool) -> str:
     With `lists` attributes may be lists (gate DRAListTypeAttributes), so that macros over lists apply to them.
     """
     functions: dict[str, list[_Overload]] = {}
-    signatures = map(_Signature.read, (*_COMPUTED, *_OF_THE_LIBRARY))
+    known = (text for text in (*_COMPUTED, *_OF_THE_LIBRARY) if lists or text != _FOR_LISTS)
+    signatures = map(_Signature.read, known)
     for name, overload in chain(*(signature.overloads() for signature in signatures), _comparisons()):
         overloads = functions.setdefault(name, [])
         overloads.append({"id": f"{name}_{len(overloads)}", **overload})
