@@ -187,6 +187,10 @@ class Pieces:
         if (node.kind == "has" or node.name in {"_[?_]", "_?._"}) and self._type(node.parts[0]) == "any":
             # The library has versions as maps, and would return that the key is absent; this has to be an error.
             raise UnsupportedError("looking for something inside an attribute cannot be evaluated")
+        return self._native(node)
+
+    def _native(self, node: Node) -> Node:
+        """Return what the library evaluates, where its answer would be another than cel-go's with changes."""
         if node.kind == "method" and node.name in {"or", "orValue"} and self._type(node.parts[0]) == "any":
             return self._rewrite(node.parts[0])  # an attribute is no optional, and counts as it is
         parts = [self._rewrite(part) for part in node.parts]
@@ -204,12 +208,11 @@ class Pieces:
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
-        if node.name == "_==_" and self._is_sum(node.parts[1]):
-            # Upstream's quantities equal none that was added up: its sums are pointers, of another type.
-            return self._variable(_Fixed(CelError("no such overload")))
         if cel.free_variables(node):
             raise _OpenCallError(node.name)
-        reader = _Computed(FUNCTIONS[node.name], tuple(map(self._operand, node.parts)))
+        # Upstream's quantities equal none that was added up: its sums are pointers, of another type.
+        function = _no_equality if node.name == "_==_" and self._is_sum(node.parts[1]) else FUNCTIONS[node.name]
+        reader = _Computed(function, tuple(map(self._operand, node.parts)))
         is_fixed = all(isinstance(operand, _Fixed) for operand in reader.operands)
         variable = self._variable(_precomputed(reader) if is_fixed else reader)
         kind = self._type(node)
@@ -306,10 +309,12 @@ class Pieces:
         return self._variable(_Computed(_few, (self._operand(source),)))
 
 
+def _no_equality(*_: Value) -> Value:
+    raise CelError("no such overload")
+
+
 def _no_version(value: Value) -> Value:
-    if isinstance(value, Semver):
-        raise CelError("no such overload")
-    return value
+    return _no_equality() if isinstance(value, Semver) else value
 
 
 def _few(items: Value) -> Value:

@@ -420,6 +420,12 @@ _WORDS = tuple(
         (r"divide by zero", "division by zero"),
         (r'Key not found in map : "?(.*?)"?', r"no such key: \1"),
         (r"Index error: index=(-?\d+) size=\d+", r"index out of bounds: \1"),
+        (
+            r"No matching overloads found : (?:[-!@_].*|.*\)\.(?:contains|endsWith|matches|startsWith)\(.*)",
+            "no such overload",
+        ),
+        (r"No matching overloads found : \((.*)\)\.(\w+)\(\)", r"no such overload: \2(\1)"),
+        (r"No matching overloads found : \((.*)\)\.(\w+)\((.*)\)", r"no such overload: \2(\1, \3)"),
         (r"No matching overloads found : (.*)", r"no such overload: \1"),
         (r"Applying SELECT to non-message type", "no such overload"),
         (r"invalid regular expression: (.*)", r"error parsing regexp: \1"),
@@ -454,6 +460,6 @@ def _translate(message: str) -> Exception:
     if "Unable to convert function return value" in message:
         return UnsupportedError("a value of type optional_type cannot be evaluated")
     for pattern, text in _WORDS:
-        if pattern.fullmatch(message):
-            return CelError(re.sub(r"\b(u?int)64\b", r"\1", pattern.sub(text, message)))
+        if (match := pattern.fullmatch(message)) is not None:
+            return CelError(re.sub(r"\b(u?int)64\b", r"\1", match.expand(text)))
     return CelError(message)

@@ -162,7 +162,7 @@ def test_expressions_that_select_the_device(expression):
         ('device.attributes["nowhere"].size == 1', "no such key: size"),
         (f"{OWN}.model", "CEL result of type string could not be converted to bool"),
         (f'{OWN}.size.isGreaterThan(quantity("1"))', "no such overload: isGreaterThan(int, kubernetes.Quantity)"),
-        (f"{OWN}.size > 'a'", "no such overload: _>_(int, string)"),
+        (f"{OWN}.size > 'a'", "no such overload"),
         (f"{OWN}.firmware == '1.10.0' || 9223372036854775807 + 1 > 0", "no such overload"),  # it is a version
         ("1 / 0 == 1", "division by zero"),
         ("[1][2] == 1", "index out of bounds: 2"),
