@@ -204,7 +204,7 @@ class Pieces:
         """Whether a call compares an attribute, which may be a version, with what is none: that has to be an error."""
         if node.name not in {"_==_", "_!=_"} or cel.free_variables(node.parts[0]):
             return False
-        return self._type(node.parts[0]) == "any" and self._type(node.parts[1]) in _PLAIN_TYPES
+        return self._type(node.parts[0]) in {"any", "dyn"} and self._type(node.parts[1]) in _PLAIN_TYPES
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
