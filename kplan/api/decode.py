@@ -105,8 +105,9 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
     Problems quote wrong values where it `shows_values`, as not of objects with secrets. Without `refuse` all fields may
     be there.
     """
+    unfit = (msgspec.ValidationError, UnicodeEncodeError)  # half of a pair is no character that msgspec can compare
     if refuse is None:
-        with suppress(msgspec.ValidationError, RecursionError):
+        with suppress(*unfit, RecursionError):
             return msgspec.convert(value, target)
     reading = _Reading(shows_values=shows_values, refuse=refuse)
     try:
@@ -117,7 +118,7 @@ def convert(value: Any, target: type[S], *, shows_values: bool = True, refuse: R
         raise DecodeError(tuple(reading.problems[:MAX_PROBLEMS]))
     try:
         return msgspec.convert(cleaned, target)
-    except msgspec.ValidationError as error:
+    except unfit as error:
         path = str(error).partition(" - at `")[2].rstrip("`")
         own = str(error.__cause__) if shows_values and error.__cause__ is not None else ""  # by the struct itself
         raise DecodeError((Problem(own or "not the kind of value that belongs here", json_path=path or "$"),)) from None

@@ -57,6 +57,8 @@ def test_builtins_and_json_agree() -> None:
 def test_other_than_an_object_is_refused() -> None:
     with pytest.raises(DecodeError, match="expected an object, got a list"):
         decode(b"[]", Pod)
+    with pytest.raises(DecodeError, match="expected true or false"):
+        convert({"spec": {"hostNetwork": "\ud800"}}, Pod)
 
 
 def test_long_values_are_cut_when_described() -> None:
