@@ -50,6 +50,11 @@ def test_the_pod_limit_of_a_node_stops_pods_that_ask_for_nothing() -> None:
     assert "Too many pods" in capacity.stop.message
 
 
+def test_shares_may_be_far_larger_than_what_fits() -> None:
+    mix = [template("1", share=900_000_000), template("1", "other")]
+    assert fill(planner_of(node("a")).fork(), mix, limit=3).counts == [3, 0]
+
+
 def test_counts_the_room_that_lower_priorities_give_up() -> None:
     objects = [node("a"), pod("low", cpu="3", on="a")]
     urgent = template("1", priority=5)

@@ -86,6 +86,17 @@ def test_show_marks_what_differs_and_says_what_the_default_is(good: str) -> None
     assert max(map(len, result.stdout.splitlines())) <= 120
 
 
+def test_as_few_plugins_as_possible_are_marked_as_moved(tmp_path: Path) -> None:
+    score = (
+        "{disabled: [{name: '*'}], enabled: [{name: NodeResourcesFit}, {name: ImageLocality}, {name: NodeAffinity}]}"
+    )
+    config = written(
+        tmp_path / "config.yaml", f"{BAD.partition('parallelism')[0]}profiles:\n- plugins: {{score: {score}}}\n"
+    )
+    shown = " ".join(CliRunner().invoke(app, ["show", str(config)]).stdout.split())
+    assert " score NodeResourcesFit 1, ImageLocality 1, *~NodeAffinity 1 (default 2), -" in shown
+
+
 def test_show_json_holds_a_configuration_that_loads_the_differences_and_the_warnings(good: str) -> None:
     result = CliRunner().invoke(app, ["show", "--scheduler-config", good, "--output", "json"])
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kplan.health.advice import pod_advice
 from kplan.health.pods import HeldVolume
-from kplan.health.words import pod_text
+from kplan.health.words import clock_text, pod_text
 from kplan.health.workloads import pods_health
 from kplan.snapshot.load import load_snapshot
 from kplan.snapshot.redact import redact_snapshot
@@ -163,6 +163,10 @@ def test_a_static_pod_is_its_kubelets() -> None:
 def test_messages_are_not_kept_but_for_the_resource_that_was_short(message: str, kept: str) -> None:
     (one,) = load_snapshot([pod(phase="Failed", reason="Evicted", message=message)]).pods
     assert one.status.message == kept
+
+
+def test_the_last_moment_of_the_calendar_is_told_as_it_is() -> None:
+    assert clock_text("9999-12-31T23:59:59.999999Z") == "9999-12-31 23:59 UTC"
 
 
 @pytest.mark.parametrize("kind", ["disk", "old", "shared", "files", "loose"])

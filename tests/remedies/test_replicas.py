@@ -7,7 +7,7 @@ from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
 from kplan.report.decision import remedy_text
 from kplan.workloads.manifests import load_manifests
-from tests.objects import affinity, node, pod
+from tests.objects import affinity, node, owned_pod, planner_of, pod, stateful_set
 from tests.remedies.everyday import ZONE, claim, storage_class, taint
 from tests.remedies.everyday import volume as volume_object
 
@@ -44,6 +44,13 @@ def test_so_many_nodes_are_enough_and_one_fewer_is_not():
 
     assert all(with_node.node for with_node in with_nodes(3))
     assert not all(with_node.node for with_node in with_nodes(2))
+
+
+def test_all_replicas_count_that_an_applied_workload_wants():
+    there = [node("a", cpu="500m"), stateful_set("web", 1), owned_pod(stateful_set("web", 1), "web-0", "a")]
+    waiting = planner_of(there).roll_out([stateful_set("web", 4)]).placement("default/web-1")
+    adding, lowering = (remedy.change for remedy in waiting.remedies)
+    assert (adding.nodes, lowering.old, lowering.to) == (3, 4, 1)
 
 
 def test_a_remedy_says_how_many_of_the_replicas_it_lets_in_and_ranks_behind_where_these_are_few():

@@ -7,7 +7,7 @@ import yaml
 
 import kplan
 from kplan.autoscaling.cluster_autoscaler.finding import Pool, matched
-from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup
+from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests import objects
@@ -195,6 +195,11 @@ def gke() -> list[Object]:
 def cluster_api() -> list[Object]:
     machines = machine_objects("default", ("prod-md-0", "prod-md-0-x"), {"m-n1": "n1", "m-n2": "n2"}, min="1", max="5")
     return [*machines, node("n1"), node("n2"), status(group(MACHINES, 1, 5, 2))]
+
+
+def test_a_group_of_machines_stays_one_where_the_status_lists_it() -> None:
+    (machines,) = found(*cluster_api()).groups
+    assert (type(machines), machines.name, machines.most) == (NodeGroup, MACHINES, 5)
 
 
 def agent() -> list[Object]:

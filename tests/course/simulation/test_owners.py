@@ -55,6 +55,14 @@ def adopted(change: CarriedOut) -> list[tuple[str, str]]:
     return [(warning.object, warning.message) for warning in change.warnings if warning.code == "Adopted"]
 
 
+def test_a_pod_whose_controller_is_a_deployment_leaves_its_replica_sets_alone() -> None:
+    there = planner(*running(deployment("web", 2), NODES), pod("odd", "n2", owner="Deployment/web"))
+    drained, applied = there.drain(["n0"]), there.roll_out([deployment("web", 2, image="app:2")])
+    assert [len(names(change, new=True)) for change in (drained, applied)] == [1, 2]
+    assert "odd" in names(drained)
+    assert [(one.change.value, one.ready) for one in applied.workloads if one.kind == "Deployment"] == [("rollout", 2)]
+
+
 def test_a_stateful_set_counts_no_pod_whose_name_is_not_that_of_one_of_its() -> None:
     db = stateful_set("db", 2)
     change = planner(db, *(owned_pod(db, name, "n0") for name in ("db-0", "db-abc"))).roll_out([stateful_set("db", 3)])

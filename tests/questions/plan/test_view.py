@@ -89,6 +89,8 @@ def test_pods_without_an_owner_share_a_diagnosis_only_if_they_say_the_same() -> 
     report = document(node("n"), *(pod(f"p{key}", nodeSelector={key: "x"}) for key in "abcdefgh"))
     assert "  - and 2 more\n" in text(report)
     assert "  - default/ph: " in text(report, explain=True)
+    report = document(node("n"), *(pod(f"p{i:02}", cpu=f"{9 + i}") for i in range(70)))
+    assert sum("requests 9 cpu" in report.why_pending(change) for change in report.changes) == 1
 
 
 def test_resources_that_fill_up_are_told_by_where_and_wide_tells_every_node() -> None:
