@@ -28,6 +28,7 @@ from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, invalid_words
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
+from kplan.api.pod import SCHEDULED
 from kplan.api.quantity import stored
 from kplan.facts import Document
 
@@ -247,7 +248,7 @@ def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> 
     obj["metadata"]["generation"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(convert(obj["spec"], PodSpec))}
     if obj["spec"].get("schedulingGates"):
-        condition = {"type": "PodScheduled", "status": "False", "lastProbeTime": None, "reason": "SchedulingGated"}
+        condition = {"type": SCHEDULED, "status": "False", "lastProbeTime": None, "reason": "SchedulingGated"}
         obj["status"]["conditions"] = [{**condition, "message": GATED_CONDITION}]
     yield "API server", obj
 

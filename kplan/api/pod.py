@@ -218,6 +218,7 @@ class PodMeta(PlainMeta, frozen=True):
 
 
 ENDED = ("Succeeded", "Failed")  #: phases of pods that hold no room any more
+SCHEDULED = "PodScheduled"  #: the condition by which the scheduler tells whether a pod has a node
 
 
 class PodStatus(KubeStruct, frozen=True):

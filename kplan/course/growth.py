@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kplan.api.core import Node, Pod
 from kplan.api.names import object_name
+from kplan.api.pod import SCHEDULED
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
@@ -17,7 +18,7 @@ from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.rules.nodes import UNSCHEDULABLE_TAINT, cordoned
-from kplan.rules.pod_info import SCHEDULED, PodInfo, unschedulable
+from kplan.rules.pod_info import PodInfo, unschedulable
 from kplan.snapshot.model import Snapshot
 
 MOST_LOOKS = 1_000  #: so often an autoscaler looks at most; one that adds nodes without end is stopped

@@ -16,7 +16,7 @@ from kplan.api.core import Pod
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.labels import InvalidSelector, Selector, selector_from
 from kplan.api.meta import condition_of, controller_of
-from kplan.api.pod import PodCondition
+from kplan.api.pod import SCHEDULED, PodCondition
 from kplan.facts import DerivedOnce
 from kplan.rules.resources import (
     CPU,
@@ -292,10 +292,6 @@ def read_by_volume_plugins(pod: PodInfo) -> Hashable:
 
 def read_by_taint_plugins(pod: PodInfo) -> Hashable:
     return pod.pod.spec.tolerations
-
-
-SCHEDULED = "PodScheduled"
-"""The condition by which the scheduler tells whether a pod has a node."""
 
 
 def unschedulable(message: str = "") -> PodCondition:

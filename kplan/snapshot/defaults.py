@@ -220,8 +220,16 @@ def complete_limit_range(limit_range: core.LimitRange) -> core.LimitRange:
 def _complete_limits(item: core.LimitRangeItem) -> core.LimitRangeItem:
     if item.type != "Container":
         return item
-    default = {**item.max, **item.default}
-    return replace(item, default=default, default_request={**item.min, **default, **item.default_request})
+    default, request = default_amounts(item.max, item.min, item.default, item.default_request)
+    return replace(item, default=default, default_request=request)
+
+
+def default_amounts(
+    most: ResourceList, least: ResourceList, default: ResourceList, request: ResourceList
+) -> tuple[ResourceList, ResourceList]:
+    """Return the limits and requests that a limit range gives containers without their own."""
+    default = {**most, **default}
+    return default, {**least, **default, **request}
 
 
 def _complete_node_pool(pool: provisioning.NodePool) -> provisioning.NodePool:

@@ -26,13 +26,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind
 from kplan.api.meta import KubeStruct, ObjectMeta, PlainMeta, ResourceList
-from kplan.api.pod import ContainerStatus, PodMeta
+from kplan.api.pod import SCHEDULED, ContainerStatus, PodMeta
 from kplan.api.storage import Volume
 from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
@@ -129,7 +128,7 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
         for one in status.conditions
         if one.type not in _IDLE_POD_CONDITIONS
         # Karpenter looks at the reason alone.
-        and not (one.type == "PodScheduled" and one.status == "True" and one.reason != "Unschedulable")
+        and not (one.type == SCHEDULED and one.status == "True" and one.reason != "Unschedulable")
     )
     for field, containers in (
         ("container_statuses", pod.spec.containers),
@@ -146,7 +145,7 @@ def _lean_pod_status(pod: core.Pod) -> dict[str, object]:
 
 def _lean_pod_condition(condition: core.PodCondition) -> core.PodCondition:
     """Return a condition without its time, but that of readiness, and any message but the scheduler's."""
-    message = condition.message if condition.type == "PodScheduled" else ""
+    message = condition.message if condition.type == SCHEDULED else ""
     time = condition.last_transition_time if condition.type == "Ready" else None
     return replace(condition, last_transition_time=time, message=message)
 
@@ -229,15 +228,6 @@ KIND = "Snapshot"
 FORMAT_VERSION = "1.1"
 
 
-class MissingEntry(KubeStruct, frozen=True):
-    """A kind that could not be read when the snapshot was taken."""
-
-    resource: str = ""
-    reason: str = ""
-    blinds: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-
-
 class ChangeEntry(KubeStruct, frozen=True):
     """Something that was changed on paper before the snapshot was saved."""
 
@@ -254,7 +244,7 @@ class SnapshotMetadata(KubeStruct, frozen=True):
     server_version: str | None = None
     taken_at: str | None = None
     digest: str = ""
-    missing: tuple[MissingEntry, ...] = ()
+    missing: tuple[MissingKind, ...] = ()
     skipped: dict[str, int] = {}
     unredacted: tuple[str, ...] = msgspec.field(default=(), name="kept")
     changes: tuple[ChangeEntry, ...] = ()
@@ -276,7 +266,7 @@ def to_document(snapshot: Snapshot) -> dict[str, Any]:
         server_version=snapshot.server_version,
         taken_at=snapshot.taken_at,
         digest=snapshot.digest,
-        missing=tuple(MissingEntry(e.resource, e.reason, e.blinds, e.namespaces or ()) for e in snapshot.missing),
+        missing=snapshot.missing,
         skipped=snapshot.skipped,
         unredacted=snapshot.unredacted,
         changes=tuple(
@@ -304,7 +294,7 @@ def read_metadata(metadata: SnapshotMetadata) -> Snapshot:
         from_server=metadata.source.startswith(LIVE),
         taken_at=metadata.taken_at,
         server_version=metadata.server_version,
-        missing=tuple(MissingKind(e.resource, e.reason, e.blinds, e.namespaces or UNSET) for e in metadata.missing),
+        missing=metadata.missing,
         skipped=metadata.skipped,
         unredacted=metadata.unredacted,
         changes=tuple(

@@ -13,7 +13,7 @@ from kplan.api.field_errors import Errors, duplicate, forbidden, go_struct, inva
 from kplan.api.names import label_key_problems
 from kplan.api.quantity import MAX_MILLI_VALUE, parse
 from kplan.rules.resources import QUOTA_COMPUTE
-from kplan.snapshot.defaults import SYSTEM_PRIORITIES
+from kplan.snapshot.defaults import SYSTEM_PRIORITIES, default_amounts
 
 _SYSTEM = "system-"
 _HIGHEST = 1_000_000_000  #: the highest priority that users may define
@@ -209,12 +209,11 @@ quota_errors = check.rules(
 
 
 def _with_defaults(item: Object) -> Object:
-    """Return an item with the defaults of containers (upstream SetDefaults_LimitRangeItem)."""
+    """Return an item with the defaults of containers."""
     if item.get("type") != "Container":
         return item
-    default = {**item.get("max", {}), **item.get("default", {})}
-    request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
-    return {**item, "default": default, "defaultRequest": request}
+    default, request = default_amounts(*(item.get(part, {}) for part in ("max", "min", "default", _REQUEST)))
+    return {**item, "default": default, _REQUEST: request}
 
 
 def _amount_errors(item: Object, path: str) -> Errors:
