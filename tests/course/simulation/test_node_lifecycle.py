@@ -50,6 +50,14 @@ def test_a_finalizer_of_somebody_else_holds_a_pod_for_ever(change: Object, last:
     assert last in times or bool(deleted)
 
 
+def test_a_pod_that_has_ended_ends_no_second_time_where_its_node_is_out_of_service() -> None:
+    pod = owned_pod(workload := stateful_set("db", 1), "db-0", "n0")
+    pod["metadata"]["finalizers"] = ["example.com/hold"]
+    fails = {"at": 100, "fail": ["n0"], "taint": {"n0": ["node.kubernetes.io/out-of-service:NoExecute"]}}
+    report = _course([*map(_node, THREE), workload, pod], {"delete": [["Pod", "default/db-0"]]}, fails)
+    assert report["timeline"]["end"] == 150.0  # when the node controller misses the kubelet
+
+
 def test_pods_of_a_node_that_is_gone_already_are_collected() -> None:
     report = _course([*map(_node, THREE[1:]), *WEB], {"at": 0})
     assert _times(report)["gone"] == _times(report)["created"] == [60.0]
