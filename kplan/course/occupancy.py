@@ -77,7 +77,8 @@ class Occupancy:
                 since, workload = self._since.pop(step.pod)
                 self._waits[workload].note(step.pod, step.at - since)
         self._n_read = len(steps)
-        self._note(round(self._simulation.elapsed, 2))
+        # The look ahead may have gone on since, up to its end.
+        self._note(round(max(self._simulation.log.last_change - self._simulation.starts_at, 0.0), 2))
 
     def _note(self, at: float) -> None:
         _note(self._queue, at, len(self._since))
