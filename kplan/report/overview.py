@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from kplan.api.names import object_name
 from kplan.api.quantity import count, grouped, listing
 from kplan.changes.remedy import remedy_change
-from kplan.documents.base import Verdict
+from kplan.documents.base import Verdict, is_counted
 from kplan.documents.placement import GroupPlan, PlacementReport, PodPlacement, PreemptionReport, Unlisted
 from kplan.framework.results import Outcome
 from kplan.report import decision
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
 from kplan.report.details import failure_lines
 from kplan.report.options import ReportOptions
-from kplan.report.view import Case, state_of
+from kplan.report.view import Case, State, state_of
 from kplan.report.words import ENDINGS, left_out, owner_title
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
         where = f" on {names}{more}" if names else ""
-        yield line(f"{group.pods:,} more of {group.workload}: {outcome_text(group.outcome)}{where}", is_item=True)
+        yield line(f"{group.pods:,} more of {group.workload}: {_ending(group)}{where}", is_item=True)
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
@@ -316,15 +316,18 @@ def unlisted_names(groups: Sequence[Unlisted]) -> list[str]:
 
 def unlisted_cases(document: PlacementReport | PlanReport) -> Iterator[Case]:
     """Yield a case for the pods of a workload that end alike; it fails where --fail-on lists that end."""
-    counts = {Outcome.UNSCHEDULABLE: "unschedulable", Outcome.ERROR: "unschedulable", Outcome.GATED: "gated"}
     for group in document.unlisted:
-        fails = group.outcome in counts and counts[group.outcome] in document.verdict.fail_on
-        is_scheduled = group.outcome is Outcome.SCHEDULED
-        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or outcome_text(group.outcome)}"
+        fails = group.outcome is not None and is_counted(group.outcome, document.verdict.fail_on)
+        state: State = "failed" if fails else "passed" if group.outcome is Outcome.SCHEDULED else "skipped"
+        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
         rule = "NotLookedAt" if group.outcome is None else group.outcome.value
-        state = "failed" if fails else "passed" if is_scheduled else "skipped"
-        yield Case(group.workload, state, rule, message, message)  # type: ignore[arg-type]  # one of its words
+        yield Case(group.workload, state, rule, message, message)
 
 
-def outcome_text(outcome: Outcome | None) -> str:
-    return "not tried" if outcome is None else outcome.lower()
+def _ending(group: Unlisted) -> str:
+    return "not tried" if group.outcome is None else ends_text(group.outcome, group.pods)
+
+
+def ends_text(end: str, number: int) -> str:
+    """Return how so many pods end, to stand behind their number; `end`: as in `ENDINGS`."""
+    return _SCHEDULED if end == Outcome.SCHEDULED else ENDINGS[end].of_number(number)

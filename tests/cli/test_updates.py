@@ -215,7 +215,7 @@ def test_of_a_workload_that_only_gets_smaller_the_first_line_counts_who_goes(tmp
 def test_why_a_stuck_workload_waits_is_told_once_with_the_pod_that_it_waits_for() -> None:
     text = invoke("place", FIXTURES / "cart.yaml", "-s", "demo").stdout
     assert "stuck after" not in text
-    assert text.count("ml/train-ranking-cmm2h: fits nowhere") == 1
+    assert text.count("ml/train-ranking-cmm2h fits nowhere") == 1
 
 
 def test_a_new_pod_that_stays_pending_says_from_which_document_it_comes(tmp_path: Path) -> None:

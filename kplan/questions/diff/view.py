@@ -61,7 +61,10 @@ def workloads_sentence(document: d.DiffReport) -> str:
         parts.append(f"pending now: {_pending_of(worse[0])}{_more(worse)}")
     if evicted := evicted_for_good(document):
         parts.append(f"evicted now: {listing(evicted, most=1)}")
-    if others:
+    if len(others) == 1:
+        only = f"{owner_title(others[0].workload)} {difference_word(others[0])}"
+        parts.append(f"1 {_noun_of(others)} differs: {only}")
+    elif others:
         parts.append(_numbers(_noun_of(others), len(others), Counter(row.difference for row in others)))
     if still := document.summary.still_pending:
         parts.append(f"{count(still, 'pod')} pending before and after")
@@ -346,11 +349,18 @@ def _opening(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:
 
 
 def _sides(document: d.DiffReport) -> Iterator[Block]:
-    for title, side in (("Before", document.before), ("After", document.after)):
-        parts = [side.what, f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"]
-        parts.append(f"Kubernetes {side.scheduler.kubernetes_version}")
-        parts += map(change_text, side.snapshot.changes or ())
-        yield line(f"{title}: ", "; ".join(parts))
+    before, after = _facts_of(document.before), _facts_of(document.after)
+    both = [fact for fact in before if fact in after]
+    first, second = ([fact for fact in facts if fact not in both] for facts in (before, after))
+    for title, facts in (("Before", first), ("After", second), ("Both", both)):
+        if facts:
+            yield line(f"{title}: ", "; ".join(facts))
+
+
+def _facts_of(side: d.Side) -> list[str]:
+    pods = f"{count(side.snapshot.nodes, 'node')}, {count(side.snapshot.pods, 'pod')}"
+    changes = map(change_text, side.snapshot.changes or ())
+    return [side.what, pods, f"Kubernetes {side.scheduler.kubernetes_version}", *changes]
 
 
 def _body(document: d.DiffReport, options: ReportOptions) -> Iterator[Block]:

@@ -363,10 +363,12 @@ def _workload_heading(
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
-        words = {outcome: overview.outcome_text(outcome) for outcome in outcomes}
-        words[Outcome.ERROR] = ENDINGS[_of_errors(members)].short
-        ends = ", ".join(f"{number} {words[outcome]}" for outcome, number in outcomes.items())
-        ending = f"{count(outcomes.total(), 'replica')}, {ends}"
+        errors = {Outcome.ERROR: _of_errors(members)}
+        ends = [
+            f"{number} {overview.ends_text(errors.get(outcome, outcome), number) if outcome else 'not tried'}"
+            for outcome, number in outcomes.items()
+        ]
+        ending = f"{count(outcomes.total(), 'replica')}, {', '.join(ends)}"
     why = why_nowhere(failed) if not level and failed is not None and not members[0].pod.is_daemon else ""
     if why and failed is not None and failed.eviction and outcomes[worst] > 1:
         why = f"evicting {why} makes room for the first"

@@ -52,7 +52,9 @@ _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attent
 
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of what becomes of the pods, in the order of the queue."""
-    if not (changes := document.changes):
+    changes = document.changes
+    is_told = len(changes) == 1 and changes[0].action is Action.PENDING and changes[0].from_node is None
+    if not changes or (is_told and not options.is_wide):  # of a single pod that waits the first line tells all
         return
     legend = [words.legend for action, words in _TOLD.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))
@@ -238,7 +240,10 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
     if any(event.rule == "NotReplaced" for event in document.verdict.counted_of(workload.key)):
         because = NOT_REPLACED
     elif workload.change is not Change.NONE or not workload.pod:
-        because = workload.because.removesuffix(".") + (f"; {raises_text(workload.raises)}" if workload.raises else "")
+        pods = (change for change in document.changes if workload.pod in (change.pod, change.recreated_as))
+        diagnosis = _why(document, pod).removeprefix(": ") if workload.pod and (pod := next(pods, None)) else ""
+        because = diagnosis or workload.because.removesuffix(".")
+        because += f"; {raises_text(workload.raises)}" if workload.raises else ""
     else:
         because = ""
     how = "fails" if workload.is_failed_job else f"is {_stuck(workload)}"

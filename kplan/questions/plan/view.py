@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, grouped, readable
+from kplan.api.quantity import clause, count, grouped, readable
 from kplan.documents import plan as p
 from kplan.documents.base import MOST_DAEMONS
 from kplan.documents.change import Change
@@ -37,6 +37,8 @@ def fullness_blocks(utilisation: p.Utilisation, fits: Sequence[p.LargestFit]) ->
     if not whole.nodes:
         return
     shares = [f"{name} {text}" for name, usage in whole.resources.items() if (text := _percent(usage))]
+    if not shares:
+        return
     yield line(Span(f"Utilisation, before -> after: {', '.join(shares[:_MOST_RESOURCES])} (-o wide shows more)", "dim"))
     largest = [f"{readable(fit.after.free)} {fit.resource}" for fit in fits[:_MOST_FITS] if fit.after.free != "0"]
     if largest:
@@ -224,8 +226,7 @@ def _ends_sentence(document: p.PlanReport) -> str:
     n_pods = len(own) if is_apart else len(document.changes) + further
     beside = effects.beside_text(document) if is_apart else ""
     first = effects.named_pods_text(document)
-    if not first and document.is_about_queue:
-        first = effects.waits_text(document, document.changes)
+    first = first or effects.waits_text(document, document.changes if document.is_about_queue else own)
     in_all = " in all" if first and n_pods > len(document.named_pods or ()) > 0 else ""
     numbers_text = f"{count(n_pods, 'pod')}{in_all}: {', '.join(parts)}{beside}{added_text(document.nodes)}"
     return f"{first}; {numbers_text}" if first else numbers_text
@@ -300,14 +301,18 @@ def _pending_alike(
     """Yield the decision about the first of pods with one reason, and what differs for the others."""
     first, placement = members[0], document.decision(members[0])
     ending = effects.ending_of(document, first)
-    yield Heading((f"{effects.names_of(members)}: ", Span(ending.of(len(members)), "bad")))
+    of_one = " " if len(members) == 1 else ": "
+    yield Heading((f"{effects.names_of(members)}{of_one}", Span(ending.of(len(members)), "bad")))
     if placement is None:
         yield line(f"{first.reason.removesuffix('.')}.")
         return
     if not in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
         return
-    yield from decision_blocks(placement, document.snapshot.nodes, options, is_brief=not options.in_full)
+    is_told = clause(placement.why) in document.sentence
+    yield from decision_blocks(
+        placement, document.snapshot.nodes, options, is_brief=not options.in_full, is_answer=is_told
+    )
     ends = ((document.decision(member), member) for member in members)
     whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
     others = [f"{effects.names_of(like)}: {why}" for why, like in whys.items() if why not in ("", placement.diagnosis)]

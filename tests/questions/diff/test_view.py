@@ -63,9 +63,8 @@ def test_workloads_are_links_to_their_lines(comment: Any, environment: dict[str,
 
 def test_what_is_worse_and_whether_it_fails_comes_first(comment: Any) -> None:
     heading, _, verdict, *_ = comment({}, "--fail-on", "regression").splitlines()
-    assert (
-        heading == "## Pending now: both pods of Deployment default/big; 1 workload differs: 1 scaled; 1 pod the same"
-    )
+    differs = "1 workload differs: Deployment default/api scaled 1 -\\> 4; 1 pod the same"
+    assert heading == f"## Pending now: both pods of Deployment default/big; {differs}"
     assert verdict == "**Failed**: regression"
     assert comment({}).splitlines()[2] == "**Passed**"
 

@@ -60,7 +60,7 @@ def test_pods_of_one_workload_with_one_fate_share_a_line() -> None:
 def test_a_workload_is_told_in_one_line_whatever_becomes_of_its_pods() -> None:
     shown = text(document(node("n", cpu="2"), *(owned(f"web-{i}") for i in range(3))))
     assert "  !  ReplicaSet default/web     2/3  n (2)  fits nowhere\n" in shown
-    assert "default/web-2: fits nowhere" in shown
+    assert "default/web-2 fits nowhere" in shown
     stuck = Plan(manifests=(deployment("web", 9),)).answer(planner_of(node("n", cpu="4")))
     assert '<span class="bad">stuck</span>' in render(stuck, "html", ReportOptions())
 
