@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 
 from kplan.cluster.base import Base
-from kplan.course.asking import Asks, Count
+from kplan.course.asking import Asks, Notify
 from kplan.errors import KplanError, UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def sweep(
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Count | None = None,
+    progress: Notify | None = None,
 ) -> list[A]: ...
 
 
@@ -57,7 +57,7 @@ def sweep(
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Count | None = None,
+    progress: Notify | None = None,
 ) -> list[Any]: ...
 
 
@@ -67,7 +67,7 @@ def sweep(
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Count | None = None,
+    progress: Notify | None = None,
 ) -> list[Any]:
     """Answer many questions to a planner in parallel.
 
@@ -109,14 +109,14 @@ def ask_all(
     *,
     workers: int | None = None,
     dask: str = "",
-    progress: Count | None = None,
+    progress: Notify | None = None,
 ) -> list[T]:
     """Answer many questions whose answers are picklable; parameters and errors as for `sweep`."""
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise UsageError(f"{workers} workers", hint=f"choose a number from 1 to {MAX_WORKERS}")
     if dask and workers is not None:
         raise UsageError("workers on this machine and a Dask cluster", hint="choose one of them")
-    report: Count = progress or (lambda *_: None)
+    report: Notify = progress or (lambda *_: None)
     if dask:
         return _ask_dask(planner, questions, dask, report)
     n_workers = workers or _cores()
@@ -127,7 +127,7 @@ def ask_all(
     return answers + _ask_processes(planner, remaining, n_workers, lambda n, _: report(n_answered + n, len(questions)))
 
 
-def _ask_one_by_one(planner: B, questions: Sequence[Question[B, T]], n_workers: int, report: Count) -> list[T]:
+def _ask_one_by_one(planner: B, questions: Sequence[Question[B, T]], n_workers: int, report: Notify) -> list[T]:
     """Answer one question after the other, until processes save time for the remaining ones."""
     answers: list[T] = []
     start = time.monotonic()
@@ -167,7 +167,7 @@ Questions = Sequence[Callable[[Any], T]]
 Asked = Sequence[tuple[int, Callable[[Any], T]]]  #: questions with their numbers
 
 
-def _ask_processes(planner: Base, questions: Questions[T], n_workers: int, report: Count) -> list[T]:
+def _ask_processes(planner: Base, questions: Questions[T], n_workers: int, report: Notify) -> list[T]:
     """Answer all, those of lost processes again; raises the first KplanError, or one after many losses."""
     from concurrent.futures.process import BrokenProcessPool
 
@@ -263,7 +263,7 @@ def check_address(address: str) -> None:
         _check_versions(client)
 
 
-def _ask_dask(planner: Base, questions: Questions[T], address: str, report: Count) -> list[T]:
+def _ask_dask(planner: Base, questions: Questions[T], address: str, report: Notify) -> list[T]:
     """Answer all questions; those of a lost worker are sent again.
 
     Raises UsageError when Dask is not installed, the cluster cannot be reached, or runs another version of kplan; the

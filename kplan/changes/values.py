@@ -28,14 +28,13 @@ from kplan.changes.base import (
 )
 from kplan.changes.limits import ChangeOfLimits
 from kplan.errors import UsageError
-from kplan.facts import Count, Document
+from kplan.facts import Count, Document, Seconds
 from kplan.reading.arguments import FilePath, Manifest, Option
 
 MAX_GRACE = 366 * 24 * 3600  #: a year in seconds, which no pod needs to stop
 MOST_NODES = 100_000  #: the largest number of nodes to add, above that of any real cluster
 MOST_REPLICAS = 1_000_000
 Grace = Annotated[int, Meta(ge=0, le=MAX_GRACE)]
-Seconds = Annotated[float, Meta(ge=0)]
 NodeCount = Annotated[int, Meta(ge=1, le=MOST_NODES)]
 Replicas = Annotated[int, Meta(ge=0, le=MOST_REPLICAS)]
 

@@ -38,14 +38,14 @@ def in_order(options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
         yield from ((name, value) for value in values)
 
 
-Options = Mapping[str, Any]  #: parameter -> its value, for all parameters of a command
+Values = Mapping[str, Any]  #: parameter -> its value, for all parameters of a command
 
 _WHICH_CLUSTER = ("kubeconfig", "context", "cluster")
 _SWEEPS = {"runs": "--runs", "separately": "--each", "by": "--by", "headroom": "--headroom"}
 """Parameter -> option that asks many questions."""
 
 
-def _source(options: Options) -> str:
+def _source(options: Values) -> str:
     """Return the files of the cluster: of an option, the environment or an argument; empty for a live cluster."""
     named = options.get("snapshot") or (os.environ.get(SNAPSHOT) if "snapshot" in options else options.get("file"))
     return ", ".join(named) if isinstance(named, list) else str(named or "")
@@ -58,7 +58,7 @@ _OF_LIVE = (
 _OF_AUTOSCALER = ("autoscaler", "node_groups", "instance_types", "karpenter_version")
 
 
-def without_effect(options: Options) -> Iterator[tuple[Sequence[str], str]]:
+def without_effect(options: Values) -> Iterator[tuple[Sequence[str], str]]:
     """Yield parameters that have no effect beside the values of others, and why."""
     if source := _source(options):
         yield _OF_LIVE, f"the cluster is read from {source}"

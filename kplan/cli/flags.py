@@ -21,7 +21,7 @@ from kplan.report.options import DEFAULT_TOP, OutputFormat
 if TYPE_CHECKING:
     from kplan.autoscaling.settings import Settings
     from kplan.cluster.base import Base
-    from kplan.course.asking import Count
+    from kplan.course.asking import Notify
     from kplan.course.clock import Clock
     from kplan.snapshot.model import Snapshot
 
@@ -214,7 +214,7 @@ class SweepFlags(Flags, panel=_MANY_PANEL):
                 check_address(self.dask)
 
     def ask_all(
-        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None
+        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Notify | None = None
     ) -> list[T]:
         """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kplan.documents.base import Condition
 T = TypeVar("T")
 
-Count = Callable[[int, int], None]  #: called with the number of answered questions (or runs), and the number of all
+Notify = Callable[[int, int], None]  #: called with the number of answered questions (or runs), and the number of all
 
 
 AskAll = Callable[..., Iterable[Any]]
@@ -22,7 +22,7 @@ AskAll = Callable[..., Iterable[Any]]
 
 
 def answers(
-    base: Base, questions: Sequence[Callable[[Base], T]], ask_all: AskAll | None, *, progress: Count | None = None
+    base: Base, questions: Sequence[Callable[[Base], T]], ask_all: AskAll | None, *, progress: Notify | None = None
 ) -> list[T]:
     """Return the answers to questions, in order; without `ask_all` one is answered after the other."""
     if ask_all is not None:

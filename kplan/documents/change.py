@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.names import WorkloadRef, object_name
 from kplan.api.quantity import count, listing
 from kplan.changes.remedy import Remedy
 from kplan.documents.placement import Origin
-from kplan.facts import Count, Document, Positive, QuotaRaise
+from kplan.facts import Count, Document, Positive, QuotaRaise, Seconds
 from kplan.health.pods import HeldVolume
 
 
@@ -220,7 +219,6 @@ class Forced(Document, frozen=True, kw_only=True):
     blocked: tuple[str, ...]  #: pods that cannot be evicted even so
 
 
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
 DurationSource = Literal["given", "learned", "assumed"]
 
 

@@ -11,9 +11,8 @@ from kplan.api.quantity import clause, count
 from kplan.changes.remedy import Remedy
 from kplan.changes.values import Change, Place
 from kplan.documents.base import Counted, Report
-from kplan.documents.change import Seconds
 from kplan.documents.nodes import ClusterMap
-from kplan.facts import Count, Document
+from kplan.facts import Count, Document, Seconds
 
 
 class DrainOutcome(Document, frozen=True, kw_only=True):

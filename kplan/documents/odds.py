@@ -7,9 +7,8 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from kplan.documents.base import Report
-from kplan.documents.change import Seconds
 from kplan.documents.plan import CausedBy
-from kplan.facts import Count, Document, Positive
+from kplan.facts import Count, Document, Positive, Seconds
 
 
 class Share(Document, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from kplan.catalogue import TOOLS, VIEWS
 from kplan.cluster.base import Base
 from kplan.course.watching import unmoved
 from kplan.errors import KplanError, UsageError
-from kplan.mcp.tools import Answer, call, refusal, type_of
+from kplan.mcp.tools import ToolAnswer, call, refusal, type_of
 from kplan.report.registry import view_of
 from kplan.sweeps import end_without_a_word, start_method
 
@@ -38,7 +38,7 @@ MOST_AT_ONCE = 16  #: calls that are answered at the same time; others wait for 
 _SMALLER_HINT = "ask about fewer pods or nodes"
 
 
-class Request(NamedTuple):
+class ToolCall(NamedTuple):
     """A call on its way; without arguments it is one that nobody waits for any more."""
 
     number: int
@@ -52,7 +52,7 @@ class Calls:
     def __init__(self, base: Base, seconds: float) -> None:
         self._seconds = seconds
         self._numbers = count(1)
-        self._waiting: dict[int, Future[Answer]] = {}
+        self._waiting: dict[int, Future[ToolAnswer]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
         self._sending = threading.Lock()
         context: Any = start_method()
@@ -64,11 +64,11 @@ class Calls:
         theirs.close()
         threading.Thread(target=self._take_answers, daemon=True).start()
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Return the answer of a tool; cancelled, end its process."""
         async with self._turns:
-            request = Request(next(self._numbers), name, arguments)
-            future: Future[Answer] = Future()
+            request = ToolCall(next(self._numbers), name, arguments)
+            future: Future[ToolAnswer] = Future()
             future.set_running_or_notify_cancel()  # from now on it is ended by an answer only
             self._waiting[request.number] = future
             try:
@@ -84,14 +84,14 @@ class Calls:
             finally:
                 if self._waiting.pop(request.number, None) is not None:
                     with contextlib.suppress(OSError):
-                        self._send(Request(request.number))
+                        self._send(ToolCall(request.number))
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._send(None)
         self._starter.join()
 
-    def _send(self, request: Request | None) -> None:
+    def _send(self, request: ToolCall | None) -> None:
         with self._sending:
             self._connection.send(request)
 
@@ -106,7 +106,7 @@ class Calls:
                 future.set_result(_lost())
 
 
-def _lost() -> Answer:
+def _lost() -> ToolAnswer:
     hint = f"is there enough memory? {_SMALLER_HINT}; if it happens again, start kplan mcp anew"
     return refusal(KplanError("the process of this call is gone", hint=hint))
 
@@ -133,7 +133,7 @@ def _start_calls(base: Base, requests: Any, other_end: Any) -> None:
                 _pass_on(ready, running.pop(ready), requests)
                 continue
             try:
-                request: Request | None = requests.recv()
+                request: ToolCall | None = requests.recv()
             except (OSError, EOFError):
                 request = None
             if request is None:
@@ -160,7 +160,7 @@ def _prepare(base: Base) -> None:
     gc.freeze()
 
 
-def _start(base: Base, request: Request, running: dict[Any, _Running], requests: Any) -> None:
+def _start(base: Base, request: ToolCall, running: dict[Any, _Running], requests: Any) -> None:
     context: Any = start_method()
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(base, request.name, request.arguments, theirs), daemon=True)

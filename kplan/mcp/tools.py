@@ -212,7 +212,7 @@ _MAX_FACTS = 8_000
 _WIDTH = 110
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ToolAnswer(msgspec.Struct, frozen=True):
     """The answer of a tool; `facts` are kind, verdict and summary of the document, and empty for an error."""
 
     text: str
@@ -220,7 +220,7 @@ class Answer(msgspec.Struct, frozen=True):
     is_error: bool = False
 
 
-def call(base: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
+def call(base: Base, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
     """Answer the question of a tool, whose parameters are the arguments; what is wrong with it is an answer, too."""
     if name not in TOOLS:
         return refusal(UsageError(f"no tool is called {name}", hint=f"choose from {', '.join(TOOLS)}"))
@@ -232,24 +232,24 @@ def call(base: Base, name: str, arguments: Mapping[str, Any]) -> Answer:
         return refusal(error)
 
 
-def refusal(error: Exception) -> Answer:
+def refusal(error: Exception) -> ToolAnswer:
     lines = []
     for text in map(visible, lines_of(error)):
         more = f"… ({len(text) - _MAX_LINE:,} more characters)" if len(text) > _MAX_LINE else ""
         lines.append(text[:_MAX_LINE] + more)
-    return Answer(_cut("\n".join(lines)), is_error=True)
+    return ToolAnswer(_cut("\n".join(lines)), is_error=True)
 
 
-def _answer(document: Head) -> Answer:
+def _answer(document: Head) -> ToolAnswer:
     if isinstance(document, Report):
         fields = document.to_dict()
         facts: dict[str, Any] = {field: fields[field] for field in ("kind", "verdict", "summary") if field in fields}
-        return Answer(_cut(render(document, "table", ReportOptions(width=_WIDTH))), _within_bounds(shown(facts)))
+        return ToolAnswer(_cut(render(document, "table", ReportOptions(width=_WIDTH))), _within_bounds(shown(facts)))
     if isinstance(document, PodsReport):
         summary = document.to_dict()["summary"]
         counts = ", ".join(f"{number} {name}" for name, number in summary.items())
         table = render_table(document, _WIDTH)
-        return Answer(_cut(f"{counts}\n\n{table}"), {"kind": document.kind, "summary": summary})
+        return ToolAnswer(_cut(f"{counts}\n\n{table}"), {"kind": document.kind, "summary": summary})
     raise UsageError(f"an answer of kind {document.kind} has no text")
 
 

@@ -18,7 +18,7 @@ from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base, PodLike
 from kplan.course.answers.placement import Placement
 from kplan.course.answers.plan import Plan
-from kplan.course.asking import Count, answers
+from kplan.course.asking import Notify, answers
 from kplan.course.clock import Seconds, SecondsOf
 from kplan.course.in_order import place_in_order
 from kplan.documents.base import Condition
@@ -59,7 +59,7 @@ def for_any_base(base: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     if ask_all is None:
         return None
 
-    def ask(other: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Count | None = None) -> Iterable[T]:
+    def ask(other: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Notify | None = None) -> Iterable[T]:
         if other is not base:
             return answers(other, questions, None, progress=progress)
         ready: Iterable[T] = ask_all(questions) if progress is None else ask_all(questions, progress=progress)

@@ -30,14 +30,14 @@ _USAGE: type[Exception] = next(base for base in typer.BadParameter.__mro__ if ba
 _TYPERS_OWN = (typer.Exit, typer.Abort, _USAGE)
 
 
-class Entry(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command, or a group of commands, that is loaded on demand."""
 
     load: Callable[[], Any]  #: returns the command that Typer runs
     short_help: str  #: its line in the program's help; empty for a hidden command
 
 
-def command(name: str, short_help: str = "", home: str = "kplan.commands") -> Entry:
+def command(name: str, short_help: str = "", home: str = "kplan.commands") -> LazyCommand:
     """Return the entry of the command that a module in `home` is, by its name; without a short help it is hidden.
 
     `EXAMPLES` of the module are lines of the help, each a command, two blanks, ``#`` and its purpose.
@@ -52,12 +52,12 @@ def command(name: str, short_help: str = "", home: str = "kplan.commands") -> En
         )
         return typer.main.get_command(alone)
 
-    return Entry(load, short_help)
+    return LazyCommand(load, short_help)
 
 
-def group(module: str, short_help: str) -> Entry:
+def group(module: str, short_help: str) -> LazyCommand:
     """Return the entry of the group of commands that is the `app` of a module."""
-    return Entry(lambda: typer.main.get_command(import_module(module).app), short_help)
+    return LazyCommand(lambda: typer.main.get_command(import_module(module).app), short_help)
 
 
 _COMMANDS = {home.name: command(home.name, home.short_help) for home in HOMES if home.short_help} | {
@@ -198,7 +198,7 @@ def _near_options(unknown: str, parameters: Iterable[Any]) -> list[str]:
 class _OnDemand(Mapping[str, Any]):
     """Commands by name, each loaded when it is first looked up."""
 
-    def __init__(self, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, entries: Mapping[str, LazyCommand]) -> None:
         self._loaders = {name: cache(entry.load) for name, entry in entries.items()}
 
     def __getitem__(self, name: str) -> Any:

@@ -19,12 +19,12 @@ import msgspec
 from kplan.api.quantity import count, grouped, listing
 from kplan.api.time import seconds
 from kplan.documents.base import Report
-from kplan.report.view import Case, CaseReport, Level, Metric, alike, brief_lines
+from kplan.report.view import Case, CaseReport, Metric, Severity, alike, brief_lines
 from kplan.version import __version__
 from kplan.visible import as_json
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RuleText(msgspec.Struct, frozen=True):
     """One kind of result."""
 
     what: str  #: in one sentence
@@ -33,104 +33,104 @@ class Rule(msgspec.Struct, frozen=True):
 
 _STUCK = "The message says how many nodes reject it and why, and the smallest change with which it fits."
 _MOVES = "kplan diff shows the nodes before and after, and the reason."
-_FAILURES: dict[str, Rule] = {
-    "Unschedulable": Rule("A pod that fits on no node.", _STUCK),
-    "Pending": Rule("A pod that stays pending.", _STUCK),
-    "Gated": Rule(
+_FAILURES: dict[str, RuleText] = {
+    "Unschedulable": RuleText("A pod that fits on no node.", _STUCK),
+    "Pending": RuleText("A pod that stays pending.", _STUCK),
+    "Gated": RuleText(
         "A pod that is kept out of the scheduling queue.",
         "The scheduler ignores it until its gates are removed from spec.schedulingGates and its resource claims exist.",
     ),
-    "Error": Rule(
+    "Error": RuleText(
         "A pod that cannot be scheduled at all.",
         "The API server refuses it, no scheduler has its name, or something that it refers to is invalid.",
     ),
-    "Preemption": Rule(
+    "Preemption": RuleText(
         "A pod that fits only by evicting others.",
         "kplan preempt shows the victims, and why those were chosen. Add room, or accept it with --fail-on.",
     ),
-    "PdbViolation": Rule(
+    "PdbViolation": RuleText(
         "A pod that fits only by violating a disruption budget.",
         "kplan preempt names the budget. Loosen it, or add room.",
     ),
-    "Blocked": Rule(
+    "Blocked": RuleText(
         "A pod that a drain cannot evict.",
         "Its disruption budget allows no eviction. Add healthy pods elsewhere, or require fewer.",
     ),
-    "NeverGone": Rule(
+    "NeverGone": RuleText(
         "A pod for which a drain waits without end, as its node does not answer, or a finalizer holds it.",
         "Delete the Node, or taint it with node.kubernetes.io/out-of-service, once the machine is off; have whoever set"
         " the finalizer finish its work.",
     ),
-    "DrainTimedOut": Rule(
+    "DrainTimedOut": RuleText(
         "A node whose drain kubectl gives up with an error, as its pods are not gone in time.",
         "Give --timeout more time than the pods take to stop.",
     ),
-    "Stuck": Rule(
+    "Stuck": RuleText(
         "A rollout, or the drain of a node, that does not go on.",
         "The message names the pod that it waits for, and why that one is not ready or finds no place.",
     ),
-    "Unavailable": Rule(
+    "Unavailable": RuleText(
         "A workload of which too few pods are ready for a while.",
         "The timeline shows when, and what it waits for. Surge more, add room, or have pods start faster.",
     ),
-    "NotReplaced": Rule(
+    "NotReplaced": RuleText(
         "A workload that ends with fewer pods than before, as its controller makes none.",
         "Have the pod run that its controller waits for. Where that is on a lost node, delete the Node, or taint it"
         " with node.kubernetes.io/out-of-service, once the machine is off.",
     ),
-    "Refused": Rule(
+    "Refused": RuleText(
         "An object that the API server would refuse.",
         "The message is that of the API server. Correct the field that it names.",
     ),
-    "CheckFailed": Rule("A promise that does not hold.", "The message names what breaks it."),
-    "JobFailed": Rule(
+    "CheckFailed": RuleText("A promise that does not hold.", "The message names what breaks it."),
+    "JobFailed": RuleText(
         "A job that fails because of the change.",
         "Wait until it is done, or have its podFailurePolicy ignore the condition DisruptionTarget.",
     ),
-    "Invalid": Rule("An invalid value or field.", "The message names the field, and says what is expected there."),
-    "Incomplete": Rule(
+    "Invalid": RuleText("An invalid value or field.", "The message names the field, and says what is expected there."),
+    "Incomplete": RuleText(
         "A workload that is incomplete at the end of some runs.",
         "The message is the reason in the first of these runs.",
     ),
-    "NoRoom": Rule("A workload without room for one more replica.", "The message says what stops the next one."),
-    "NewlyPending": Rule("A pod that had a node before the change and is pending after it.", _MOVES),
-    "NewVictim": Rule("A pod that only the change evicts.", _MOVES),
-    "LessFits": Rule("Fewer replicas fit after than before.", _MOVES),
+    "NoRoom": RuleText("A workload without room for one more replica.", "The message says what stops the next one."),
+    "NewlyPending": RuleText("A pod that had a node before the change and is pending after it.", _MOVES),
+    "NewVictim": RuleText("A pod that only the change evicts.", _MOVES),
+    "LessFits": RuleText("Fewer replicas fit after than before.", _MOVES),
 }
 """Rules that fail a job by default."""
 
-_NOTES: dict[str, Rule] = {
-    "CheckPassed": Rule("A promise that holds.", "Nothing is to be done."),
-    "CheckNotAsked": Rule("A promise that could not be held against the cluster.", "The message says why."),
-    "Budget": Rule("A disruption budget.", "kplan explains what it allows."),
-    "Evicted": Rule("A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why."),
-    "Drained": Rule("A node without which pods stay pending.", "kplan drain NODE shows which pods and why."),
-    "Stays": Rule(
+_NOTES: dict[str, RuleText] = {
+    "CheckPassed": RuleText("A promise that holds.", "Nothing is to be done."),
+    "CheckNotAsked": RuleText("A promise that could not be held against the cluster.", "The message says why."),
+    "Budget": RuleText("A disruption budget.", "kplan explains what it allows."),
+    "Evicted": RuleText("A pod that is evicted and not recreated.", "kplan plan shows which pod evicts it and why."),
+    "Drained": RuleText("A node without which pods stay pending.", "kplan drain NODE shows which pods and why."),
+    "Stays": RuleText(
         "A node that cannot be given up.",
         "kplan capacity --shrink --all-nodes names the pod that keeps each node, and why.",
     ),
-    "NewNode": Rule("A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs."),
-    "Removed": Rule("A node that the autoscaler removes.", "kplan nodes shows where its pods go."),
-    "Kept": Rule("A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it."),
-    "Chance": Rule(
+    "NewNode": RuleText("A node that the autoscaler adds.", "kplan nodes shows for which pods, and what it costs."),
+    "Removed": RuleText("A node that the autoscaler removes.", "kplan nodes shows where its pods go."),
+    "Kept": RuleText("A node that the autoscaler keeps.", "kplan nodes -o wide shows why, and what would free it."),
+    "Chance": RuleText(
         "A pod that is placed in some runs and not in others.",
         "It depends on how ties between nodes are broken. Add room, or order the pods by priority.",
     ),
-    "NotLookedAt": Rule("Replicas that were not tried one by one.", "Ask for fewer replicas at a time."),
-    "Moved": Rule("A pod that goes to another node.", _MOVES),
-    "NewlyPlaced": Rule("A pod that was pending before the change and has a node after it.", _MOVES),
-    "StillPending": Rule("A pod that stays pending for another reason.", _MOVES),
-    "Appeared": Rule("A pod that exists only after the change.", _MOVES),
-    "Disappeared": Rule("A pod that exists only before the change.", _MOVES),
-    "Scaled": Rule("A workload that wants another number of pods.", _MOVES),
-    "MissingKind": Rule(
+    "NotLookedAt": RuleText("Replicas that were not tried one by one.", "Ask for fewer replicas at a time."),
+    "Moved": RuleText("A pod that goes to another node.", _MOVES),
+    "NewlyPlaced": RuleText("A pod that was pending before the change and has a node after it.", _MOVES),
+    "StillPending": RuleText("A pod that stays pending for another reason.", _MOVES),
+    "Appeared": RuleText("A pod that exists only after the change.", _MOVES),
+    "Disappeared": RuleText("A pod that exists only before the change.", _MOVES),
+    "Scaled": RuleText("A workload that wants another number of pods.", _MOVES),
+    "MissingKind": RuleText(
         "A kind of object that could not be read, so that the answer may be wrong.",
         "kplan snapshot rbac prints the rights that reading needs.",
     ),
 }
 """Other rules."""
 
-_OTHER = Rule(
+_OTHER = RuleText(
     "Something that may make the answer differ from the cluster's.",
     "The message names the object and what kplan does not know or model about it.",
 )
@@ -186,7 +186,7 @@ def _attribute(text: str) -> str:
     return f'"{text.replace(chr(34), "&quot;")}"'
 
 
-_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
+_LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "note": "notice"}
 _ORDER = tuple(_LEVELS)
 _MOST_NAMES = 10
 _FIRST = "NewlyPending"  #: what is told before others of its level

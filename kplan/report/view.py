@@ -22,7 +22,7 @@ from kplan.report.options import ReportOptions, Repository
 from kplan.report.words import name_ranges
 
 State = Literal["passed", "failed", "skipped", "warning"]
-Level = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning", "note"]
 Moment = Literal["before", "after"]
 
 
@@ -46,7 +46,7 @@ class Case(msgspec.Struct, frozen=True):
     is_notable: bool = False  #: people are warned of it even where it does not count
 
     @property
-    def level(self) -> Level:
+    def level(self) -> Severity:
         """How much it matters where it did not pass."""
         if self.state == "failed":
             return "error"

@@ -13,7 +13,7 @@ import numpy as np
 
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
-from kplan.course.asking import AskAll, Count
+from kplan.course.asking import AskAll, Notify
 from kplan.course.odds.tally import DrawnPod, Ending, Tally
 from kplan.engine.arrays import NDArray
 from kplan.errors import UsageError
@@ -179,7 +179,13 @@ class Branches(msgspec.Struct, frozen=True):
 
 
 def draw(
-    base: Base, question: Drawn, *, runs: int, seed: int, ask_all: AskAll | None = None, progress: Count | None = None
+    base: Base,
+    question: Drawn,
+    *,
+    runs: int,
+    seed: int,
+    ask_all: AskAll | None = None,
+    progress: Notify | None = None,
 ) -> tuple[Tally, QuestionPods | None]:
     """Answer a question many times; return the counted outcomes, and the pods of the question.
 

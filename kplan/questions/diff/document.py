@@ -66,7 +66,7 @@ class ComparedAnswer(msgspec.Struct, frozen=True):
         return {fit.resource: fit.after for fit in self.report.largest_fit}
 
 
-class Tally(msgspec.Struct):
+class Totals(msgspec.Struct):
     """The pods of a workload at the end of an answer."""
 
     nodes: Counter[str] = msgspec.field(default_factory=Counter)  #: node -> pods
@@ -105,7 +105,7 @@ class Ends(msgspec.Struct):
     is_about_queue: bool = False  #: the answer is about these
     tries_none: bool = False  #: pods wait, and none is tried: the manifests are what the cluster has, so nothing moves
     workload_of: dict[str, str] = {}  #: NAMESPACE/NAME of a pod -> its workload
-    tallies: dict[str, Tally] = msgspec.field(default_factory=lambda: defaultdict(Tally))  #: by KIND/NAMESPACE/NAME
+    tallies: dict[str, Totals] = msgspec.field(default_factory=lambda: defaultdict(Totals))  #: by KIND/NAMESPACE/NAME
     #: workloads of which only the pods are counted that had to move; what is in one answer alone is no difference
     passing: set[str] = set()
 
@@ -198,10 +198,10 @@ def tallies_of(
     after: Sequence[PodAtRest] | None,
     changes: Sequence[WorkloadChange],
     decisions: Mapping[str, PodPlacement] = {},
-    known: Mapping[str, Tally] = {},
-) -> dict[str, Tally]:
+    known: Mapping[str, Totals] = {},
+) -> dict[str, Totals]:
     """Return how the pods of each workload end; `known`: without `after`, `decisions`: about the first pending pod."""
-    tallies = defaultdict(Tally, known)
+    tallies = defaultdict(Totals, known)
     for pod in after or ():
         tallies[pod.workload].add(pod.node, 1, pod.message, decisions.get(pod.workload))
     for changed in changes:
@@ -436,7 +436,7 @@ def _workloads(
 
 
 def _workload(
-    workload: str, former: Tally | None, tally: Tally | None, pods: Sequence[d.PodDifference]
+    workload: str, former: Totals | None, tally: Totals | None, pods: Sequence[d.PodDifference]
 ) -> d.WorkloadDifference | None:
     """Return what differs about a workload in itself; None where nothing does."""
     before, after = (None if one is None else one.side for one in (former, tally))

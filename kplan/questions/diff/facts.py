@@ -36,7 +36,7 @@ _NEUTRAL = frozenset({"position", "replicas", NODE, ADDED, PRICE})
 
 Facts = dict[tuple[str, str], Any]  #: object that a fact is about, and name of the fact -> its value
 
-Named = Iterator[tuple[tuple[str, str], Any]]
+NamedFacts = Iterator[tuple[tuple[str, str], Any]]
 """The same one by one."""
 
 _LESS_IS_WORSE = frozenset({"sets", "mayGo", "placed", "allPlaced", "complete", "allowed", "allowedAtBest"})
@@ -57,13 +57,13 @@ def fact_differences(before: Report, after: Report) -> tuple[FactDifference, ...
     return tuple(differences)
 
 
-def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> Named:
+def _fields(documents: Iterable[Any], about: str, names: Mapping[str, str]) -> NamedFacts:
     for document in documents:
         for name, field in names.items():
             yield (getattr(document, about), name), getattr(document, field)
 
 
-def _of_plan(report: PlanReport) -> Named:
+def _of_plan(report: PlanReport) -> NamedFacts:
     for workload in report.workloads or ():
         if workload.state is not WorkloadState.UNCHANGED:
             yield (workload.key, "state"), workload.state.value
@@ -71,7 +71,7 @@ def _of_plan(report: PlanReport) -> Named:
         yield (obstacle.pod, "blocked"), obstacle.words
 
 
-def _of_queue(report: QueueReport) -> Named:
+def _of_queue(report: QueueReport) -> NamedFacts:
     for entry in report.queue:
         yield (entry.pod, "place"), entry.place.value
         if entry.place is QueuePlace.ACTIVE:
@@ -88,7 +88,7 @@ def _rank(then: Facts, now: Facts) -> None:
             facts[key] = rank
 
 
-def _of_capacity(report: CapacityReport) -> Named:
+def _of_capacity(report: CapacityReport) -> NamedFacts:
     if isinstance(report.sets, int):
         yield (", ".join(template.name for template in report.templates), "sets"), report.sets
     if any(report.zones):
@@ -96,7 +96,7 @@ def _of_capacity(report: CapacityReport) -> Named:
             yield (zone or "no zone", "replicas"), fit.replicas
 
 
-def _of_odds(report: OddsReport) -> Named:
+def _of_odds(report: OddsReport) -> NamedFacts:
     yield ("", "allPlaced"), report.summary.all_placed
     for workload in report.workloads:
         yield (workload.workload, "allPlaced"), workload.all_placed
@@ -110,7 +110,7 @@ def _of_odds(report: OddsReport) -> Named:
         yield (key, "evicted"), share
 
 
-def _of_nodes(report: NodesReport) -> Named:
+def _of_nodes(report: NodesReport) -> NamedFacts:
     """Yield what becomes of every node, and how many nodes of a kind are added: their names are made up."""
     for removed in report.removes:
         by = ", ".join(map(_kind_of, removed.replacements))
@@ -130,19 +130,19 @@ def _kind_of(new: AddedNode) -> str:
     return " ".join(word for word in (home, new.instance_type, new.capacity_type, new.zone) if word)
 
 
-def _of_remedy(report: RemedyReport) -> Named:
+def _of_remedy(report: RemedyReport) -> NamedFacts:
     for pod in report.pods:
         yield (pod, "placed"), pod not in report.remedy.left
     yield ("", "disturbance"), report.remedy.disturbance
 
 
-def _may_go(nodes: Iterable[str], stay: Iterable[Any]) -> Named:
+def _may_go(nodes: Iterable[str], stay: Iterable[Any]) -> NamedFacts:
     """Yield whether nodes may go; `stay` are documents about those that may not."""
     stuck = {node.name for node in stay}
     return (((name, "mayGo"), name not in stuck) for name in nodes)
 
 
-_FACTS_OF: Mapping[type[Report], Callable[[Any], Named]] = {
+_FACTS_OF: Mapping[type[Report], Callable[[Any], NamedFacts]] = {
     PlanReport: _of_plan,
     QueueReport: _of_queue,
     DrainsReport: lambda report: _fields(report.drains, "name", _OF_DRAIN),

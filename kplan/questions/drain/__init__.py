@@ -29,7 +29,7 @@ How = Literal["together", "one-by-one", "rolling", "replace", "lost"]
 """How nodes are emptied: as ``kubectl drain`` does it, one pod at a time, one node after another and back or replaced,
 or not at all, as they fail."""
 
-Profile = Literal["gke", "eks", "aks"]  #: the cloud whose node pools are upgraded
+Cloud = Literal["gke", "eks", "aks"]  #: the cloud whose node pools are upgraded
 
 MOST_SURGE = 1000
 
@@ -45,7 +45,7 @@ class UpgradeDefaults(msgspec.Struct, frozen=True):
     more: Mapping[str, Any] = {}  #: further fields of the upgrade
 
 
-UPGRADE_DEFAULTS: Mapping[Profile | None, UpgradeDefaults] = {
+UPGRADE_DEFAULTS: Mapping[Cloud | None, UpgradeDefaults] = {
     None: UpgradeDefaults(),
     # Surge upgrades: maxSurge 1, maxUnavailable 0. Budgets and grace periods are respected for up to an hour, then pods
     # are deleted. A surge node takes the place of the node that was drained.
@@ -115,7 +115,7 @@ class Drain(Question, frozen=True):
     timeout: Annotated[Seconds | None, Option("DURATION", read=_timeout, more=True)] = None
     surge: Annotated[Annotated[int, msgspec.Meta(ge=0, le=MOST_SURGE)] | None, Option("N", more=True)] = None
     max_unavailable: Annotated[Number | None, Option("N", more=True)] = None
-    profile: Annotated[Profile | None, Option(more=True)] = None
+    profile: Annotated[Cloud | None, Option(more=True)] = None
 
     def check(self, also: Sequence[str] = ()) -> None:
         """Raise UsageError for an unknown way to empty nodes, ParameterError for parameters that do not go together.
