@@ -51,6 +51,8 @@ RunCronJobsOption = Annotated[
     ),
 ]
 
+NamespaceOption = Annotated[str, option("--namespace -n NS", "Namespace, where the argument does not name one.")]
+
 RunsOption = Annotated[
     int | None,
     option(

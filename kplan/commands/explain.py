@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import PodChoiceFlags, spelled_out
-from kplan.cli.flags import GrowingFlags
-from kplan.cli.options import arguments, flag, with_flags
+from kplan.cli.flags import GrowingFlags, NamespaceOption
+from kplan.cli.options import arguments, with_flags
 from kplan.cli.subject import load_subject
 from kplan.errors import NotFoundError, UsageError
 
@@ -28,7 +28,7 @@ def explain(
         "A pod, pending or running, or a workload such as deploy/shop/cart; also po NAME, deploy NAME.",
     ),
     *,
-    namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
+    namespace: NamespaceOption = "",
     choice: PodChoiceFlags,
     flags: GrowingFlags,
 ) -> None:

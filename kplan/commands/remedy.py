@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kplan.cli.answer import Meanwhile, reply, showing_for
 from kplan.cli.arguments import spelled_out
-from kplan.cli.flags import GrowingSavingFlags
-from kplan.cli.options import Fields, arguments, flag, with_flags
+from kplan.cli.flags import GrowingSavingFlags, NamespaceOption
+from kplan.cli.options import Fields, arguments, with_flags
 from kplan.cli.subject import load_subject
 from kplan.errors import UsageError
 from kplan.questions.remedy import Remedy
@@ -27,7 +27,7 @@ def remedy(
         "NS/POD|KIND/[NS/]NAME", "Pending pods, or workloads whose pending pods are meant (default: every pending pod)."
     ),
     *,
-    namespace: str = flag("--namespace -n NS", "Namespace, where the argument does not name one."),
+    namespace: NamespaceOption = "",
     settings: Annotated[Fields, Remedy],
     flags: GrowingSavingFlags,
 ) -> None:

@@ -110,10 +110,7 @@ def _answer(document: PlacementReport) -> str | Heading:
         why = _why_pending(document)
         return Heading((Span("; ".join(workload_text(one, why) for one in named), style),), 0)
     if len(groups) == 1 and not document.unlisted:
-        members = groups[0]
-        if _is_single_pod(members):
-            return decision_heading(members[0].pod.key, members[0], level=0)
-        return _workload_heading(members, level=0)
+        return _heading(groups[0], level=0)
     if document.placements and all(placement.health for placement in document.placements):
         return _present_sentence(document.placements)
     return _sentence(document, groups)
@@ -260,11 +257,10 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
 def _in_full(
     members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
 ) -> Iterator[Block]:
+    yield _heading(members, more=more)
     if _is_single_pod(members):
-        yield decision_heading(members[0].pod.key, members[0])
         yield from decision_blocks(members[0], n_nodes, options)
     else:
-        yield _workload_heading(members, more=more)
         yield from _workload(members, n_nodes, options, more)
 
 
@@ -281,10 +277,8 @@ def _that_need_attention(
     alike = grouped((reasons(members), members) for members in troubled)
     for ending in alike.values():
         members = ending[0]
-        if len(ending) == 1 and _is_single_pod(members):
-            yield decision_heading(members[0].pod.key, members[0])
-        elif len(ending) == 1:
-            yield _workload_heading(members)
+        if len(ending) == 1:
+            yield _heading(members)
         else:
             first = next(member for member in members if not _is_well(member))
             names = listing([owner_title(member[0].pod.owner_key) for member in ending], most=_MOST_NAMES)
@@ -349,10 +343,10 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     return chosen
 
 
-def _workload_heading(
-    members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = _NONE
-) -> Heading:
-    """Return how the pods of a workload end, `more` only counted by outcome; with level 0 as the answer, and why."""
+def _heading(members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = _NONE) -> Heading:
+    """Return how a pod, or the pods of a workload, end, `more` only counted; with level 0 as the answer, and why."""
+    if _is_single_pod(members):
+        return decision_heading(members[0].pod.key, members[0], level)
     outcomes: Counter[Outcome | None] = Counter(member.outcome for member in members)
     outcomes.update(more)
     worst = next((outcome for outcome in overview.WORST_FIRST if outcomes[outcome]), Outcome.SCHEDULED)
