@@ -303,7 +303,7 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
         where = f" on {names}{more}" if names else ""
-        yield line(f"{group.pods:,} more of {group.workload}: {_ending(group)}{where}", is_item=True)
+        yield line(f"{group.pods:,} more of {owner_title(group.workload)}: {_ending(group)}{where}", is_item=True)
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 

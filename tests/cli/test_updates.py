@@ -244,7 +244,7 @@ def test_a_change_of_many_pods_lists_some_and_counts_the_others(tmp_path: Path) 
     assert 3 + sum(each["pods"] for each in document["unlisted"]) == 9
     assert document["summary"]["pending"] == 5
     assert len(document["verdict"]["because"]) + document["verdict"]["more"] == 5
-    assert "4 more of Deployment/shop/new" in invoke("place", both, "-s", cluster, "--max-listed", "4").stdout
+    assert "4 more of Deployment shop/new" in invoke("place", both, "-s", cluster, "--max-listed", "4").stdout
 
 
 CRON_JOB = """
