@@ -53,8 +53,8 @@ _MOST_ROWS = 60  #: at most so many rows, unless more pods than that need attent
 def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Block]:
     """Yield a table of what becomes of the pods, in the order of the queue."""
     changes = document.changes
-    is_told = len(changes) == 1 and changes[0].action is Action.PENDING and changes[0].from_node is None
-    if not changes or (is_told and not options.is_wide):  # of a single pod that waits the first line tells all
+    is_in_first_line = len(changes) == 1 and changes[0].action is Action.PENDING and changes[0].from_node is None
+    if not changes or (is_in_first_line and not options.is_wide):  # of a single pod that waits the first line tells all
         return
     legend = [words.legend for action, words in _TOLD.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))

@@ -309,9 +309,9 @@ def _pending_alike(
     if not in_full:
         yield Preformatted("kube-scheduler writes", placement.message)
         return
-    is_told = clause(placement.why) in document.sentence
+    is_in_first_line = clause(placement.why) in document.sentence
     yield from decision_blocks(
-        placement, document.snapshot.nodes, options, is_brief=not options.in_full, is_answer=is_told
+        placement, document.snapshot.nodes, options, is_brief=not options.in_full, is_answer=is_in_first_line
     )
     ends = ((document.decision(member), member) for member in members)
     whys = grouped((str(one.diagnosis or ""), member) for one, member in ends if one is not None)
