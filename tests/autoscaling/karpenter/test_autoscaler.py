@@ -245,6 +245,18 @@ def test_a_pod_whose_claim_or_volume_is_gone_gets_a_place(others: list[dict[str,
     assert len(report(node_pool(), *machine("n1"), *others, present, markedForDeletion=["n1"]).adds) == n_new
 
 
+@pytest.mark.parametrize(("after", "decision"), [("24h", "replace"), ("Never", "delete")])
+def test_no_pod_moves_to_a_young_node_even_of_a_pool_without_a_usable_type(after: str, decision: str) -> None:
+    odd, young = node_pool(consolidateAfter=after), machine("n2")
+    odd["metadata"]["name"] = "odd"
+    wanted = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m.old"]}
+    odd["spec"]["template"]["spec"]["requirements"] = [wanted]
+    for one in young:
+        one["metadata"]["labels"] = {**one["metadata"]["labels"], "karpenter.sh/nodepool": "odd"}
+    stay = report(node_pool(), odd, *machine("n1"), *young, pod("web", "1", "n1")).stays["n1"]
+    assert stay.message.startswith(f"{decision}: [n1]")
+
+
 @pytest.mark.parametrize(("version", "is_wanted"), [("1.13", True), ("1.14", False)])
 def test_a_preference_for_nodes_that_are_not_initialized_holds_until_templates_say_that_they_are(
     version: str, *, is_wanted: bool
