@@ -191,8 +191,8 @@ class Pieces:
 
     def _native(self, node: Node) -> Node:
         """Return what the library evaluates, where its answer would be another than cel-go's with changes."""
-        if node.kind == "method" and node.name in {"or", "orValue"} and self._type(node.parts[0]) == "any":
-            return self._rewrite(node.parts[0])  # an attribute is no optional, and counts as it is
+        if node.kind == "method" and node.name in {"or", "orValue"} and self._is_attribute(node.parts[0]):
+            return self._rewrite(node.parts[0])  # it is no optional, and counts as it is
         parts = [self._rewrite(part) for part in node.parts]
         if node.name == "substring" and len(parts) == 3:
             parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
@@ -200,9 +200,16 @@ class Pieces:
             parts[0] = self._variable(_Computed(_no_version, (self._operand(node.parts[0]),)))
         return replace(node, parts=tuple(parts))
 
+    def _is_attribute(self, node: Node) -> bool:
+        kind = self._type(node)  # where attributes may be lists, other values may have their type
+        return kind == "any" or (kind == "dyn" and self._device_read(node) is not None)
+
     def _compares_attribute(self, node: Node) -> bool:
-        """Whether a call compares an attribute, which may be a version, with what is none: that has to be an error."""
-        if node.name not in {"_==_", "_!=_"} or cel.free_variables(node.parts[0]):
+        """Whether a call finds an attribute, which may be a version, equal to what is none: that has to be an error.
+
+        Upstream's `!=` is true of whatever is not equal, errors of its comparison included (evalNe).
+        """
+        if node.name != "_==_" or cel.free_variables(node.parts[0]):
             return False
         return self._type(node.parts[0]) in {"any", "dyn"} and self._type(node.parts[1]) in _PLAIN_TYPES
 

@@ -50,7 +50,7 @@ TRUE = [
     f'{OWN}.model in ["fish", "bird"]',
     f"{OWN}.size < 7.5",
     f"{OWN}.size == 7.0",
-    f"{OWN}.size != 'seven'",
+    f"{OWN}.size != 'seven' && {OWN}.firmware != '1.10.0'",
     # what is not there
     f"has({OWN}.size) && !has({OWN}.weight)",
     '!has(device.attributes["nowhere"].size)',
@@ -139,7 +139,7 @@ TRUE = [
     '!ip("224.0.1.5").isLinkLocalMulticast() && !ip("ff05::1").isLinkLocalMulticast() && [ip("::1")] == [ip("0::1")]',
     'url("https://example.com:80/a?b=c").getHost() == "example.com:80" && !isURL("example.com") && isURL("a:1%x")',
     # formats
-    f'{OWN}.model.includes("fish") && [1, 2].includes(2)',
+    f'{OWN}.model.includes("fish") && [1, 2].includes(2) && {OWN}.model.orValue("x") == "fish"',
     'format.dns1123Label().validate("a-b") == optional.none() && format.dns1123Label().validate("A").hasValue()',
     'format.dns1035Label().validate("1a").hasValue() && !format.dns1035LabelPrefix().validate("a-").hasValue()',
     'format.named("uuid").value().validate("123e4567-e89b-12d3-a456-426614174000") == optional.none()',
