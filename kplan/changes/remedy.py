@@ -400,6 +400,7 @@ WEIGHTS: Mapping[type[RemedyBase], int] = {
     CorrectName: 1,
     SearchNamespace: 1,
     AddMembers: 1,
+    AllowUnavailable: 1,
     CreateObject: 1,
     RemoveGates: 1,
     HonorPolicy: 1,
@@ -536,7 +537,8 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
                 f"remove {c.old} from its {c.where}" if c.to is None else f"in its {c.where}, {c.to} instead of {c.old}"
             )
         case CorrectName(change=c):
-            return f"{'in ' + c.of + ', ' if c.of else ''}set the {c.what} to {c.to} instead of {c.old}"
+            instead = f" instead of {c.old}" if c.old else ""
+            return f"{'in ' + c.of + ', ' if c.of else ''}set the {c.what} to {c.to}{instead}"
         case SearchNamespace(change=c):
             return f"add {c.namespace}, where {c.selector} runs, to namespaces of the podAffinity per {c.topology_key}"
         case HonorPolicy(change=c):

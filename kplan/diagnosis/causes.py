@@ -78,6 +78,7 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     nearest: str = ""  #: the class with the most similar name; empty for none
     provisioner: str = ""
     released: Released | None = None
+    classes: tuple[str, ...] = ()  #: of which it may name one, where it names none and none is the default
 
 
 class LeavingClaim(msgspec.Struct, frozen=True):

@@ -34,6 +34,7 @@ from kplan.health.nodes import UnusableResource, unusable_resources
 from kplan.rules.pod_info import PodInfo, daemon_set_of
 from kplan.rules.resources import PODS, is_counted, quantity_text
 from kplan.rules.volumes import STORAGE, WAIT_FOR_FIRST_CONSUMER, claim_class, claim_name, is_fully_bound
+from kplan.snapshot.defaults import default_class
 from kplan.snapshot.model import Snapshot
 
 _MOST_GROUPS = 64
@@ -177,7 +178,10 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
         provisioner = "" if storage_class is None else storage_class.provisioner
         released = _released(claim, class_name, listers)
         exists = storage_class is not None
-        yield c.UnboundClaim(claim.metadata.key, class_name, exists, suggested, provisioner, released)
+        names_none = claim.spec.storage_class_name is None and not class_name
+        has_default = bool(default_class(listers.storage_classes.values()))
+        classes = tuple(sorted(listers.storage_classes)) if names_none and not has_default else ()
+        yield c.UnboundClaim(claim.metadata.key, class_name, exists, suggested, provisioner, released, classes)
 
 
 def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -> c.Released | None:

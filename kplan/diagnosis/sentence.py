@@ -118,6 +118,9 @@ def _of_all(nodes: int) -> str:
 
 
 def _unbound(cause: c.UnboundClaim) -> str:
+    if cause.classes:
+        none = f"it names no storage class, and none is the default: name one, such as {listing(cause.classes)}"
+        return f"Its claim {cause.claim} is not bound: {none}"
     if not cause.storage_class:
         return f"Its claim {cause.claim} is not bound, and names no storage class that could provision a volume"
     if not cause.class_exists:

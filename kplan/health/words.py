@@ -389,7 +389,7 @@ def _active(run: ActiveRun | UnsetType) -> str:
 
 
 def _held_update(held: HeldUpdate, n_pods: int) -> str:
-    """Return which pods of a stateful set keep a former revision, and why."""
+    """Return which pods keep a former revision, and why."""
     former = f"{held.pods} of {count(n_pods, 'pod')} {_are(held.pods)} of a former revision"
     match held.because:
         case "OnDelete":

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from kplan.api.core import Pod, ReplicationController, WorkloadCondition, target_of
 from kplan.api.kinds import POD_MAKERS
-from kplan.api.labels import REVISION_HASH
+from kplan.api.labels import REVISION_HASH, TEMPLATE_GENERATION, parse_int64
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
 from kplan.api.quantity import grouped
 from kplan.api.time import is_time_zone
-from kplan.api.workloads import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kplan.api.workloads import ON_DELETE, CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
 from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.health.pods import PodHealth, pod_health
@@ -69,7 +69,7 @@ _MOST_DIGITS = 10  #: of the number of a pod of a stateful set
 
 
 class HeldUpdate(Document, frozen=True, kw_only=True):
-    """Pods of a StatefulSet that keep a former revision."""
+    """Pods of a StatefulSet or DaemonSet that keep a former revision."""
 
     pods: Count  #: how many
     next: str  #: NAMESPACE/NAME of the one that is replaced first
@@ -282,7 +282,7 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
             states.append("progress-deadline")
             changes |= {"reason": condition.reason, "since": condition.last_transition_time}
         states += ["paused"] if obj.spec.paused else []
-    if isinstance(obj, StatefulSet) and (held := _held_update(obj, own, health)):
+    if held := _held_update(obj, own, health):
         states.append("update-held")
         changes["held_update"] = held
     if health.pending:
@@ -350,7 +350,19 @@ def _why_missing(obj: Any, health: WorkloadHealth, own: Sequence[Pod]) -> tuple[
     return "misses-pods", ""
 
 
-def _held_update(obj: StatefulSet, own: Sequence[Pod], health: WorkloadHealth) -> HeldUpdate | None:
+def _held_update(obj: Any, own: Sequence[Pod], health: WorkloadHealth) -> HeldUpdate | None:
+    """Return which pods keep a former revision, and why; None where the controller goes on, or has no revisions."""
+    living = [pod for pod in own if pod.metadata.deletion_timestamp is None]
+    match obj:
+        case StatefulSet():
+            return _held_stateful(obj, living, health)
+        case DaemonSet() if obj.spec.update_strategy.type == ON_DELETE:
+            return _left_old(living)
+        case _:
+            return None
+
+
+def _held_stateful(obj: StatefulSet, living: Sequence[Pod], health: WorkloadHealth) -> HeldUpdate | None:
     """Return which pods of a stateful set keep a former revision, and why; None where its controller goes on.
 
     With OrderedReady no pod is replaced while one is not ready, even the one that is to be replaced.
@@ -360,14 +372,13 @@ def _held_update(obj: StatefulSet, own: Sequence[Pod], health: WorkloadHealth) -
     rolling = strategy.rolling_update
     partition = (rolling and rolling.partition) or 0
     start = obj.spec.ordinals.start if obj.spec.ordinals else 0
-    living = [pod for pod in own if update and pod.metadata.deletion_timestamp is None]
-    old = (pod for pod in living if pod.metadata.labels.get(REVISION_HASH, update) != update)
+    old = (pod for pod in living if update and pod.metadata.labels.get(REVISION_HASH, update) != update)
     numbers = ((pod.metadata.name.rpartition("-")[2], pod.metadata.key) for pod in old)
     outdated = {int(number): key for number, key in numbers if number.isdecimal() and len(number) <= _MOST_DIGITS}
     if not outdated:
         return None
     held = HeldUpdate(pods=len(outdated), next=outdated[max(outdated)], because="OnDelete")
-    if strategy.type == "OnDelete":
+    if strategy.type == ON_DELETE:
         return held
     if max(outdated) < start + partition:
         return replace(held, because="partition", partition=start + partition)
@@ -377,6 +388,18 @@ def _held_update(obj: StatefulSet, own: Sequence[Pod], health: WorkloadHealth) -
     if stuck and obj.spec.pod_management_policy in ("", "OrderedReady"):
         return replace(held, because="not-ready", next=stuck[0])
     return None
+
+
+def _left_old(living: Sequence[Pod]) -> HeldUpdate | None:
+    """Return which pods of a daemon set keep a former template until somebody deletes them; None for none.
+
+    Which is the newest template shows on the pods alone, so one that no pod has is not known.
+    """
+    labels = {pod.metadata.key: pod.metadata.labels.get(TEMPLATE_GENERATION, "") for pod in living}
+    generations = {key: parse_int64(label) or 0 for key, label in labels.items()}
+    newest = max(generations.values(), default=0)
+    old = sorted(key for key, generation in generations.items() if generation < newest)
+    return HeldUpdate(pods=len(old), next=old[0], because="OnDelete") if old else None
 
 
 def _when(run: tuple[str, WorkloadHealth]) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def by_cause(case: Case, causes: c.Causes) -> Offers:  # noqa: C901 - one case a
                 freed = r.Awaited(what="volume", name=volume, because=(former,))
                 command = f"""kubectl patch pv {quote(volume)} --type merge -p '{{"spec":{{"claimRef":null}}}}'"""
                 yield Offer(r.Await(change=freed, command=command, then=None, checked=False))
-            case c.UnboundClaim(storage_class=name, class_exists=False) if name:
+            case c.UnboundClaim(storage_class=name, class_exists=False) if name or cause.classes:
                 yield from _class(case, cause)
             case c.MissingOfDevices():
                 of = f"ResourceClaim {cause.claim}" if cause.claim else ""
@@ -155,7 +155,8 @@ def _class(case: Case, cause: c.UnboundClaim) -> Offers:
         change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
         corrected = replace(claim, spec=replace(claim.spec, storage_class_name=instead))
         yield from case.tried(r.CorrectName(change=change, then=None), Trial(objects=(corrected,)))
-    yield from missing_object("StorageClass", cause.storage_class, "")
+    if cause.storage_class:
+        yield from missing_object("StorageClass", cause.storage_class, "")
 
 
 def selectors(case: Case, misses: NearMisses) -> Offers:

@@ -15,10 +15,11 @@ from kplan.api.kinds import DAEMON_SET
 from kplan.api.meta import ObjectMeta, controller_of
 from kplan.api.names import WorkloadRef
 from kplan.api.scheduling import PriorityClass
+from kplan.api.workloads import RECREATE, ROLLING_UPDATE
 from kplan.changes import remedy as r
 from kplan.engine.arrays import Int64Array, RowArray
 from kplan.engine.cluster import NOWHERE
-from kplan.engine.details import AntiAffinity, TakenHostPort
+from kplan.engine.details import AntiAffinity, ClaimInUse, TakenHostPort
 from kplan.framework.cycle import CycleResult
 from kplan.framework.session import Session
 from kplan.remedies import variants
@@ -102,6 +103,35 @@ def _next_in_the_way(case: Case, leaving: Rows) -> Rows:
             if not any(budgets.violating_units(pods, [[row] for row in (*leaving, *group)])):
                 return group
     return ()
+
+
+def recreate(case: Case, misses: NearMisses) -> Offers:
+    """Let a rollout delete the old pod first, where that has a claim that only one pod may have (ReadWriteOncePod)."""
+    claims = {one.claim.partition("/")[2] for one in misses.details() if isinstance(one, ClaimInUse)}
+    workload = WorkloadRef.parse(workload_of(case.live, case.info))
+    if not claims or workload.kind != "Deployment":
+        return
+    cluster, deployments = case.live.cluster, case.live.listers.snapshot.deployments
+    spec = next((obj.spec for obj in deployments if obj.metadata.key == workload.path), None)
+    if spec is None or spec.replicas not in (None, 1) or spec.strategy.type == RECREATE:
+        return  # more than one replica never have the claim together
+    users = [
+        row
+        for row, other in enumerate(cluster.pods.infos)
+        if cluster.node_of[row] != NOWHERE
+        and other.namespace == case.info.namespace
+        and not claims.isdisjoint(other.pod.named_claims)
+    ]
+    others = [cluster.pods.infos[row] for row in users]
+    if all(
+        workload_of(case.live, other) == workload.key
+        and other.controller != case.info.controller
+        and not other.is_terminating
+        for other in others
+    ):
+        old, new = f"strategy type {ROLLING_UPDATE}", f"strategy type {RECREATE}"
+        change = r.RolloutChange(workload=workload.title, replicas=1, old=old, to=new)
+        yield from case.tried(r.AllowUnavailable(change=change, then=None), Trial(ended=tuple(users)))
 
 
 def priority(case: Case) -> Offers:

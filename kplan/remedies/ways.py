@@ -130,6 +130,7 @@ def _number_helped(remedy: r.Remedy) -> int:
 def _ways(case: Case, misses: NearMisses, replicas: Replicas) -> Offers:
     """Offer what a decision about a pod that fits on no node suggests."""
     yield from nodes.waits(case, misses)
+    yield from room.recreate(case, misses)
     yield from _of_pod(case, misses)
     yield from nodes.uncordon(case, misses)
     yield from nodes.repair(case, misses)

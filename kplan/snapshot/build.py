@@ -18,10 +18,10 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from kplan.api import core, provisioning, resource, scheduling, workloads
-from kplan.api.kinds import KINDS, Kind, type_of
+from kplan.api.kinds import KINDS, POD_MAKERS, SCALED, Kind, kind_of, type_of
 from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
-from kplan.api.names import camel_case, object_name
+from kplan.api.names import camel_case, nearest_texts, object_name
 from kplan.api.provisioning import REASONS, REQUIREMENT_OPERATORS, Budget, NodeOverlay, NodePool, NodeRequirement
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, grouped, listing, parse
 from kplan.api.time import from_micros, to_micros
@@ -319,7 +319,9 @@ def _not_one_of(text: str, known: tuple[str, ...], path: str) -> Problem:
 
 
 def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
-    """Yield warnings about nodes that pods run on and that are not there, and about nodes without room."""
+    """Yield warnings about nodes and workloads that are named and not there, and nodes without room or too old."""
+    yield from _scaling_nothing(snapshot)
+    yield from _skewed_kubelets(snapshot)
     known = snapshot.node_by_name
     on_nodes = ((pod.spec.node_name, pod) for pod in snapshot.pods)
     strays = grouped((name, pod.metadata.key) for name, pod in on_nodes if name not in known and name)
@@ -336,6 +338,54 @@ def reference_warnings(snapshot: Snapshot) -> Iterator[Warning]:
             yield Warning("NoAllocatable", name, "has neither allocatable nor capacity; counted as having no resources")
         else:
             yield Warning("NoPodCapacity", name, "allocatable has no number of pods; it counts as 0, so no pod fits")
+
+
+_MOST_GUESSED = 10  #: a likely target is sought for so many autoscalers, the first ones
+
+
+def _scaling_nothing(snapshot: Snapshot) -> Iterator[Warning]:
+    """Yield a warning for each autoscaler whose target does not exist, as far as that is known."""
+    scalers = snapshot.horizontal_pod_autoscalers
+    workloads_of: dict[str, set[str]] = {scaler.metadata.namespace: set() for scaler in scalers}
+    for kind in SCALED if scalers else ():
+        for obj in getattr(snapshot, POD_MAKERS[kind].attribute):
+            if obj.metadata.namespace in workloads_of:
+                workloads_of[obj.metadata.namespace].add(f"{kind} {obj.metadata.name}")
+    guesses = 0
+    for scaler in scalers:
+        target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+        wanted, known = f"{target.kind} {target.name}", workloads_of[namespace]
+        of = kind_of(target.api_version, target.kind)
+        if of is None or of.name not in SCALED or wanted in known or not snapshot.knows_all(of.attribute):
+            continue
+        near = nearest_texts(wanted, sorted(known), 1) if guesses < _MOST_GUESSED else []
+        guesses += 1
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        name = object_name("HorizontalPodAutoscaler", namespace, scaler.metadata.name)
+        yield Warning("NoScaleTarget", name, f"scales nothing, as there is no {wanted} in its namespace{meant}")
+
+
+_MOST_SKEW = 3
+"""How many minors older than the API server a kubelet may be (upstream: kubernetes.io/releases/version-skew-policy)."""
+
+
+def _skewed_kubelets(snapshot: Snapshot) -> Iterator[Warning]:
+    """Yield a warning for each version of kubelets that the API server does not support."""
+    if (server := _minor_of(snapshot.server_version or "")) is None:
+        return
+    of_nodes = ((node.status.node_info.kubelet_version, node.metadata.name) for node in snapshot.nodes)
+    for version, names in sorted(grouped(of_nodes).items()):
+        minor = _minor_of(version)
+        if minor is not None and not server - _MOST_SKEW <= minor <= server:
+            on = f"{listing(names)} {'runs' if len(names) == 1 else 'run'} kubelet {version}"
+            supported = f"supports kubelets from v1.{server - _MOST_SKEW} to v1.{server}"
+            message = f"{on}, and API server {snapshot.server_version} {supported}"
+            yield Warning("KubeletSkew", object_name("Node", "", names[0]), message)
+
+
+def _minor_of(version: str) -> int | None:
+    match = re.match(r"v?1\.(\d{1,4})", version)
+    return None if match is None else int(match[1])
 
 
 _MOST_DIGITS = 20  #: a resource version has fewer: it is an unsigned 64-bit number

@@ -159,7 +159,13 @@ def _rename(objects: list[dict[str, Any]], waiting: dict[str, Any], change: dict
         _named(objects, "PersistentVolumeClaim", of)["spec"]["storageClassName"] = change["to"]
 
 
+def _recreate(objects: list[dict[str, Any]], _: dict[str, Any], change: dict[str, Any]) -> None:
+    assert change["to"] == "strategy type Recreate"
+    objects.remove(_named(objects, "Pod", "old"))
+
+
 APPLY = {
+    "allow-unavailable": _recreate,
     "lower-request": _lower,
     "tolerate-taint": _tolerate,
     "correct-selector": _select,

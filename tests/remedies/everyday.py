@@ -81,6 +81,13 @@ def storage_class(name: str, mode: str) -> dict[str, Any]:
     return head("StorageClass", name=name) | {"provisioner": "csi.example.com", "volumeBindingMode": mode}
 
 
+def of_deployment(*sets: str) -> list[dict[str, Any]]:
+    """Return a Deployment of one replica, and its ReplicaSets."""
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web", "controller": True}
+    owned = [head("ReplicaSet", name=name, namespace="default", ownerReferences=[owner]) for name in sets]
+    return [head("Deployment", name="web", namespace="default") | {"spec": {"replicas": 1}}, *owned]
+
+
 def mounting(claim_name: str) -> dict[str, Any]:
     return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]}
 
@@ -387,4 +394,11 @@ STORIES = (
     Story("a VerticalPodAutoscaler recommends more than fits",
           [node("a", cpu="4"), web(cpu="2", owner="ReplicaSet/web"), pod("x", on="a", cpu="2500m"),
            recommending("1900m")], ("lacks cpu (requests 2, 1500m free)",), ("add-nodes",), ("lower-request",)),
+    Story("a rollout waits for the claim of the pod that it replaces",
+          [node("a"), ONLY_ONCE, volume("pv", "x"), web(owner="ReplicaSet/web", **mounting("data")),
+           pod("old", on="a", owner="ReplicaSet/old", **mounting("data")), *of_deployment("web", "old")],
+          ("claim default/data is for one pod only (ReadWriteOncePod)",), ("allow-unavailable",), ("add-nodes",)),
+    Story("its claim names no class, and none is the default",
+          [node("a"), claim("data"), storage_class("fast", "WaitForFirstConsumer"), web(**mounting("data"))],
+          ("it names no storage class, and none is the default: name one, such as fast",), ("correct-name",)),
 )  # fmt: skip

@@ -146,7 +146,7 @@ def test_a_gang_that_looks_for_pods_in_the_wrong_namespace_is_first_told_the_rig
 
 
 def test_every_change_has_a_size() -> None:
-    of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget, r.AllowUnavailable}
+    of_rollouts_and_drains = {r.MoreReplicas, r.ChangeBudget}
     sized = {*r.RemedyBase.__subclasses__(), *r.RemedyOf.__subclasses__()} - {r.RemedyOf, r.Together}
     assert {*r.WEIGHTS} == sized - of_rollouts_and_drains
 

@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from kplan.errors import SnapshotError
 from kplan.snapshot import Snapshot, load_snapshot
+from kplan.snapshot.build import reference_warnings
+from tests import objects
 from tests.objects import Object
 
 
@@ -91,6 +93,19 @@ def test_pods_on_unknown_nodes_are_named_together() -> None:
     (warning,) = snapshot.warnings
     assert (warning.code, warning.object) == ("UnknownNode", "Node/gone")
     assert "default/p0, default/p1, default/p2 and 2 more" in warning.message
+
+
+def test_autoscalers_of_nothing_and_kubelets_that_are_too_old_are_named() -> None:
+    scalers = [objects.scaler(name, 1, 2, target=name) for name in ("chekout", "checkout")]
+    old = [node(name, nodeInfo={"kubeletVersion": "v1.32.9"}) for name in ("old-1", "old-2")]
+    snapshot = from_file(
+        node("n1", nodeInfo={"kubeletVersion": "v1.33.0"}), *old, *scalers, objects.deployment("checkout", 1)
+    )
+    scales, skew, *_ = reference_warnings(replace(snapshot, server_version="v1.36.2"))
+    assert (scales.code, scales.object) == ("NoScaleTarget", "HorizontalPodAutoscaler/default/chekout")
+    assert scales.message.endswith("no Deployment chekout in its namespace (did you mean Deployment checkout?)")
+    assert skew.code == "KubeletSkew"
+    assert skew.message.startswith("old-1, old-2 run kubelet v1.32.9, and API server v1.36.2")
 
 
 @pytest.mark.parametrize(

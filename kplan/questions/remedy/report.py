@@ -11,7 +11,16 @@ from kplan.api.names import WorkloadRef
 from kplan.api.quantity import grouped
 from kplan.autoscaling.settings import Karpenter, autoscaler_of
 from kplan.changes.limits import LoosenBudget, RaiseQuota
-from kplan.changes.remedy import Await, CorrectName, CreateObject, RaisePriority, Remedy, RemoveGates, RepairNode
+from kplan.changes.remedy import (
+    AllowUnavailable,
+    Await,
+    CorrectName,
+    CreateObject,
+    RaisePriority,
+    Remedy,
+    RemoveGates,
+    RepairNode,
+)
 from kplan.changes.sets import (
     PATCHES,
     Changes,
@@ -59,7 +68,7 @@ _APART: tuple[tuple[Kind, ...], ...] = (
 )
 """Kinds of actions of which sets are put beside the least one."""
 _SHARE_OF_ALTERNATIVE = 4
-_NO_ACTIONS = Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
+_NO_ACTIONS = AllowUnavailable | Await | CorrectName | CreateObject | RaisePriority | RepairNode | RemoveGates
 
 
 def remedy_report(
