@@ -152,9 +152,9 @@ def test_a_comment_on_the_pull_request_is_made_once_and_then_kept_up_to_date(tmp
     report.write_text("## kplan\n")
     gh = tmp_path / "bin" / "gh"
     environment = {**programs(tmp_path), "REPOSITORY": "o/r", "NUMBER": "7", "REPORT": str(report)}
-    for earlier in ("", "123"):
-        # What it is called with, and the comment that is there.
-        told = f'*viewer*) echo "kplan[bot]";; *--paginate*AUTHOR*) echo "{earlier}";;'
+    for earlier in ("true", "seq 123 99999"):
+        # What it is called with, and the comments that are there.
+        told = f'*viewer*) echo "kplan[bot]";; *--paginate*AUTHOR*) {earlier};;'
         lines = f'echo "$AUTHOR $@" >> "{calls}"\ncase "$*" in {told} esac\n'
         gh.write_text(f"#!/usr/bin/env bash\n{lines}")
         gh.chmod(0o755)
