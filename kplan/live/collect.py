@@ -33,7 +33,7 @@ from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapsho
 
 MAX_RESTARTS = 3  #: how often a list is restarted before its expiry is an error
 MAX_PAGES = 20_000  #: more pages than any cluster has of a kind
-MAX_BYTES = 4 << 30  #: more bytes than all these pages have
+MAX_EMPTY_PAGES = 1_000  #: pages of which a field selector may leave nothing; kube-apiserver fills them up instead
 
 _LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
 _ENDLESS_HINT = "something between here and the API server answers in its place; ask it with kubectl get --raw"
@@ -51,6 +51,10 @@ class _Head(msgspec.Struct, frozen=True):
 
     metadata: ListMeta = ListMeta()
     items: msgspec.Raw = msgspec.Raw(b"[]")
+
+    @property
+    def is_empty(self) -> bool:
+        return bytes(self.items).strip(b"[] \t\r\n") in (b"", b"null")
 
 
 class ListedObjects(msgspec.Struct, frozen=True):
@@ -103,7 +107,7 @@ def _pages(
     reader: Reader, path: str, query: Mapping[str, str], notes: list[str]
 ) -> Iterator[tuple[bytes, ListMeta] | None]:
     """Yield the pages of a list, each with where it goes on; None where the list is begun anew, and a note then."""
-    token, restarts, n_bytes = "", 0, 0
+    token, restarts, n_empty = "", 0, 0
     offered: str | None = None  # the token of the last 410
     tokens: set[str] = set()  # since the list was last begun anew
     for n_pages in itertools.count(1):
@@ -122,11 +126,12 @@ def _pages(
                 notes.append("it expired while it was being read and was begun anew")
                 yield None
         else:
-            page = body, _read_head(body, path)
-            token, n_bytes = page[1].continue_token, n_bytes + len(body)
+            head = _read_head(body, path)
+            page = body, head.metadata
+            token, n_empty = head.metadata.continue_token, n_empty + head.is_empty
         what = ": the server repeats a continue token" if token in tokens else ""
-        if n_pages > MAX_PAGES or n_bytes > MAX_BYTES:
-            what = f" after {MAX_PAGES:,} pages" if n_pages > MAX_PAGES else f" after {MAX_BYTES >> 30} GiB"
+        if n_pages > MAX_PAGES or n_empty > MAX_EMPTY_PAGES:
+            what = f" after {MAX_PAGES:,} pages" if n_pages > MAX_PAGES else f" after {MAX_EMPTY_PAGES:,} empty pages"
         if what:
             raise ApiError(f"{path}: the list does not end{what}", status=200, hint=_ENDLESS_HINT)
         if page is not None:
@@ -136,9 +141,9 @@ def _pages(
         tokens |= {token} - {""}
 
 
-def _read_head(body: bytes, path: str) -> ListMeta:
+def _read_head(body: bytes, path: str) -> _Head:
     try:
-        return msgspec.json.decode(body, type=_Head).metadata
+        return msgspec.json.decode(body, type=_Head)
     except UNREADABLE as error:
         what = "not a list" if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise ApiError(f"{path}: the answer is {what}", status=200, hint=NO_SERVER_HINT) from None

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +31,7 @@ from kplan.errors import UnreachableError
 
 T = TypeVar("T")
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 16  #: older versions of urllib3 unpack it whole, and gzip unfolds to a thousand times its size
 
 #: Errors of msgspec for what is no JSON, or of another shape.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -44,7 +44,21 @@ class OutOfTimeError(Exception):
 
 
 class BodyTooLargeError(Exception):
-    """A body that is larger than the limit."""
+    """A body that is larger than an allowance."""
+
+
+class Allowance:
+    """How many bytes bodies may have together, unpacked; several threads may read them."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._left = n_bytes
+        self._lock = threading.Lock()
+
+    def take(self, n_bytes: int) -> None:
+        with self._lock:
+            self._left -= n_bytes
+        if self._left < 0:
+            raise BodyTooLargeError
 
 
 def in_time(seconds: float | None, task: Callable[[], T]) -> T:
@@ -98,14 +112,14 @@ def _next(done: queue.SimpleQueue[Future[T]], deadline: float) -> Future[T]:
     raise OutOfTimeError
 
 
-def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> bytes:
+def read_body(answer: urllib3.HTTPResponse, deadline: float | None, *allowances: Allowance) -> bytes:
     """Return a whole body, unpacked, and give the connection back; it is closed where that fails.
 
-    Raises BodyTooLargeError for more than `most` bytes, and OutOfTimeError after a deadline on the monotonic clock,
-    from which on nothing waits for the body any more.
+    Raises BodyTooLargeError for more than the allowances have left, and OutOfTimeError after a deadline on the
+    monotonic clock, from which on nothing waits for the body any more.
     """
     try:
-        body = b"".join(_chunks(answer, deadline, most))
+        body = b"".join(_chunks(answer, deadline, allowances))
     except BaseException:
         answer.close()
         raise
@@ -113,13 +127,11 @@ def read_body(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -
     return body
 
 
-def _chunks(answer: urllib3.HTTPResponse, deadline: float | None, most: int) -> Iterator[bytes]:
-    total = 0
+def _chunks(answer: urllib3.HTTPResponse, deadline: float | None, allowances: Iterable[Allowance]) -> Iterator[bytes]:
     while chunk := answer.read1(_CHUNK_BYTES, decode_content=True):
         yield chunk
-        total += len(chunk)
-        if total > most:
-            raise BodyTooLargeError
+        for allowance in allowances:
+            allowance.take(len(chunk))
         if deadline is not None and time.monotonic() > deadline:
             raise OutOfTimeError
 

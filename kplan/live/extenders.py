@@ -145,7 +145,8 @@ class HTTPExtender:
             retries=False,
             preload_content=False,
         )
-        body = connections.read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, _MOST_BYTES)
+        allowance = connections.Allowance(_MOST_BYTES)
+        body = connections.read_body(cast("urllib3.HTTPResponse", response), time.monotonic() + seconds, allowance)
         return response.status, body
 
 

@@ -212,7 +212,10 @@ def _kubeconfig(paths: str) -> Kubeconfig | None:
 
 def _read(path: str) -> _Config:
     problems: list[Problem] = []
-    read = read_document(Path(path).expanduser(), problems, limits=SETTINGS, expected="a kubeconfig")
+    file = Path(path).expanduser()
+    if not file.is_file():  # it is read more than once, and a pipe may wait for its writer without end
+        raise KubeconfigError(f"the kubeconfig {path} cannot be read: it is not a regular file", hint=NEW_HINT)
+    read = read_document(file, problems, limits=SETTINGS, expected="a kubeconfig")
     try:
         content = read.value() if read else None
         if read and content is not None:

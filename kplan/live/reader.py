@@ -27,6 +27,7 @@ from kplan.live import connections
 from kplan.live.kubeconfig import Access
 
 _MOST_BYTES = 1 << 30  #: an object has at most one and a half megabytes, and a page some hundred objects
+_MOST_IN_ALL = 4 << 30  #: of all answers together: as many as a snapshot's file may have
 _USER_AGENT = "kplan (read-only)"
 
 #: The hint for an answer that no API server sends.
@@ -42,12 +43,16 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """Sends GET requests to an API server as one user; the timeout in seconds is that of a whole one, None for none."""
+    """Sends GET requests to an API server as one user, for one snapshot.
+
+    The timeout in seconds is that of a whole request, None for none.
+    """
 
     def __init__(self, access: Access, *, request_timeout: float | None, n_connections: int = 8) -> None:
         self._access = access
         self._timeout = request_timeout
         self._headers_lock = threading.Lock()
+        self._allowance = connections.Allowance(_MOST_IN_ALL)
         self._pool = access.open_pool(n_connections)
         self._headers = self._build_headers()
         if not access.verifies_tls:
@@ -86,7 +91,8 @@ class Transport:
         try:
             return connections.in_time(self._timeout, functools.partial(self._exchange, url, headers))
         except connections.BodyTooLargeError:
-            message = f"an answer of {self.server} has more than {_MOST_BYTES >> 30} GiB"
+            limits = f"more than {_MOST_BYTES >> 30} GiB, or all of them have more than {_MOST_IN_ALL >> 30} GiB"
+            message = f"an answer of {self.server} has {limits}"
             raise errors.UnreachableError(message, hint=NO_SERVER_HINT) from None
         except (connections.OutOfTimeError, HTTPError, OSError) as error:
             raise connections.explain(error, self.server, self._timeout) from None
@@ -102,7 +108,8 @@ class Transport:
         answer = self._pool.request(
             "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
         )
-        body = connections.read_body(cast("urllib3.HTTPResponse", answer), deadline, _MOST_BYTES)
+        allowances = (connections.Allowance(_MOST_BYTES), self._allowance)
+        body = connections.read_body(cast("urllib3.HTTPResponse", answer), deadline, *allowances)
         return Response(status=answer.status, headers=answer.headers, body=body)
 
     def _build_headers(self) -> urllib3.HTTPHeaderDict:

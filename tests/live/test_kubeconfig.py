@@ -228,3 +228,5 @@ def test_what_might_never_end_is_refused_at_once(tmp_path: Path) -> None:
         access = load(tmp_path, with_user({"tokenFile": str(tmp_path / name)}))
         with pytest.raises(KubeconfigError, match="cannot be read: it is not a regular file"):
             list(access.headers())
+        with pytest.raises(KubeconfigError, match="cannot be read: it is not a regular file"):
+            load_access(LiveOptions(kubeconfig=str(tmp_path / name)))

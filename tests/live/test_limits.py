@@ -151,18 +151,19 @@ CIRCLE = {"": "a", "a": "b", "b": "c", "c": "a"}
 
 
 @pytest.mark.parametrize(
-    ("token", "problem"),
+    ("token", "limit", "problem"),
     [
-        (lambda _seen: "again", "the server repeats a continue token"),
-        (CIRCLE.get, "the server repeats a continue token"),
-        (lambda seen: seen + "x", "after 20 pages"),
+        (lambda _seen: "again", "MAX_PAGES", "the server repeats a continue token"),
+        (CIRCLE.get, "MAX_PAGES", "the server repeats a continue token"),
+        (lambda seen: seen + "x", "MAX_PAGES", "after 20 pages"),
+        (lambda seen: seen + "x", "MAX_EMPTY_PAGES", "after 20 empty pages"),
     ],
-    ids=["the same token again", "tokens in a circle", "ever new pages"],
+    ids=["the same token again", "tokens in a circle", "ever new pages", "empty pages"],
 )
 def test_a_list_without_end_is_noticed(
-    token: Callable[[str], str], problem: str, start: Start, monkeypatch: pytest.MonkeyPatch
+    token: Callable[[str], str], limit: str, problem: str, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect, "MAX_PAGES", 20)
+    monkeypatch.setattr(collect, limit, 20)
     _, options = start(paged(lambda request: token(request.query.get("continue", ""))))
     with pytest.raises(ApiError, match=f"/api/v1/pods: the list does not end.*{problem}"):
         collect_snapshot(options)
@@ -192,8 +193,9 @@ def test_answers_that_are_no_lists_are_refused_in_words(start: Start, path: str,
     assert not any(word in caught.value.message for word in ("msgspec", "Expected `", "b'", "recursion"))
 
 
-def test_an_answer_without_end_is_cut(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MOST_BYTES", 1 << 20)
+@pytest.mark.parametrize("limit", ["_MOST_BYTES", "_MOST_IN_ALL"])
+def test_answers_without_end_are_cut(limit: str, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, limit, 1 << 20)
     _, options = start(Cluster(fault=lambda _request: Answer(200, b" " * (2 << 20))))
     with pytest.raises(UnreachableError, match="has more than"):
         collect_snapshot(options)
