@@ -16,13 +16,14 @@ from importlib import import_module
 from itertools import islice
 from operator import methodcaller
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, overload
 
 import msgspec
 
 from kplan.cluster.base import Base
 from kplan.course.asking import Asks, Notify
 from kplan.errors import KplanError, UsageError
+from kplan.reading.arguments import checked_by, listed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -89,7 +90,9 @@ def sweep(
     KplanError
         The error of the first question without an answer, or an error when workers keep getting lost.
     """
-    calls = [_AsValues(one) if callable(one) else methodcaller("ask", one) for one in questions]
+    if not isinstance(planner, Base):
+        raise UsageError(f"sweep: {type(planner).__name__} is no planner", hint="make one: kplan.Planner(snapshot)")
+    calls = [_AsValues(one) if callable(one) else methodcaller("ask", one) for one in listed(questions)]
     return ask_all(planner, calls, workers=workers, dask=dask, progress=progress)
 
 
@@ -103,6 +106,13 @@ class _AsValues(msgspec.Struct, frozen=True):
         return answer.to_dict() if hasattr(answer, "to_dict") else answer
 
 
+class _Parameters(msgspec.Struct, frozen=True):
+    workers: Annotated[int, msgspec.Meta(ge=1, le=MAX_WORKERS)] | None = None
+    dask: str = ""
+    progress: Callable[..., Any] | None = None
+
+
+@checked_by(_Parameters, "sweep")
 def ask_all(
     planner: B,
     questions: Sequence[Question[B, T]],
@@ -112,8 +122,6 @@ def ask_all(
     progress: Notify | None = None,
 ) -> list[T]:
     """Answer many questions whose answers are picklable; parameters and errors as for `sweep`."""
-    if workers is not None and not 1 <= workers <= MAX_WORKERS:
-        raise UsageError(f"{workers} workers", hint=f"choose a number from 1 to {MAX_WORKERS}")
     if dask and workers is not None:
         raise UsageError("workers on this machine and a Dask cluster", hint="choose one of them")
     report: Notify = progress or (lambda *_: None)

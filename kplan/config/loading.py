@@ -31,6 +31,7 @@ from kplan.config.releases import Release, chosen_release, newest, reference, wi
 from kplan.config.releases.model import release_notes
 from kplan.errors import ConfigError, Problem, UsageError
 from kplan.facts import Document, InputWarning
+from kplan.reading.arguments import PlannerSettings, checked_by, plain
 from kplan.reading.documents import read_documents
 from kplan.reading.files import SETTINGS
 from kplan.rules.resources import is_extended
@@ -232,6 +233,7 @@ def read_file(path: str, release: Release | None = None) -> Problems:
 Source = str | os.PathLike[str] | dict[str, object] | None
 
 
+@checked_by(PlannerSettings, "load_scheduler_config")
 def load_scheduler_config(
     source: Source = None, *, kubernetes: str | None = None, feature_gates: Mapping[str, bool] | None = None
 ) -> model.SchedulerConfiguration:
@@ -273,7 +275,7 @@ def read_configuration(source: Source, release: Release) -> model.SchedulerConfi
     if source is None:
         return default_configuration(release)
     if isinstance(source, dict):
-        return configuration_of(Problems("", source, release=release))
+        return configuration_of(Problems("", plain(source, "load_scheduler_config"), release=release))
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"{source!r} is no configuration", hint="give a path, a dict, or None for the defaults")
     return configuration_of(read_file(os.fspath(source), release))

@@ -84,11 +84,7 @@ def checked(question: Q) -> Q:
         hint = 'build one, such as kplan.questions.Drain(nodes=("node-1",))'
         raise UsageError(f"{decode.shortened(repr(question))} is not a question", hint=hint)
     kind = type(question)
-    try:
-        document = plain(question)
-    except RecursionError:
-        raise UsageError(f"{kind.__name__}: nested too deeply", hint="give objects as dicts") from None
-    read, problems = converted(document, kind)
+    read, problems = converted(plain(question, kind.__name__), kind)
     refuse_arguments(kind.__name__, problems, f"see help(kplan.questions.{kind.__name__})")
     return cast("Q", read)
 

@@ -142,17 +142,28 @@ _WITHIN_BRACKETS = r"(\[[^\[\]]*+\])"
 _CAPITAL = r"(?<=[a-z])[A-Z]"
 
 
-def plain(value: Any) -> Any:
-    """Return a value as builtins, as far as there are some for it; structs become their documents."""
+def plain(value: Any, whose: str) -> Any:
+    """Return a value as builtins, as far as there are some for it; structs become their documents.
+
+    Raises UsageError, which says `whose` value it is, where that is nested too deeply or holds itself.
+    """
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise UsageError(f"{whose}: nested too deeply", hint="does a list or dict hold itself?") from None
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         fields = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        document = {name: plain(item) for name, field in fields if (item := getattr(value, field)) is not msgspec.UNSET}
+        items = ((name, getattr(value, field)) for name, field in fields)
+        document = {name: _plain(item) for name, item in items if item is not msgspec.UNSET}
         return document if config.tag_field is None else {config.tag_field: config.tag, **document}
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     to_list = getattr(value, "tolist", None)  # arrays, and their scalars
@@ -197,11 +208,12 @@ def checked_by(parameters: type[msgspec.Struct], whose: str = "") -> Callable[[C
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             bound = signature.bind(*args, **kwargs)
             passed = {name: bound.arguments.pop(name) for name in names if name in bound.arguments}
-            values = {
-                name: plain(listed(value) if name in takes_several and value is not None else value)
+            several = {
+                name: listed(value) if name in takes_several and value is not None else value
                 for name, value in passed.items()
                 if value is not None or name in takes_none
             }
+            values = plain(several, called)
             missing = [
                 Problem("is missing", json_path=name)
                 for name in passed.keys() - values.keys()

@@ -31,7 +31,9 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 """Sound arguments for each method."""
 
 NUMBERS = [-3, 0, 10**30, 1.5, float("nan"), True, np.int64(3), np.array([1.5])]
-HOSTILE = [*NUMBERS, None, "abc", "\0", Path("/is/not/there"), object(), [], [None], [[3]], {"a": 1}, b"x"]
+CIRCLE: list[Any] = []
+CIRCLE.append({"kind": CIRCLE})
+HOSTILE = [*NUMBERS, None, "abc", "\0", Path("/is/not/there"), object(), [], [None], [[3]], {"a": 1}, b"x", CIRCLE]
 
 WAITS = pod("waits", cpu="100m")
 
@@ -84,13 +86,18 @@ def test_whatever_is_passed_is_answered_or_refused(planner: kplan.Planner, metho
         ("run_queue", {"waves": ["default/waits"]}, r'run_queue: waves\[0\]: expected a list, got "default/waits"'),
         ("ask", {"question": "Drain"}, "'Drain' is not a question"),
         ("ask", {"question": Drain(nodes=("a",)), "fail_on": "pendin"}, r"ask: fail_on\[0\]: expected one of"),
+        ("load_scheduler_config", {"feature_gates": ["A"]}, "load_scheduler_config: feature_gates: expected an object"),
+        ("load_scheduler_config", {"source": CIRCLE[0]}, "load_scheduler_config: nested too deeply"),
+        ("sweep", {"planner": "demo", "questions": []}, "sweep: str is no planner"),
+        ("sweep", {"planner": planner_of(), "questions": 5}, "5 is not a question"),
+        ("sweep", {"planner": planner_of(), "questions": [], "workers": "2"}, "sweep: workers: expected an integer"),
     ],
 )
 def test_a_refusal_names_the_parameter_and_what_was_expected(
     planner: kplan.Planner, method: str, parameters: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(kplan.UsageError, match=message):
-        getattr(planner, method)(**parameters)
+        (getattr(planner, method, None) or getattr(kplan, method))(**parameters)
 
 
 @pytest.mark.parametrize(
