@@ -184,6 +184,7 @@ class _TryingPacker(_Packer):
         self._new: list[NewRow] = []
         self._start(scratch, _FIRST_NODES)
         self._n_added = 0
+        self._is_fresh = False  # no pod was tried on the last node yet
 
     def _start(self, scratch: Scratch, n_new: int) -> None:
         first = len(self._names)
@@ -210,18 +211,22 @@ class _TryingPacker(_Packer):
             self._start(self._scratch, len(self._new))
         self._scratch.add_new([self._new[self._n_added]])
         self._n_added += 1
+        self._is_fresh = True
         return self._names[self._n_added - 1]
 
     def fill_last(self, group: PodGroup, pods: list[Pod]) -> int:
-        """Put pods on the last node, or on any that their constraint on how they spread over nodes sends them to."""
+        """Put pods on the last node, or on any that their constraint on how they spread over nodes sends them to.
+
+        A pod is sent nowhere else by the node that has come for it.
+        """
         spreads = any(one.topology_key == HOSTNAME for one in group.pods[0].spec.topology_spread_constraints)
-        scratch = self._scratch
-        last = scratch.row(self.last)
+        scratch, is_fresh = self._scratch, self._is_fresh
+        last, self._is_fresh = scratch.row(self.last), False
         for number, pod in enumerate(pods):
             row: int | None = last
             rejection = scratch.rejections(scratch.pod_row(pod), [last])[0]
             if rejection is not None:
-                is_sent = spreads and REASON_SKEW in rejection
+                is_sent = spreads and REASON_SKEW in rejection and not (is_fresh and number == 0)
                 row = scratch.find(scratch.pod_row(pod), ~scratch.only([last])) if is_sent else None
             if row is None:
                 return number

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import kplan
+from kplan.api.labels import HOSTNAME, ZONE
 from kplan.documents.remedies import NodesReport
 from tests import objects
 from tests.objects import Object, head, planner_of
@@ -58,6 +59,17 @@ def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None
     assert report.events == {
         "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
     }
+
+
+def test_a_pod_that_the_node_which_comes_for_it_rejects_is_packed_nowhere_else() -> None:
+    """The third new node is of a zone that has too many; by then n1 would take pods, which come by themselves."""
+    of_all = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}
+    spreads = [{"topologyKey": ZONE, "maxSkew": 1, "minDomains": 2}, {"topologyKey": HOSTNAME, "maxSkew": 5}]
+    pods = [pod(f"web-{n}", "1", on="" if n else "n1") for n in range(5)]
+    for one in pods:
+        one["spec"]["topologySpreadConstraints"] = [of_all | spread for spread in spreads]
+    report = ask([group("g", template=node("t", "1", **{ZONE: "b"}))], node("n1", **{ZONE: "a"}), *pods)
+    assert [new.pods for new in report.adds] == [("default/web-1",), ("default/web-2",)]
 
 
 def test_nodes_that_are_not_needed_go_after_the_unneeded_time() -> None:
