@@ -106,29 +106,22 @@ class Admitter:
             return Admission(pod, tuple(warnings), rejection.answer("", "pods", name), tuple(stages), because)
         return Admission(pod, tuple(warnings), stages=tuple(stages))
 
-    def refusal_of_claim(self, claim: PersistentVolumeClaim) -> str:
-        """Return why the limit ranges or quotas of its namespace refuse a new claim; "" where it counts in them now."""
-        try:
-            limits.check(claim, self._snapshot.limit_ranges)
-            self.quotas.charge(claim)
-        except Rejection as rejection:
-            return rejection.answer("", "persistentvolumeclaims", claim.metadata.name)
-        return ""
-
-    def refusal_of_object(
-        self, what: Named, warnings: list[Warning], claim: PersistentVolumeClaim | None = None
-    ) -> str:
+    def refusal_of_object(self, what: Named, warnings: list[Warning], obj: object = None) -> str:
         """Return why an object other than a pod is refused; "" where it is admitted and counted.
 
-        `claim`: the object itself, where it is a claim.
+        `obj`: the object itself, where its fields may matter.
         """
         try:
             self.check_namespace(what.namespace, warnings)
-            if claim is None:
+            if isinstance(obj, PersistentVolumeClaim):
+                limits.check(obj, self._snapshot.limit_ranges)
+            if isinstance(obj, limits.Measured):
+                self.quotas.charge(obj)
+            else:
                 self.quotas.charge_object(what.namespace, what.group, what.resource)
         except Rejection as rejection:
             return rejection.answer(what.group, what.resource, what.name)
-        return "" if claim is None else self.refusal_of_claim(claim)
+        return ""
 
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""

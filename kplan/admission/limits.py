@@ -6,6 +6,7 @@ pkg/quota/v1/evaluator/core/pods.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
 from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
-from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX
+from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_ALL, RESOURCE_DEVICE_CLASS_PREFIX, ResourceClaim
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
 from kplan.rules.resources import COMPUTE, CPU, MEMORY, QUOTA_COMPUTE, QUOTA_PREFIX, is_native, stored_totals
 from kplan.snapshot.model import Snapshot
@@ -175,16 +176,15 @@ def _comparable(*amounts: Quantity) -> list[int]:
 
 
 Usage = dict[str, Quantity]
-Scoped = core.Pod | core.PersistentVolumeClaim | None
-"""An object that a scope may match; None for objects of other kinds."""
+Measured = core.Pod | core.PersistentVolumeClaim | core.Service | ResourceClaim
+"""An object whose fields say what it uses; objects of other kinds count by their number alone."""
 
 _ONE = Quantity(10**9)
 _OF_CLASS = ".storageclass.storage.k8s.io/"
+_DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 _POD_RESOURCES = QUOTA_COMPUTE | {"count/pods", "pods"}
-#: Core kinds whose number a quota can name without ``count/``.
-_COUNTED = frozenset(
-    {"services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"}
-)
+#: Core kinds whose number a quota can name without ``count/``, and that are not measured.
+_COUNTED = frozenset({"replicationcontrollers", "resourcequotas", "secrets", "configmaps"})
 #: A quota over one of these requires a value in every container.
 _MUST_STATE = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
 
@@ -199,8 +199,8 @@ class QuotaLedger:
             used = core.parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
-    def charge(self, item: core.Pod | core.PersistentVolumeClaim) -> None:
-        """Count a new pod or claim; raises Rejection, and counts nothing, where a quota does not allow it."""
+    def charge(self, item: Measured) -> None:
+        """Count a new object of these kinds; raises Rejection, and counts nothing, where a quota does not allow it."""
         if item.metadata.namespace in self._quotas:
             self._charge(item.metadata.namespace, usage_of(item), item)
 
@@ -209,7 +209,7 @@ class QuotaLedger:
         if namespace in self._quotas:
             self._charge(namespace, _object_usage(group, resource), None)
 
-    def _charge(self, namespace: str, amounts: Usage, item: Scoped) -> None:
+    def _charge(self, namespace: str, amounts: Usage, item: Measured | None) -> None:
         quotas = self._quotas[namespace]
         usage = {name: amount for name, amount in amounts.items() if amount.nanos}
         matching: list[tuple[core.ResourceQuota, Usage, Usage]] = []
@@ -273,7 +273,7 @@ class QuotaLedger:
     def release_object(self, namespace: str, group: str, resource: str) -> None:
         self._release(namespace, _object_usage(group, resource), None)
 
-    def _release(self, namespace: str, usage: Usage, item: Scoped) -> None:
+    def _release(self, namespace: str, usage: Usage, item: Measured | None) -> None:
         for quota, hard, used in self._quotas.get(namespace, ()):
             for name in usage.keys() & hard.keys() & used.keys() if _matches(quota, item) else ():
                 used[name] = Quantity(max(used[name].nanos - usage[name].nanos, 0), used[name].format)
@@ -313,17 +313,49 @@ def _object_usage(group: str, resource: str) -> Usage:
     return usage | {resource: _ONE} if not group and resource in _COUNTED else usage
 
 
-def usage_of(item: core.Pod | core.PersistentVolumeClaim) -> Usage:
-    """Return the usage of a pod, a finished one being only an object, or of a claim (upstream PodUsageFunc)."""
-    if isinstance(item, core.Pod):
-        is_over = item.status.phase in ENDED
-        return _OBJECT_ALONE if is_over else {**_OBJECT_ALONE, **_compute_usage(*stored_totals(item))}
+def usage_of(item: Measured) -> Usage:
+    """Return the usage of an object; a finished pod is only an object (upstream pkg/quota/v1/evaluator/core)."""
+    match item:
+        case core.Pod():
+            is_over = item.status.phase in ENDED
+            return _OBJECT_ALONE if is_over else {**_OBJECT_ALONE, **_compute_usage(*stored_totals(item))}
+        case core.Service():
+            return _service_usage(item.spec)
+        case ResourceClaim():
+            return _device_usage(item)
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in item.spec.resources.requests:
         amounts["requests.storage"] = parse(item.spec.resources.requests["storage"])
     name = item.metadata.annotations.get(ANNOTATION_CLASS) or item.spec.storage_class_name
     by_class = {f"{name}{_OF_CLASS}{what}": amount for what, amount in amounts.items()} if name else {}
     return {"count/persistentvolumeclaims": _ONE, **amounts, **by_class}
+
+
+def _service_usage(spec: core.ServiceSpec) -> Usage:
+    """Return the usage of a service; its node ports count before they are allocated."""
+    is_balanced = spec.type == "LoadBalancer"
+    n_ports = len(spec.ports) if is_balanced or spec.type == "NodePort" else 0
+    if is_balanced and spec.allocate_load_balancer_node_ports is False:
+        n_ports = sum(port.node_port != 0 for port in spec.ports)
+    loads = {"services.loadbalancers": _times(is_balanced), "services.nodeports": _times(n_ports)}
+    return {"count/services": _ONE, "services": _ONE, **loads}
+
+
+def _device_usage(claim: ResourceClaim) -> Usage:
+    """Return the usage of a claim for devices: the most of each class among alternatives, and the bound for all."""
+    numbers: Counter[str] = Counter()
+    for request in claim.spec.devices.requests:
+        most: Counter[str] = Counter()
+        for wanted in request.first_available or filter(None, (request.exactly,)):
+            wants_all = wanted.allocation_mode == MODE_ALL
+            most |= {wanted.device_class_name: ALLOCATION_RESULTS_MAX_SIZE if wants_all else wanted.count or 1}
+        numbers += most
+    by_class = {f"{name}{_DEVICES_OF_CLASS}": _times(number) for name, number in numbers.items()}
+    return {"count/resourceclaims.resource.k8s.io": _ONE, **by_class}
+
+
+def _times(number: int) -> Quantity:
+    return Quantity(number * _ONE.nanos)
 
 
 def _compute_usage(requests: Usage, limits: Usage) -> Usage:
@@ -364,7 +396,7 @@ def _require_stated(quota: core.ResourceQuota, tracked: Iterable[str], pod: core
         raise Rejection(text, RefusedPods(by=f"ResourceQuota {quota.metadata.key}"))
 
 
-def _matches(quota: core.ResourceQuota, item: Scoped) -> bool:
+def _matches(quota: core.ResourceQuota, item: Measured | None) -> bool:
     selectors = [
         core.ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in quota.spec.scopes
     ]
@@ -373,7 +405,7 @@ def _matches(quota: core.ResourceQuota, item: Scoped) -> bool:
     return all(_in_scope(selector, item) for selector in selectors)
 
 
-def _in_scope(selector: core.ScopedResourceSelectorRequirement, item: Scoped) -> bool:
+def _in_scope(selector: core.ScopedResourceSelectorRequirement, item: Measured | None) -> bool:
     """Tell whether a scope matches; scopes of pods do not match claims, nor the reverse, and none other objects."""
     scope = selector.scope_name
     if isinstance(item, core.Pod) and scope in _SCOPES:
@@ -430,15 +462,17 @@ _SCOPES: dict[str, Callable[[core.Pod], bool]] = {
 def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
-    # A quota with scopes does not count objects of other kinds than pods and claims.
+    # A quota with scopes does not count objects of other kinds than pods and claims for volumes.
     is_scoped = bool(quota.spec.scopes) or quota.spec.scope_selector is not None
     for kind in KINDS if not is_scoped else ():
         names = _object_usage(kind.group, kind.resource).keys()
-        if kind.name not in ("Pod", "PersistentVolumeClaim") and names & used.keys():
+        if not issubclass(kind.type, Measured) and names & used.keys():
             objects: Sequence[Any] = snapshot.objects(kind.attribute)
             number = sum(obj.metadata.namespace == namespace for obj in objects)
-            used |= dict.fromkeys(names & used.keys(), Quantity(number * _ONE.nanos))
-    items: tuple[core.Pod | core.PersistentVolumeClaim, ...] = (*snapshot.pods, *snapshot.persistent_volume_claims)
+            used |= dict.fromkeys(names & used.keys(), _times(number))
+    items: list[Measured] = [*snapshot.pods, *snapshot.persistent_volume_claims]
+    items += snapshot.services
+    items += snapshot.resource_claims
     for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
             usage = usage_of(item)

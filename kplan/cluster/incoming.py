@@ -85,8 +85,7 @@ class Admitting:
         if not kind.is_namespaced or kind.name in _WORKLOADS or self._exists(kind, metadata):
             return True
         named = Named(kind.group, kind.resource, metadata.namespace, metadata.name)
-        claim = obj if isinstance(obj, PersistentVolumeClaim) else None
-        if words := self._admitter.refusal_of_object(named, self.warnings, claim):
+        if words := self._admitter.refusal_of_object(named, self.warnings, obj):
             self.warnings.append(_refused(obj, words))
         return not words
 

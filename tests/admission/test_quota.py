@@ -5,8 +5,9 @@ import msgspec
 import pytest
 
 from kplan.admission.limits import QuotaLedger, Rejection, usage_of
-from kplan.api.core import PersistentVolumeClaim, Pod
+from kplan.api.core import PersistentVolumeClaim, Pod, Service
 from kplan.api.decode import convert
+from kplan.api.resource import ResourceClaim
 from kplan.snapshot import load_snapshot
 from tests.objects import head
 
@@ -217,3 +218,35 @@ def test_a_quota_without_status_measures_pods_and_objects_of_other_kinds_once_ea
     assert refusal(quotas, new) == "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     with pytest.raises(Rejection, match=r"used: count/deployments\.apps=1, limited"):
         quotas.charge_object("a", "apps", "deployments")
+
+
+_PORTS = [{"port": 80}, {"port": 81, "nodePort": 30000}]
+_EITHER = [{"deviceClassName": "gpu", "count": 2}, {"deviceClassName": "gpu"}, {"deviceClassName": "nic"}]
+_DEVICES = [
+    {"name": "a", "exactly": {"deviceClassName": "gpu"}},
+    {"name": "b", "exactly": {"deviceClassName": "fpga", "allocationMode": "All"}},
+    {"name": "c", "firstAvailable": _EITHER},
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "used"),
+    [
+        (Service, {"ports": _PORTS}, {"services": "1", "services.nodeports": "0", "services.loadbalancers": "0"}),
+        (Service, {"ports": _PORTS, "type": "NodePort"}, {"services.nodeports": "2", "services.loadbalancers": "0"}),
+        (Service, {"ports": _PORTS, "type": "LoadBalancer", "allocateLoadBalancerNodePorts": False},
+         {"services.nodeports": "1", "services.loadbalancers": "1", "count/services": "1"}),
+        (ResourceClaim, {"devices": {"requests": _DEVICES}},
+         {f"{of}.deviceclass.resource.k8s.io/devices": n for of, n in (("gpu", "3"), ("fpga", "32"), ("nic", "1"))}),
+    ],
+)  # fmt: skip
+def test_services_and_claims_for_devices_count_by_what_they_take(
+    kind: type[Service | ResourceClaim], spec: dict[str, Any], used: dict[str, str]
+) -> None:
+    """Upstream: serviceEvaluator and claimEvaluator in pkg/quota/v1/evaluator/core."""
+    obj = head(kind.__name__, name="x", namespace="d") | {"spec": spec}
+    assert {name: str(amount) for name, amount in usage_of(convert(obj, kind)).items() if name in used} == used
+    quota = head("ResourceQuota", name="q", namespace="d") | {"spec": {"hard": used}}
+    measured = refusal(QuotaLedger(load_snapshot([quota, obj])), convert(obj, kind))
+    assert measured == refusal(ledger(used, used), convert(obj, kind))
+    assert str(measured).startswith("exceeded quota: q, requested: ")

@@ -68,7 +68,8 @@ class SetClaims:
     def _create(self, claim: PersistentVolumeClaim) -> str:
         metadata = claim.metadata
         claim = complete(claim, type_of(claim))
-        if words := self._admitter.refusal_of_claim(claim):
+        what = Named("", "persistentvolumeclaims", metadata.namespace, metadata.name)
+        if words := self._admitter.refusal_of_object(what, [], claim):
             return f"failed to create PVC {metadata.name}: {words}"
         uid = f"{metadata.namespace}/{metadata.name}#{next(self._numbers)}"
         claim = replace(claim, metadata=replace(claim.metadata, uid=uid))
