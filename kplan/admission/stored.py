@@ -33,6 +33,7 @@ from kplan.api.quantity import stored
 from kplan.facts import Document
 
 _PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_ACCOUNT_VOLUME = "kube-api-access-"  #: begins the name of the volume with the token
 _TOKEN_SECONDS = 3607
 _FILE_MODE = 0o644
 _WITH_SECRET = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
@@ -46,7 +47,7 @@ _SECRETS = (
 
 
 def add_service_account(pod: Object) -> None:
-    """Add the default account to a pod, and a token volume unless it opts out; mirror pods stay unchanged."""
+    """Add the default account to a pod, and a token volume unless it has one or opts out; not to mirror pods."""
     spec = pod["spec"]
     if MIRROR in pod["metadata"].get("annotations", {}):
         return
@@ -61,10 +62,15 @@ def add_service_account(pod: Object) -> None:
     ]
     if not without:
         return
-    name = f"kube-api-access-{_suffix(pod['metadata'])}"
+    volumes = spec.setdefault("volumes", [])
+    names = (volume.get("name", "") for volume in volumes)
+    present = next((name for name in names if name.startswith(_ACCOUNT_VOLUME)), "")
+    name = present or f"{_ACCOUNT_VOLUME}{_suffix(pod['metadata'])}"
     for container in without:
         mount = {"name": name, "readOnly": True, "mountPath": _PATH}
         container.setdefault("volumeMounts", []).append(mount)
+    if present:
+        return
     own_namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
@@ -72,7 +78,7 @@ def add_service_account(pod: Object) -> None:
         {"downwardAPI": {"items": [own_namespace]}},
     ]
     projected = {"sources": sources, "defaultMode": _FILE_MODE}
-    spec.setdefault("volumes", []).append({"name": name, "projected": projected})
+    volumes.append({"name": name, "projected": projected})
 
 
 def _suffix(metadata: Object) -> str:

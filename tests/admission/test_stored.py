@@ -47,6 +47,18 @@ def test_a_profile_of_an_annotation_becomes_a_field(annotation: str, profile: di
     assert _made(manifest).object["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
 
 
+def test_a_pod_that_has_a_volume_for_its_token_gets_no_other() -> None:
+    manifest: Object = head("Pod", name="p") | {
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "kube-api-access-x2b4z", "emptyDir": {}}],
+        }
+    }
+    spec = _made(manifest).object["spec"]
+    assert [volume["name"] for volume in spec["volumes"]] == ["kube-api-access-x2b4z"]
+    assert [mount["name"] for mount in spec["containers"][0]["volumeMounts"]] == ["kube-api-access-x2b4z"]
+
+
 def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
     manifest: Object = head("Pod", name="p", annotations={"kubernetes.io/config.mirror": "x"}) | {
         "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
