@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.admission import Admission, Admitter, Named
-from kplan.admission.defaults import UIDS
+from kplan.admission.defaults import generated_uid
 from kplan.admission.gates import NEWEST
 from kplan.admission.limits import Rejection
 from kplan.admission.stored import WholeTemplate
@@ -270,7 +269,7 @@ def with_uid(pod: Pod) -> Pod:
     metadata = pod.metadata
     if metadata.uid:
         return pod
-    uid = str(uuid.uuid5(UIDS, f"{metadata.namespace}/{metadata.name}"))
+    uid = generated_uid(metadata.namespace, metadata.name)
     return replace(pod, metadata=replace(metadata, uid=uid))
 
 
