@@ -7,6 +7,8 @@ import re
 import sys
 import typing
 import warnings
+from collections.abc import Collection
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -34,6 +36,9 @@ _LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), _WI
 }
 """Modules that libraries import at their start, and of which few runs need more than these names."""
 
+_FUNCTIONS = {"difflib": {"get_close_matches"}, "numpy.linalg": {"eigvals", "inv", "lstsq", "matrix_power"}}
+"""The same for modules of which libraries import functions: few runs call one."""
+
 _ROOM_FOR_FRAMES = 1 << 16
 """Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
 
@@ -52,17 +57,33 @@ class PatternLater:
 
 
 class Later(ModuleType):
-    """A module that is loaded when somebody first asks for what it has, besides the names that it begins with."""
+    """A module that is loaded when somebody first asks for what it has, besides the names that it begins with.
 
-    def __init__(self, name: str, names: dict[str, Any]) -> None:
+    `functions`: names that may be imported, too; the module is loaded when one of them is called.
+    """
+
+    def __init__(self, name: str, names: dict[str, Any], functions: Collection[str] = ()) -> None:
         super().__init__(name)
         vars(self).update(names)
         self.__spec__ = ModuleSpec(name, None)  # it can be found
-        self._has_names = bool(names)
+        self._has_names = bool(names or functions)
+        self._functions = functions
 
     def __getattr__(self, name: str) -> Any:
         if name == "__path__" and self._has_names:  # asked for by every import of names
             raise AttributeError(name)
+        if name not in self._functions:
+            return self._loaded(name)
+        package, _, own_name = self.__name__.rpartition(".")
+        if package:
+            setattr(sys.modules[package], own_name, self)  # as loading it would
+        return partial(self._call, name)
+
+    def _call(self, name: str, *args: Any, **settings: Any) -> Any:
+        return self._loaded(name)(*args, **settings)
+
+    def _loaded(self, name: str) -> Any:
+        """Load the module, and return what it has by this name."""
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         module = _load(self.__name__)
@@ -105,7 +126,8 @@ def run(name: str = "kplan") -> None:
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
-    sys.modules.update({name: Later(name, names) for name, names in _LATER.items() if name not in sys.modules})
+    put_off = (_LATER.keys() | _FUNCTIONS.keys()) - sys.modules.keys()
+    sys.modules.update({name: Later(name, _LATER.get(name, {}), _FUNCTIONS.get(name, ())) for name in put_off})
     from kplan.program import streams
 
     streams.prepare()
