@@ -70,9 +70,10 @@ def _resources(details: Iterable[Detail]) -> list[str]:
 
 def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
     """Lower requests by what is missing; where that is not enough for all, one of them further."""
-    pod, lowered, is_enough = case.pod, list[r.RequestChange](), True
+    lowered, is_enough = list[r.RequestChange](), True
+    amounts: dict[str, dict[str, str]] = {}
     for resource, amount in missing.items():
-        requester = largest_requester(pod, resource)
+        requester = largest_requester(case.pod, resource)
         if requester is None:
             return
         recommended, least = _least(case, requester, resource)
@@ -89,7 +90,8 @@ def _lowered(case: Case, missing: Mapping[str, int]) -> Offers:
         lowered.append(
             r.RequestChange(container=requester.name, resource=resource, old=old, to=to, recommended=recommended)
         )
-        pod = variants.with_request(pod, requester, resource, to)
+        amounts.setdefault(requester.name, {})[resource] = to
+    pod = variants.with_requests(case.pod, amounts)
     if not lowered or not is_within_limit_ranges(case.live, case.pod, pod):
         return
     first = r.LowerRequest(change=lowered[0], also=tuple(lowered[1:]) or UNSET, then=None)
@@ -124,7 +126,7 @@ def _low_enough(case: Case, remedy: r.LowerRequest) -> list[Offer]:
         if not 0 < amount < high:
             break
         to = quantity_text(change.resource, amount)
-        pod = variants.with_request(case.pod, requester, change.resource, to)
+        pod = variants.with_requests(case.pod, {requester.name: {change.resource: to}})
         offers: list[Offer] = []
         if is_within_limit_ranges(case.live, case.pod, pod):
             offers = list(case.changed(replace(remedy, change=replace(change, to=to)), pod))

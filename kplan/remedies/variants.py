@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -41,20 +41,17 @@ def requesters(pod: Pod) -> Iterator[Requester]:
         yield Requester(container.name, container.resources)
 
 
-def with_request(pod: Pod, requester: Requester, resource: str, amount: str) -> Pod:
-    """Return the pod with a lower request, and with the same limit where the two must be equal."""
-    resources = requester.resources
-    limits = resources.limits
-    if resource in limits and ("/" in resource or resource.startswith(HUGE_PAGES)):
-        limits = {**limits, resource: amount}
-    lowered = replace(resources, requests={**resources.requests, resource: amount}, limits=limits)
-    if not requester.name:
-        return with_spec(pod, resources=lowered)
+def with_requests(pod: Pod, amounts: Mapping[str, Mapping[str, str]]) -> Pod:
+    """Return the pod with lower requests, by name of a `Requester`; limits follow where the two must be equal."""
 
-    def changed(one: Container) -> Container:
-        return replace(one, resources=lowered) if one.name == requester.name else one
+    def lowered(name: str, resources: ResourceRequirements) -> ResourceRequirements:
+        to = amounts.get(name, {})
+        equal = {one: to[one] for one in resources.limits if one in to and ("/" in one or one.startswith(HUGE_PAGES))}
+        return replace(resources, requests={**resources.requests, **to}, limits={**resources.limits, **equal})
 
-    return _with_containers(pod, changed)
+    changed = _with_containers(pod, lambda one: replace(one, resources=lowered(one.name, one.resources)))
+    own = pod.spec.resources
+    return changed if own is None else with_spec(changed, resources=lowered("", own))
 
 
 def with_resource_named(pod: Pod, old: str, new: str) -> Pod:
