@@ -40,9 +40,10 @@ def takers(module: ModuleType) -> set[str]:
     """Return what a module names that takes a sample, draws examples, or uses what does."""
     uses: dict[str, set[str]] = {}
     for part in ast.parse(inspect.getsource(module)).body:
-        names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(part)}
-        for target in [part] if isinstance(part, ast.FunctionDef) else getattr(part, "targets", ()):
-            uses[getattr(target, "name", getattr(target, "id", ""))] = names
+        # An argument may be a fixture.
+        names = {getattr(node, "id", getattr(node, "attr", getattr(node, "arg", ""))) for node in ast.walk(part)}
+        for target in getattr(part, "targets", [getattr(part, "target", part)]):
+            uses.setdefault(getattr(target, "name", getattr(target, "id", "")), set()).update(names)
     found, taking = set[str](), {"IS_WHOLE", "sample", "given"}
     while taking > found:
         found |= taking
