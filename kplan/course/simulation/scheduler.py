@@ -27,7 +27,7 @@ from kplan.framework.group_cycle import (
     reserved_ends,
     schedule_group,
 )
-from kplan.framework.interface import ClaimFreed, CycleState, PodDeleted
+from kplan.framework.interface import ClaimFreed, CycleState, Event, PodDeleted
 from kplan.framework.listers import Key
 from kplan.framework.plugin_cache import MAX_SHAPES
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -108,8 +108,8 @@ class Scheduler:
         self.leaving: list[tuple[int, list[ObservedPod]]] = []  #: preemptor, victims that are yet to go
         self.violations: list[tuple[str, str]] = []  #: preemptor and victim, where that broke a budget
         self.failures = FailedShapes()
-        motion.on_event.connect(lambda _: self.failures.forget())
-        self._leftover: set[int] = set()  #: pods that are tried again only because time went by
+        self._leftover: set[int] = set()  #: pods that are tried again only because time went by, while all is at rest
+        motion.on_event.connect(self._hear)
         #: chooses the nodes of pods instead of the scheduler, where it does not matter which they are
         self.any_node: AnyNodeTaker | None = None
 
@@ -132,7 +132,7 @@ class Scheduler:
         if result.row is not None:
             self._life.bind(row, result.row)
             return
-        self._note_message(row, stored_message_of(self._motion.session, result) or result.message)
+        self._note_message(result)
         self._motion.outcomes[row] = result.outcome
         is_error = result.outcome is Outcome.ERROR
         rejectors = frozenset() if is_error else rejectors_of(result)
@@ -154,14 +154,17 @@ class Scheduler:
             elif detail.eligible:
                 self._clear_nomination(row)
 
-    def _note_message(self, row: int, message: str) -> None:
-        """Note what the scheduler says; where nothing takes time, as long as only an event has it say another thing.
+    def _hear(self, _: Event) -> None:
+        """Have pods tried anew, and their words noted again: the cluster moves."""
+        self.failures.forget()
+        self._leftover.clear()
 
-        The cluster has come to rest, minutes before leftover pods are tried again.
-        """
-        before = self._motion.messages.get(row)
-        if not before or row not in self._leftover or self._motion.durations.is_timed:
-            self._motion.messages[row] = message
+    def _note_message(self, result: CycleResult) -> None:
+        """Note what the scheduler says, but not why a leftover pod fits nowhere: it came to rest minutes before."""
+        messages, row = self._motion.messages, result.pod
+        is_known = row in self._leftover and result.outcome is Outcome.UNSCHEDULABLE and bool(messages.get(row))
+        if not is_known:
+            messages[row] = stored_message_of(self._motion.session, result) or result.message
         self._leftover.discard(row)
 
     def retry_in_time(self) -> None:
@@ -171,7 +174,9 @@ class Scheduler:
 
     def _flush(self, began: float) -> None:
         motion = self._motion
-        self._leftover.update(motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps)))
+        leftover = motion.queue.retry(motion.now, motion.now - MAX_WAIT, began, len(motion.log.steps))
+        if motion.timers.are_idle:
+            self._leftover.update(leftover)
         quiet = motion.now - max(motion.log.last_change, began)
         if not motion.timers.are_idle or (motion.queue.has_rejected and quiet <= MAX_WAIT + 2 * FLUSH_SECONDS):
             motion.timers.post(motion.now + FLUSH_SECONDS, partial(self._flush, began), "flush", is_idle=True)

@@ -81,11 +81,10 @@ def test_a_pod_that_only_time_has_tried_again_is_told_of_as_it_was_when_all_was_
     waiting["status"]["conditions"] = [said]
     planner = planner_of(node("n0"), waiting)
     at_rest = planner.roll_out([pod("small", cpu="1")])
-    later = planner.timeline([{"at": 0, "apply": [pod("small", cpu="1")]}], until=1000)
-    assert [change.after[1].message[:47] for change in (at_rest, later)] == [
-        said["message"],
-        "0/1 nodes are available: 1 Insufficient cpu. no",
-    ]
+    steps = [{"at": at, "apply": [pod(f"small-{at}", cpu="1")]} for at in (0, 500)]
+    timed, moving = planner.timeline(steps[:1], until=1000), planner.timeline(steps, until=1000)
+    words = [change.after[-1].message[:47] for change in (at_rest, timed, moving)]
+    assert words == [said["message"], said["message"], "0/1 nodes are available: 1 Insufficient cpu. no"]
 
 
 def test_the_least_key_comes_first_and_equal_items_as_they_stand_in_the_array_of_go() -> None:
