@@ -393,7 +393,8 @@ def _held_stateful(obj: StatefulSet, living: Sequence[Pod], health: WorkloadHeal
 def _left_old(living: Sequence[Pod]) -> HeldUpdate | None:
     """Return which pods of a daemon set keep a former template until somebody deletes them; None for none.
 
-    Which is the newest template shows on the pods alone, so one that no pod has is not known.
+    Which is the newest is read off the pods, as of metadata of daemon sets annotations are not kept: of a template that
+    no pod has nothing is told.
     """
     labels = {pod.metadata.key: pod.metadata.labels.get(TEMPLATE_GENERATION, "") for pod in living}
     generations = {key: parse_int64(label) or 0 for key, label in labels.items()}

@@ -33,6 +33,7 @@ from kplan.snapshot.model import FORBIDDEN, FORBIDDEN_IN, LIVE, READ_IN, Snapsho
 
 MAX_RESTARTS = 3  #: how often a list is restarted before its expiry is an error
 MAX_PAGES = 20_000  #: more pages than any cluster has of a kind
+_LONGEST_EMPTY = 64  #: bytes; a list without items is no longer, and a long one is not copied to look at it
 MAX_EMPTY_PAGES = 1_000  #: pages of which a field selector may leave nothing; kube-apiserver fills them up instead
 
 _LARGE_HINT = "an API server stores 1.5 MiB at most: something between here and the API server answers in its place"
@@ -54,7 +55,7 @@ class _Head(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        return bytes(self.items).strip(b"[] \t\r\n") in (b"", b"null")
+        return bytes(memoryview(self.items)[:_LONGEST_EMPTY]).strip(b"[] \t\r\n") in (b"", b"null")
 
 
 class ListedObjects(msgspec.Struct, frozen=True):

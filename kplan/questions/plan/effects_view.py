@@ -54,7 +54,8 @@ def changes_blocks(document: PlanReport, options: ReportOptions) -> Iterator[Blo
     """Yield a table of what becomes of the pods, in the order of the queue."""
     changes = document.changes
     is_in_first_line = len(changes) == 1 and changes[0].action is Action.PENDING and changes[0].from_node is None
-    if not changes or (is_in_first_line and not options.is_wide):  # of a single pod that waits the first line tells all
+    # Of a single pod that waits the first line tells all.
+    if not changes or (is_in_first_line and not document.unlisted and not options.is_wide):
         return
     legend = [words.legend for action, words in _TOLD.items() if any(change.action is action for change in changes)]
     yield line(Span("   ".join(legend), "dim"))
