@@ -425,7 +425,7 @@ _WORDS = tuple(
             "no such overload",
         ),
         (r"No matching overloads found : \((.*)\)\.(\w+)\(\)", r"no such overload: \2(\1)"),
-        (r"No matching overloads found : \((.*)\)\.(\w+)\((.*)\)", r"no such overload: \2(\1, \3)"),
+        (r"No matching overloads found : \(([^()]*)\)\.(\w+)\(([^()]*)\)", r"no such overload: \2(\1, \3)"),
         (r"No matching overloads found : (.*)", r"no such overload: \1"),
         (r"Applying SELECT to non-message type", "no such overload"),
         (r"invalid regular expression: (.*)", r"error parsing regexp: \1"),
