@@ -303,7 +303,10 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
         where = f" on {names}{more}" if names else ""
-        yield line(f"{group.pods:,} more of {owner_title(group.workload)}: {_ending(group)}{where}", is_item=True)
+        yield line(
+            f"{group.pods:,} more of {owner_title(group.workload)}: {ends_text(group.outcome, group.pods)}{where}",
+            is_item=True,
+        )
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
@@ -319,15 +322,15 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> Iterator[Case]:
     for group in document.unlisted:
         fails = group.outcome is not None and is_counted(group.outcome, document.verdict.fail_on)
         state: State = "failed" if fails else "passed" if group.outcome is Outcome.SCHEDULED else "skipped"
-        message = f"{count(group.pods, 'pod')} not listed one by one: {group.message or _ending(group)}"
+        message = (
+            f"{count(group.pods, 'pod')} not listed one by one: {group.message or ends_text(group.outcome, group.pods)}"
+        )
         rule = "NotLookedAt" if group.outcome is None else group.outcome.value
         yield Case(group.workload, state, rule, message, message)
 
 
-def _ending(group: Unlisted) -> str:
-    return "not tried" if group.outcome is None else ends_text(group.outcome, group.pods)
-
-
-def ends_text(end: str, number: int) -> str:
-    """Return how so many pods end, to stand behind their number; `end`: as in `ENDINGS`."""
+def ends_text(end: str | None, number: int) -> str:
+    """Return how so many pods end, to stand behind their number; `end`: as in `ENDINGS`, None for not tried."""
+    if end is None:
+        return "not tried"
     return _SCHEDULED if end == Outcome.SCHEDULED else ENDINGS[end].of_number(number)

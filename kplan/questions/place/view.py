@@ -357,11 +357,8 @@ def _heading(members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outc
     elif not level and failed is not None:
         ending = _replicas_end(members, failed, outcomes[worst], outcomes.total())
     else:
-        errors = {Outcome.ERROR: _of_errors(members)}
-        ends = [
-            f"{number} {overview.ends_text(errors.get(outcome, outcome), number) if outcome else 'not tried'}"
-            for outcome, number in outcomes.items()
-        ]
+        errors: Mapping[Outcome | None, str] = {Outcome.ERROR: _of_errors(members)}
+        ends = (f"{n} {overview.ends_text(errors.get(outcome, outcome), n)}" for outcome, n in outcomes.items())
         ending = f"{count(outcomes.total(), 'replica')}, {', '.join(ends)}"
     why = why_nowhere(failed) if not level and failed is not None and not members[0].pod.is_daemon else ""
     if why and failed is not None and failed.eviction and outcomes[worst] > 1:
