@@ -211,7 +211,7 @@ def _trouble(document: PlanReport) -> str:
     decided = [change for change in own if change.attempt is not None]
     of_subjects = (change for change in decided if change.owner_key in subjects)
     first = next(of_subjects, decided[0] if decided else None)
-    why = "" if first is None else _why(document, first)
+    why = "" if first is None else _behind_colon(_why(document, first))
     if first is not None and first.owner is not None:
         number = sum(change.owner == first.owner for change in own)
         title = owner_title(first.owner_key)
@@ -242,7 +242,7 @@ def _held_up(document: PlanReport, workload: WorkloadChange) -> str:
         because = NOT_REPLACED
     elif workload.change is not Change.NONE or not workload.pod:
         pods = (change for change in document.changes if workload.pod in (change.pod, change.recreated_as))
-        diagnosis = _why(document, pod).removeprefix(": ") if workload.pod and (pod := next(pods, None)) else ""
+        diagnosis = _why(document, pod) if workload.pod and (pod := next(pods, None)) else ""
         because = diagnosis or workload.because.removesuffix(".")
         because += f"; {raises_text(workload.raises)}" if workload.raises else ""
     else:
@@ -285,14 +285,17 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
     who = first.pod if like == 1 or first.owner is None else f"{like} pods of {owner_title(first.owner_key)}"
     others = len(pending) - like
     more = f" (and {count(others, 'other pod')} too)" if others else ""
-    return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_why(document, first)}"
+    return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_behind_colon(_why(document, first))}"
 
 
 def _why(document: PlanReport, change: PodChange) -> str:
-    """Return why a pod has no node, behind a colon; empty where nothing tells."""
+    """Return why a pod has no node; empty where nothing tells."""
     decision = document.decision(change)
     has_own = decision is not None and (decision.diagnosis or decision.eviction)
-    why = why_nowhere(decision) if decision is not None and has_own else clause(document.why_pending(change))
+    return why_nowhere(decision) if decision is not None and has_own else clause(document.why_pending(change))
+
+
+def _behind_colon(why: str) -> str:
     return f": {why}" if why else ""
 
 
