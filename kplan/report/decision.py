@@ -12,13 +12,12 @@ from kplan.api.quantity import clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
-from kplan.engine.details import Detail
 from kplan.framework.results import Outcome, Preemption, WhyNot
 from kplan.health.advice import pod_advice
 from kplan.health.pods import PodHealth
 from kplan.health.words import NOT_SCHEDULING, pod_text
 from kplan.report.blocks import Block, Cell, Heading, Line, Preformatted, Span, Style, Table, line
-from kplan.report.details import failure_lines
+from kplan.report.details import DetailsByReason, failure_lines
 from kplan.report.options import DEFAULT_TOP, ReportOptions
 from kplan.report.view import Case
 from kplan.report.words import ENDINGS, Ending, as_argument, left_out, scored_by
@@ -69,11 +68,9 @@ def _short_reasons(placement: PodPlacement) -> str:
     from kplan.diagnosis.sentence import group_text
 
     texts, left = list[str](), sum(group.nodes for group in placement.rejection_summary)
-    known = {
-        node: grouped((detail.reason, detail) for detail in rejection.details)
-        for node, rejection in placement.rejections.items()
-    }
-    groups = (out for group in placement.rejection_summary for out in _nodes_out(known, group))
+    closest = {node for group in placement.rejection_summary for node in group.closest}
+    details = {node: DetailsByReason(one) for node, one in placement.rejections.items() if node in closest}
+    groups = (out for group in placement.rejection_summary for out in _nodes_out(details, group))
     for group in sorted(groups, key=lambda group: -group.nodes):
         nodes = group.nodes if texts or placement.nodes_count else count(group.nodes, "node")
         text = f"{nodes} {group_text(group, {}, is_single=group.nodes == 1)}"
@@ -88,15 +85,14 @@ def _short_reasons(placement: PodPlacement) -> str:
     return f"{of}{', '.join(texts)}{meant}"
 
 
-def _nodes_out(details: Mapping[str, Mapping[str, Sequence[Detail]]], group: ReasonCount) -> list[NodesOut]:
-    """Return the nodes of one reason, by taint where the details of a node by reason say which node has which."""
+def _nodes_out(details: Mapping[str, DetailsByReason], group: ReasonCount) -> list[NodesOut]:
+    """Return the nodes of one reason, by taint where the details of a node say which node has which."""
     from kplan.diagnosis.causes import NodesOut
     from kplan.diagnosis.sentence import is_set_by_people, with_taints_together
 
     known = list[NodesOut]()
     for closest in group.closest or ("",):
-        of_node = details.get(closest, {})
-        own = (*of_node.get("", ()), *of_node.get(group.reason, ()))
+        own = details[closest].of(group.reason) if closest in details else ()
         known.append(NodesOut(1, closest, group.plugin or "", (group.reason,), own))
     taints = (out.details[:1] if group.plugin == "TaintToleration" else () for out in known)
     alike = grouped(zip(taints, known, strict=True))

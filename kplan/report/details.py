@@ -15,17 +15,28 @@ from kplan.engine import details as d
 _ANY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not bound
 
 
+class DetailsByReason:
+    """The details of a failure, grouped once: many reasons may be asked for."""
+
+    def __init__(self, failure: Failure | Rejection) -> None:
+        self._by_reason = grouped((detail.reason, detail) for detail in failure.details)
+
+    def of(self, reason: str) -> tuple[d.Detail, ...]:
+        """Return the details of a reason, after those that name no reason."""
+        return (*self._by_reason.get("", ()), *self._by_reason.get(reason, ()))
+
+
 def failure_lines(failure: Failure | Rejection, reason: str | None = None) -> list[str]:
     """Return why a plugin rejects a node, a line for each detail; with a reason only its own.
 
     A reason without details stands for itself.
     """
     lines: list[str] = []
-    details = grouped((detail.reason, detail) for detail in failure.details)
+    details = DetailsByReason(failure)
     for text in failure.reasons:
         if reason is not None and text != reason:
             continue
-        texts = [detail_text(detail) for detail in (*details.get("", ()), *details.get(text, ()))]
+        texts = [detail_text(detail) for detail in details.of(text)]
         lines += [line for line in texts if line] or ([] if reason is not None else [text])
     return list(dict.fromkeys(lines))
 
