@@ -5,9 +5,10 @@ rounded units, are in `kplan.rules.resources`.
 Upstream: component-helpers resource helpers.go AggregateContainerRequests, PodRequests and PodLimits.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -111,6 +112,17 @@ class NodeCondition(Condition, frozen=True):
 class ContainerImage(KubeStruct, frozen=True):
     names: tuple[str, ...] = ()
     size_bytes: Int64 = 0
+
+
+_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
+
+
+def parse_version(text: str) -> tuple[int, int | None] | None:
+    """Parse minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for other texts."""
+    match = _VERSION.fullmatch(text)
+    if match is None:
+        return None
+    return int(match.group(1)), None if match.group(2) is None else int(match.group(2))
 
 
 class NodeSystemInfo(KubeStruct, frozen=True):

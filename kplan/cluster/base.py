@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from kplan.admission.gates import GatedField, disabled_fields, drop, without_disabled_fields
-from kplan.api.core import Pod
+from kplan.api.core import Pod, parse_version
 from kplan.api.pod import ENDED
 from kplan.api.time import from_micros, to_micros
 from kplan.cluster.incoming import IncomingPod, with_objects
@@ -24,7 +24,7 @@ from kplan.cluster.unmodelled import unmodelled, unmodelled_of
 from kplan.cluster.workload_pods import has_ended, no_pod, workloads_called
 from kplan.config.loading import default_configuration, read_again
 from kplan.config.model import SchedulerConfiguration
-from kplan.config.releases import AUTO, HEAP, Release, chosen_release, nearest, parse_version, with_gates
+from kplan.config.releases import AUTO, HEAP, Release, chosen_release, nearest, with_gates
 from kplan.config.releases.model import version_note
 from kplan.documents.base import Context, SchedulerRef, SnapshotRef
 from kplan.documents.base import now as present

@@ -373,21 +373,17 @@ _MOST_SKEW = 3
 
 def _skewed_kubelets(snapshot: Snapshot) -> Iterator[Warning]:
     """Yield a warning for each version of kubelets that the API server does not support."""
-    if (server := _minor_of(snapshot.server_version or "")) is None:
+    if (server := core.parse_version(snapshot.server_version or "")) is None:
         return
+    newest = server[0]
     of_nodes = ((node.status.node_info.kubelet_version, node.metadata.name) for node in snapshot.nodes)
     for version, names in sorted(grouped(of_nodes).items()):
-        minor = _minor_of(version)
-        if minor is not None and not server - _MOST_SKEW <= minor <= server:
+        kubelet = core.parse_version(version)
+        if kubelet is not None and not newest - _MOST_SKEW <= kubelet[0] <= newest:
             on = f"{listing(names)} {'runs' if len(names) == 1 else 'run'} kubelet {version}"
-            supported = f"supports kubelets from v1.{server - _MOST_SKEW} to v1.{server}"
+            supported = f"supports kubelets from v1.{newest - _MOST_SKEW} to v1.{newest}"
             message = f"{on}, and API server {snapshot.server_version} {supported}"
             yield Warning("KubeletSkew", object_name("Node", "", names[0]), message)
-
-
-def _minor_of(version: str) -> int | None:
-    match = re.match(r"v?1\.(\d{1,4})", version)
-    return None if match is None else int(match[1])
 
 
 _MOST_DIGITS = 20  #: a resource version has fewer: it is an unsigned 64-bit number

@@ -6,12 +6,12 @@ Where a docstring in kplan says "Upstream: FILE", it means the sources at the ta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import structs
 
+from kplan.api.core import parse_version
 from kplan.config.releases import minors
 from kplan.config.releases.model import HEAP, Gate, Release, parse_gates, with_gates
 from kplan.errors import UsageError
@@ -19,7 +19,6 @@ from kplan.errors import UsageError
 __all__ = ["HEAP", "Gate", "Release", "parse_gates", "with_gates"]
 
 AUTO: Final = "auto"  #: the release of the snapshot's server
-_VERSION: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+].*)?\+?", re.DOTALL)
 
 
 def releases() -> tuple[Release, ...]:
@@ -37,14 +36,6 @@ def newest() -> Release:
 def reference() -> Release:
     """Return the newest release that was compared with its own code; it decides where no release is known."""
     return next(release for release in reversed(releases()) if release.is_compared)
-
-
-def parse_version(text: str) -> tuple[int, int | None] | None:
-    """Parse minor and patch of a version such as ``1.34``, ``v1.34.1`` or ``v1.34.1-gke.100``; None for other texts."""
-    match = _VERSION.fullmatch(text)
-    if match is None:
-        return None
-    return int(match.group(1)), None if match.group(2) is None else int(match.group(2))
 
 
 def release_of(text: str) -> Release:
