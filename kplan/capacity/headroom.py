@@ -115,7 +115,7 @@ def headroom_report(
         raise UsageError(f"the snapshot has no workload{where}", hint=hint)
     workloads = answers(base, questions, showing.ask_all)
     workloads.sort(key=lambda workload: (workload.fits, workload.stop is None, workload.workload))
-    chosen = conditions(showing.fail_on, "" if wanted is None else "capacity")
+    chosen = conditions(showing.fail_on, None if wanted is None else "capacity")
     return _report(base, workloads, chosen, wanted, DEFAULT_HEADROOM if stop_at is None else stop_at)
 
 

@@ -107,7 +107,7 @@ class Capacity(Answer):
 
     def verdict(self, fail_on: Sequence[Condition] | None = None) -> Verdict:
         """Return whether the answer fails; by default it cannot when no number of replicas is wanted."""
-        chosen = conditions(fail_on, "" if self.wanted is None else "capacity")
+        chosen = conditions(fail_on, None if self.wanted is None else "capacity")
         because: list[str] = []
         if not self.is_enough and "unschedulable" in chosen:
             noun = "groups" if all(template.group is not None for template in self.templates) else "replicas"

@@ -62,7 +62,7 @@ def shrink_report(
     nodes = base.session.cluster.nodes
     gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(
-        **opening(base.context(), conditions(fail_on, "shrink")),
+        **opening(base.context(), conditions(fail_on, None)),
         freed=tuple(replace(node, saves=prices.get(node.name)) for node in shrinking.freed),
         stays=tuple(shrinking.stays),
         frees=_offered(base, gone),

@@ -32,9 +32,11 @@ DEFAULT_FAIL_ON: Mapping[str, tuple[Condition, ...]] = {
 """The default of `--fail-on`, by command."""
 
 
-def conditions(chosen: Sequence[Condition] | None, command: str) -> Sequence[Condition]:
-    """Return the chosen conditions; for None those of a command by default, which may be none."""
-    return DEFAULT_FAIL_ON.get(command, ("none",)) if chosen is None else chosen
+def conditions(chosen: Sequence[Condition] | None, command: str | None) -> Sequence[Condition]:
+    """Return the chosen conditions; for None those of a command by default, and `none` without a command."""
+    if chosen is not None:
+        return chosen
+    return ("none",) if command is None else DEFAULT_FAIL_ON[command]
 
 
 def parse_fail_on(text: str) -> tuple[Condition, ...]:

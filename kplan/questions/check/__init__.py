@@ -48,7 +48,7 @@ class Budgets(Question, frozen=True):
     """Asks what each disruption budget allows, now and at best."""
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> BudgetsReport:
-        fail_on = conditions(showing.fail_on, "budgets")
+        fail_on = conditions(showing.fail_on, None)
         rooms = (
             BudgetRoom(
                 budget=budget.key,
