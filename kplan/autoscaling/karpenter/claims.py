@@ -250,7 +250,7 @@ class NewClaim(Host):
     def _reserve(self, types: int, node: Requirements) -> tuple[str, ...] | Plain:
         """Return the reservations that the node may use (upstream offeringsToReserve)."""
         shared, columns = self._shared, self.template.columns
-        if not shared.facts.options.is_on("ReservedCapacity") or not columns.has_reserved:
+        if not shared.facts.options.is_on("ReservedCapacity") or not columns.reserved:
             return ()
         compatible = columns.reservations(types, node)
         own = shared.reservations.reservable(self.reservations, compatible)

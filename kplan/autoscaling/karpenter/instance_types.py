@@ -226,7 +226,9 @@ class Columns:
             self._of_type.append(set_of(range(first, len(self.offerings))))
         self.offering_requirements = [vocabulary.of_expressions(offering.requirements) for offering in self.offerings]
         self._available = set_of(number for number, offering in enumerate(self.offerings) if offering.available)
-        self.has_reserved = any(one.capacity_type == RESERVED and one.available for one in self.offerings)
+        self.reserved = set_of(  #: the available offerings of reserved capacity
+            number for number, one in enumerate(self.offerings) if one.available and one.capacity_type == RESERVED
+        )
         # Types whose overhead is more than they have take no pod.
         self._sound = set_of(
             index for index, amounts in enumerate(self.allocatable) if all(amount >= 0 for amount in amounts.values())
@@ -342,8 +344,9 @@ class Columns:
 
     def reservations(self, types: int, requirements: Requirements) -> list[str]:
         """Return what the available reserved offerings of some types draw on that requirements allow."""
-        offerings = (one for index in bits_of(types) for one in self.offerings_of(index, requirements))
-        return [one.reservation for one in offerings if one.capacity_type == RESERVED]
+        usable = self.reserved & self.compatible_offerings(requirements)
+        numbers = (number for index in bits_of(types) for number in bits_of(self._of_type[index] & usable))
+        return [self.offerings[number].reservation for number in numbers]
 
     def by_price(self, types: Sequence[int], requirements: Requirements) -> list[int]:
         """Return types by their cheapest available offering that requirements allow; those without come last.
