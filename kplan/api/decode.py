@@ -62,6 +62,8 @@ def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
 
 def decode_sound(objects: Sequence[Any], target: type[S]) -> list[S] | None:
     """Decode objects of one kind, all from JSON or all from builtins; None where one of them does not match it."""
+    if isinstance(objects[0], target):
+        return list(objects)
     try:
         if isinstance(objects[0], msgspec.Raw):
             return list(map(decoder(target).decode, objects))

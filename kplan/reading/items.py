@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api import decode
+from kplan.api.pod import Pod
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
 from kplan.reading.files import MAX_OBJECT, SNAPSHOTS, STANDARD_INPUT, Limits, Progress
@@ -90,13 +91,13 @@ def nowhere(_: int) -> Place:
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Objects of one kind, not yet decoded: one, or several that follow one another in a list."""
+    """Objects of one kind: one, or several that follow one another in a list; of pods, they may be decoded."""
 
     origin: Document | None  #: the document that they are in; None for those of memory
     json_path: str  #: the path of the object there, or of the list
     api_version: str
     kind: str
-    contents: Sequence[msgspec.Raw | dict[str, Any]]
+    contents: Sequence[Any]
     first: int | None = None  #: the index of the first object in the list
 
     def place(self, index: int) -> Place:
@@ -173,7 +174,10 @@ def read_pieces(
         raise NotInPieces("standard input cannot be read twice")
     place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
     for elements in list_pieces(Path(source), SNAPSHOTS, progress):
-        yield from _raw_list(elements, place, problems)
+        if elements and isinstance(elements[0], Pod):
+            yield Run(place.origin, place.json_path, "v1", "Pod", elements, 0)
+        else:
+            yield from _raw_list(elements, place, problems)
 
 
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:

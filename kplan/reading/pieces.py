@@ -9,11 +9,15 @@ import io
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
+from msgspec import field
 
+from kplan.api.pod import Pod
 from kplan.errors import Problem
 from kplan.reading.files import MAX_OBJECT, Limits, Progress
 from kplan.reading.positions import Document
@@ -29,12 +33,21 @@ _MOST_TRIES = 8  # a separator may stand inside an item; the text grows before i
 _START = rb"""(?x)\s*\{\s*
     (?:(?:"apiVersion"\s*:\s*"v1"|"kind"\s*:\s*"List"|"metadata"\s*:\s*\{[^{}"]*(?:"[^"\\]*"[^{}"]*)*\})\s*,\s*)*
     "items"\s*:\s*\[(\s*)(\{\s*"[A-Za-z]+")"""
+_PODS = b'[{"apiVersion":"v1","kind":"Pod",'  # how a list of pods begins, but for white space
+_BEGINNING = 200  # bytes within which that stands
 ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class NotInPieces(Exception):  # noqa: N818 - says how to go on
     """A file that has to be read as a whole."""
+
+
+class _ListedPod(Pod, frozen=True, kw_only=True):
+    """A pod in a list of objects of any kind, where it says what it is."""
+
+    of_version: Literal["v1"] = field(name="apiVersion")
+    of_kind: Literal["Pod"] = field(name="kind")
 
 
 class Piece(Document):
@@ -45,11 +58,11 @@ class Piece(Document):
         raise NotInPieces(problem.message)
 
 
-def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
-    """Yield the items of a list in a file, some at a time; they are valid until the next ones are read.
+def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[Any]]:
+    """Yield the items of a list in a file, some at a time: decoded where all are pods, else as they are written.
 
-    None of them is larger than an object may be. Raises NotInPieces, at once or after some pieces, where the file has
-    to be read as a whole.
+    The latter are valid until the next ones are read. None of them is larger than an object may be. Raises NotInPieces,
+    at once or after some pieces, where the file has to be read as a whole.
     """
     try:
         status = path.stat()
@@ -61,7 +74,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
         raise NotInPieces(str(error)) from None
 
 
-def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[msgspec.Raw]]:
+def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[Any]]:
     head = stream.read(_HEAD)
     start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.
@@ -98,7 +111,7 @@ def _fill(room: memoryview, text: bytes) -> int:
     return len(text)
 
 
-def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[msgspec.Raw], int] | None:
+def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[Any], int] | None:
     """Return the items of a list that are complete, and where the rest of it begins; None where no item ends.
 
     Where the list is valid up to a separator if it is closed there, that separates two of its own items, for text is
@@ -111,12 +124,25 @@ def _whole_items(text: bytearray, length: int, separator: bytes) -> tuple[list[m
             break
         text[end + 1] = ord("]")
         try:
-            items = ELEMENTS.decode(_utf8(memoryview(text)[: end + 2]))
+            items = _decoded(_utf8(memoryview(text)[: end + 2]))
         except msgspec.DecodeError:
             text[end + 1] = ord(",")
         else:
             return items, end + 2
     return None
+
+
+def _decoded(text: memoryview) -> list[Any]:
+    """Return the items of a list; pods, the most of a large cluster, are decoded, so that their text is read once."""
+    if b"".join(bytes(text[:_BEGINNING]).split()).startswith(_PODS):
+        with suppress(msgspec.DecodeError):
+            return [Pod(metadata=pod.metadata, spec=pod.spec, status=pod.status) for pod in _pods().decode(text)]
+    return ELEMENTS.decode(text)
+
+
+@cache
+def _pods() -> msgspec.json.Decoder[list[_ListedPod]]:
+    return msgspec.json.Decoder(list[_ListedPod])
 
 
 def _last_items(before: bytes, after: bytes) -> list[msgspec.Raw]:
