@@ -5,12 +5,14 @@ Names in the redacted plan are put back with the redactor's own table, and then 
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kplan
+from kplan.remedies.diagnosis import Diagnosis
 from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import LABEL_VALUE, Pseudonyms
 from kplan.snapshot.redact import redact_snapshot
@@ -55,10 +57,8 @@ def decisions(snapshot: kplan.Snapshot, config: Any, scenario: dict[str, Any], p
     sampling = "as-configured" if scenario["area"] == "sampling" else "all"
     planner = kplan.Planner(snapshot, kplan.load_scheduler_config(config), sampling=sampling)
     plan = planner.plan(pods, settle_preemption=scenario.get("settlePreemption", False))
-    found = [json.loads(json.dumps(placement.to_dict())) for placement in plan.placements]
-    return [
-        {key: part for key, part in each.items() if key not in {"diagnosis", "remedies", "atFault"}} for each in found
-    ]
+    found = [replace(placement, diagnose=Diagnosis).to_dict() for placement in plan.placements]
+    return json.loads(json.dumps(found))
 
 
 @pytest.mark.parametrize("area", AREAS)
