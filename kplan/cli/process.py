@@ -6,7 +6,12 @@ import contextlib
 import gc
 import os
 import signal
+import sys
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _FIRST_CODE = 128
@@ -41,6 +46,7 @@ def end_in_order() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is _exit:
             signal.signal(number, _raise)
+            sys.unraisablehook = _end_where_lost
 
 
 def finish() -> None:
@@ -64,6 +70,13 @@ def _raise(number: int, _frame: FrameType | None) -> None:
     end_at_once()
     _received.append(Ended(number))
     raise _received[0]
+
+
+def _end_where_lost(lost: UnraisableHookArgs) -> None:
+    """End the process if its signal came during a destructor or a callback, from which Python raises nothing."""
+    if isinstance(lost.exc_value, Ended):
+        _exit(lost.exc_value.number, None)
+    sys.__unraisablehook__(lost)
 
 
 _WHILE_LOADING = 1_000_000

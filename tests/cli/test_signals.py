@@ -43,6 +43,20 @@ def test_a_signal_at_any_moment_shows_no_traceback(number: signal.Signals) -> No
         assert process.returncode in (CODES[number], 1, -number), errors
 
 
+LOST = """
+import os, signal, weakref
+from kplan.cli import process
+process.end_at_once()
+process.end_in_order()
+kept = weakref.ref(type("Gone", (), {})(), lambda _: os.kill(os.getpid(), signal.SIGTERM))
+"""
+
+
+def test_a_signal_during_a_callback_that_raises_nothing_ends_the_program_as_well() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (143, b"interrupted\n")
+
+
 def test_a_signal_that_the_parent_ignores_stays_ignored(tmp_path: Path) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
