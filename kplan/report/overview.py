@@ -303,10 +303,9 @@ def unlisted_blocks(groups: Sequence[Unlisted], options: ReportOptions) -> Itera
         names = ", ".join(f"{node} ({n})" for node, n in shown)
         more = f" and {count(len(ordered) - len(shown), 'more node')}" if len(shown) < len(ordered) else ""
         where = f" on {names}{more}" if names else ""
-        yield line(
-            f"{group.pods:,} more of {owner_title(group.workload)}: {ends_text(group.outcome, group.pods)}{where}",
-            is_item=True,
-        )
+        number = "" if group.pods == 1 and group.workload.startswith("Pod/") else f"{group.pods:,} more of "
+        who = f"{number}{owner_title(group.workload)}"
+        yield line(f"{who}: {ends_text(group.outcome, group.pods)}{where}", is_item=True)
         if group.message:
             yield Preformatted("kube-scheduler writes", group.message, indent=2)
 
@@ -330,7 +329,7 @@ def unlisted_cases(document: PlacementReport | PlanReport) -> Iterator[Case]:
 
 
 def ends_text(end: str | None, number: int) -> str:
-    """Return how so many pods end, to stand behind their number; `end`: as in `ENDINGS`, None for not tried."""
+    """Return how so many pods end, in a list; `end`: as in `ENDINGS`, None for not tried."""
     if end is None:
         return "not tried"
-    return _SCHEDULED if end == Outcome.SCHEDULED else ENDINGS[end].of_number(number)
+    return _SCHEDULED if end == Outcome.SCHEDULED else ENDINGS[end].listed(number)

@@ -46,8 +46,13 @@ class Ending(NamedTuple):
 
     def of_number(self, number: int) -> str:
         """Return it behind the number of pods that end so among others."""
+        be = ("is " if number == 1 else "are ") if self.one.startswith("is ") else ""
+        return f"{be}{self.listed(number)}"
+
+    def listed(self, number: int) -> str:
+        """Return the same where ends are listed, without ``is``."""
         if self.one.startswith("is "):
-            return f"{'is' if number == 1 else 'are'} {self.short}"
+            return self.short
         return self.one if number == 1 else self.several or self.short
 
 

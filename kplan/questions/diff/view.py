@@ -353,8 +353,8 @@ def _sides(document: d.DiffReport) -> Iterator[Block]:
     both = [fact for fact in before if fact in after]
     first, second = ([fact for fact in facts if fact not in both] for facts in (before, after))
     for title, facts in (("Before", first), ("After", second), ("Both", both)):
-        if facts:
-            yield line(f"{title}: ", "; ".join(facts))
+        if facts or (facts is not both and (first or second)):
+            yield line(f"{title}: ", "; ".join(facts) or "nothing else")
 
 
 def _facts_of(side: d.Side) -> list[str]:
