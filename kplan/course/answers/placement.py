@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kplan.api.names import object_name
 from kplan.changes.remedy import Remedy
@@ -185,20 +185,13 @@ class Placement:
     def to_document(self, nodes: NodesShown = None) -> d.PodPlacement:
         """Return the decision as a document, for all nodes or only some of them."""
         explanation = self.explanation if nodes is None else self.explain(nodes)
+        summary = tuple(replace(count, closest=count.closest[:CLOSEST]) for count in explanation.rejection_summary)
+        explained = asdict(explanation) | {"rejection_summary": summary}
+        del explained["chosen"]  # it is `node`
         return replace(
             self.to_outline(),
-            ties=explanation.ties,
+            **explained,
             nodes_count=UNSET if self.n_nodes is None else self.n_nodes,
-            feasible_count=explanation.feasible_count,
-            feasible_nodes=explanation.feasible_nodes,
-            not_evaluated_count=explanation.not_evaluated_count,
-            not_evaluated=explanation.not_evaluated,
-            rejections=dict(explanation.rejections),
-            rejection_summary=tuple(
-                replace(count, closest=count.closest[:CLOSEST]) for count in explanation.rejection_summary
-            ),
-            scores=dict(explanation.scores),
-            score_details={node: dict(plugins) for node, plugins in explanation.score_details.items()},
             preemption=self.preemption,
             diagnosis=self.diagnosis or UNSET,
             remedies=UNSET if self.outcome is Outcome.SCHEDULED else self.remedies,
