@@ -265,15 +265,7 @@ class Base:
         snapshot = self.snapshot
         added = unmodelled_of((info.pod for info in question.added), self.config) if question is not None else ()
         return Context(
-            snapshot=SnapshotRef(
-                source=snapshot.source,
-                taken_at=snapshot.taken_at,
-                nodes=len(snapshot.nodes),
-                pods=len(snapshot.pods),
-                digest=snapshot.digest if self.gives_digest else "",
-                missing=snapshot.missing,
-                changes=snapshot.changes or msgspec.UNSET,
-            ),
+            snapshot=SnapshotRef.of(snapshot, has_digest=self.gives_digest),
             scheduler=SchedulerRef(
                 kubernetes_version=self.release.version,
                 feature_gates=dict(self.release.switched),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -12,6 +12,9 @@ from msgspec import UNSET, UnsetType
 from kplan.catalogue import VIEWS, loaded
 from kplan.errors import UsageError
 from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind, Positive
+
+if TYPE_CHECKING:
+    from kplan.snapshot.model import Snapshot
 
 Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$")]
 FormatVersion = Annotated[str, msgspec.Meta(pattern=r"^1\.[0-9]+$")]
@@ -65,6 +68,20 @@ class SnapshotRef(Document, frozen=True, kw_only=True):
     missing: tuple[MissingKind, ...]  #: kinds that could not be read
     #: the changes on paper, in order; absent where there are none
     changes: tuple[ClusterChange, ...] | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, *, has_digest: bool = True, **more: Any) -> Self:
+        """Return the facts about a snapshot; without a digest that takes long where nobody reads it."""
+        return cls(
+            source=snapshot.source,
+            taken_at=snapshot.taken_at,
+            nodes=len(snapshot.nodes),
+            pods=len(snapshot.pods),
+            digest=snapshot.digest if has_digest else "",
+            missing=snapshot.missing,
+            changes=snapshot.changes or UNSET,
+            **more,
+        )
 
 
 class SchedulerRef(Document, frozen=True, kw_only=True):

@@ -12,24 +12,16 @@ from msgspec import UNSET, UnsetType
 
 from kplan.admission.stored import FilledField
 from kplan.config.loading import Difference
-from kplan.documents.base import Digest, Head, now
+from kplan.documents.base import Head, SnapshotRef, now
 from kplan.documents.change import LearnedDurations
-from kplan.facts import ClusterChange, Count, Document, InputWarning, MissingKind
+from kplan.facts import Count, Document, InputWarning
 from kplan.snapshot.inspect import NodeOverview, PodOverview
 
 
-class InspectedSnapshot(Document, frozen=True, kw_only=True):
+class InspectedSnapshot(SnapshotRef, frozen=True, kw_only=True):
     """The snapshot that a report is about."""
 
-    source: str
-    taken_at: str | None  #: RFC 3339; null when unknown
     server_version: str | None
-    nodes: Count
-    pods: Count
-    digest: Digest
-    missing: tuple[MissingKind, ...]
-    #: the changes on paper, in order; absent where there are none
-    changes: tuple[ClusterChange, ...] | UnsetType = UNSET
 
 
 class ResourceTotal(Document, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ _MOST_LINES = 12
 def overview_report(snapshot: Snapshot, *, with_durations: bool = False) -> SnapshotOverview:
     """Return the document of `kplan snapshot show`; `with_durations` adds how long pods took so far."""
     return SnapshotOverview(
-        snapshot=_inspected(snapshot),
+        snapshot=InspectedSnapshot.of(snapshot, server_version=snapshot.server_version),
         counts={KINDS_BY_ATTRIBUTE[name].resource: count for name, count in snapshot.counts().items()},
         skipped=dict(snapshot.skipped),
         nodes=overview_of_nodes(snapshot),
@@ -63,20 +63,8 @@ def snapshot_check(snapshot: Snapshot) -> SnapshotCheck:
         tuple(InputWarning(one.code, one.object, one.message) for one in findings if one.is_note is is_note)
         for is_note in (False, True)
     )
-    return SnapshotCheck(snapshot=_inspected(snapshot), valid=not problems, findings=problems, notes=notes)
-
-
-def _inspected(snapshot: Snapshot) -> InspectedSnapshot:
-    return InspectedSnapshot(
-        source=snapshot.source,
-        taken_at=snapshot.taken_at,
-        server_version=snapshot.server_version,
-        nodes=len(snapshot.nodes),
-        pods=len(snapshot.pods),
-        digest=snapshot.digest,
-        missing=snapshot.missing,
-        changes=snapshot.changes or UNSET,
-    )
+    facts = InspectedSnapshot.of(snapshot, server_version=snapshot.server_version)
+    return SnapshotCheck(snapshot=facts, valid=not problems, findings=problems, notes=notes)
 
 
 def _resources(snapshot: Snapshot) -> tuple[ResourceTotal, ...]:
