@@ -10,7 +10,7 @@ from kplan.admission.decoding import ApiKind, Fault, decode_object
 from kplan.admission.defaults import default_workload, fill_in, settle_data_source
 from kplan.admission.gates import NEWEST, drop_disabled
 from kplan.admission.validation.checks import Check, Object
-from kplan.api.field_errors import FieldError
+from kplan.api.field_errors import FieldError, errors_in
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def judge(content: Object, kind: ApiKind, name: str, namespace: str, minor: int 
         drop_disabled(template_of(obj, name).get("spec", {}), minor, keeps="GenericWorkload")
     module, _, errors_of = where.partition(":")
     check: Check = getattr(import_module(f"kplan.admission.validation.{module}"), errors_of)
-    return Judged(obj, faults, tuple(check(obj, "")))
+    return Judged(obj, faults, errors_in(minor, check(obj, "")))
 
 
 def is_judged(kind: str) -> bool:

@@ -25,7 +25,7 @@ from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_er
 from kplan.api.affinity import REQUIRED, required_node_affinity
 from kplan.api.core import Pod, PodSpec
 from kplan.api.decode import convert
-from kplan.api.field_errors import FieldError, invalid_words
+from kplan.api.field_errors import FieldError, errors_in, invalid_words
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
 from kplan.api.names import GENERATED_LETTERS, in_letters
 from kplan.api.pod import SCHEDULED
@@ -351,7 +351,7 @@ class WholeTemplate:
     def invalid(self, pod: Pod, minor: int = NEWEST) -> str:
         """Return the API server's answer to an invalid pod after admission; "" where it is valid."""
         if self.errors is None:
-            self.errors = tuple(pod_errors(for_validation(self._template, pod, minor)))
+            self.errors = errors_in(minor, pod_errors(for_validation(self._template, pod, minor)))
         return invalid_words("Pod", "", pod.metadata.name, self.errors) if self.errors else ""
 
     def insecure(self, pod: Pod, policy: Policy) -> str:

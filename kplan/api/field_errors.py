@@ -41,6 +41,8 @@ class FieldError(msgspec.Struct, frozen=True):
     kind: str  #: ``Invalid value``, ``Required value``, ``Duplicate value``, …
     value: str = ""  #: its value as Go prints it; empty where the message does not show it
     detail: str = ""  #: what is expected
+    since: int = 0  #: the first minor, such as 36, whose API servers say so
+    before: int = 1_000_000  #: the first minor whose API servers no longer do
 
     @property
     def body(self) -> str:
@@ -51,6 +53,11 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 Errors = Iterable[FieldError]
+
+
+def errors_in(minor: int, errors: Errors) -> tuple[FieldError, ...]:
+    """Return the errors that API servers of a minor tell."""
+    return tuple(error for error in errors if error.since <= minor < error.before)
 
 
 def aggregate(errors: Iterable[FieldError | str]) -> str:

@@ -20,6 +20,7 @@ from kplan.facts import DerivedOnce
 _NAME_PART = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_NAME_PART})?"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 
 _NAME_PART_TEXT = (
@@ -34,6 +35,11 @@ _LABEL_VALUE_TEXT = (
 _DNS_LABEL_TEXT = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with"
     f" an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_DNS_LABEL}')"
+)
+_DNS_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
+    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
+    f" '{_DNS_1035_LABEL}')"
 )
 _DNS_SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and"
@@ -79,6 +85,12 @@ def dns_label_problems(name: str) -> tuple[str, ...]:
     """Check a name without dots, as namespaces, containers and volumes have."""
     has_dots = "." in name and re.fullmatch(_DNS_SUBDOMAIN, name)
     return _problems(name, _MAX_LABEL, _DNS_LABEL, "must not contain dots" if has_dots else _DNS_LABEL_TEXT)
+
+
+def dns_1035_label_problems(name: str) -> list[str]:
+    """Check a name without dots that begins with a letter, as services have before 1.36; bytes count as characters."""
+    too_long = [f"must be no more than {_MAX_LABEL} characters"] if _bytes(name) > _MAX_LABEL else []
+    return too_long if re.fullmatch(_DNS_1035_LABEL, name) else [*too_long, _DNS_1035_TEXT]
 
 
 def dns_subdomain_problems(name: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import msgspec
 from kplan.api import quantity
 from kplan.api.names import (
     as_prefix,
+    dns_1035_label_problems,
     dns_label_problems,
     dns_subdomain_problems,
     label_key_problems,
@@ -182,20 +183,9 @@ def _port(url: SplitResult) -> str:
 
 
 _Check = Callable[[str], Sequence[str]]
-_DNS_1035_LABEL = re.compile("[a-z]([-a-z0-9]*[a-z0-9])?")
-_DNS_1035_TEXT = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
-    f" '{_DNS_1035_LABEL.pattern}')"
-)
 _UUID = re.compile("[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _BASE64 = re.compile("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
 _CLOCK = re.compile("([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-
-
-def _dns_1035_problems(text: str) -> list[str]:
-    too_long = ["must be no more than 63 characters"] if len(text) > 63 else []
-    return too_long if _DNS_1035_LABEL.fullmatch(text) else [*too_long, _DNS_1035_TEXT]
 
 
 def _must(holds: Callable[[str], object], problem: str) -> _Check:
@@ -227,11 +217,11 @@ def _uri_problems(text: str) -> Sequence[str]:
 _FORMATS: dict[str, tuple[str, _Check]] = {
     "dns1123Label": ("DNS1123Label", dns_label_problems),
     "dns1123Subdomain": ("DNS1123Subdomain", dns_subdomain_problems),
-    "dns1035Label": ("DNS1035Label", _dns_1035_problems),
+    "dns1035Label": ("DNS1035Label", dns_1035_label_problems),
     "qualifiedName": ("QualifiedName", label_key_problems),
     "dns1123LabelPrefix": ("DNS1123LabelPrefix", lambda text: dns_label_problems(as_prefix(text))),
     "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", lambda text: dns_subdomain_problems(as_prefix(text))),
-    "dns1035LabelPrefix": ("DNS1035LabelPrefix", lambda text: _dns_1035_problems(as_prefix(text))),
+    "dns1035LabelPrefix": ("DNS1035LabelPrefix", lambda text: dns_1035_label_problems(as_prefix(text))),
     "labelValue": ("LabelValue", label_value_problems),
     "uri": ("URI", _uri_problems),
     "uuid": ("uuid", _must(_UUID.fullmatch, "does not match the UUID format")),

@@ -165,13 +165,15 @@ def accepted_objects(
     objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int = NEWEST
 ) -> tuple[Admitting, list[msgspec.Struct]]:
     """Return the objects that the API server accepts, and the admission for the pods of the same manifests."""
-    applied, refused = _applied(objects, snapshot)
+    applied, refused = _applied(objects, snapshot, minor)
     admitting = Admitting(with_objects(snapshot, applied), snapshot, minor=minor)
     admitting.warnings += refused
     return admitting, [obj for obj in applied if admitting.accepts(obj)]
 
 
-def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[list[msgspec.Struct], list[InputWarning]]:
+def _applied(
+    objects: Iterable[msgspec.Struct], snapshot: Snapshot, minor: int
+) -> tuple[list[msgspec.Struct], list[InputWarning]]:
     """Return objects as the API server stores them, and warnings about changes that it refuses."""
     completed: Sequence[Any] = [complete(obj, type_of(obj)) for obj in objects]
     there = with_objects(snapshot, completed)
@@ -189,7 +191,7 @@ def _applied(objects: Iterable[msgspec.Struct], snapshot: Snapshot) -> tuple[lis
         if isinstance(obj, Service):
             from kplan.cluster.services import Services
 
-            services = services or Services(snapshot)
+            services = services or Services(snapshot, minor)
             obj, errors = services.apply(older, obj)  # noqa: PLW2901 - what is stored
         elif older is not None:
             from kplan.admission.updates import update_errors

@@ -9,8 +9,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 import msgspec
 from msgspec.structs import replace
 
+from kplan.admission.gates import NEWEST
 from kplan.api.core import HEADLESS, Service, ServiceSpec
-from kplan.api.field_errors import FieldError, invalid
+from kplan.api.field_errors import FieldError, errors_in, invalid
 from kplan.api.names import object_name
 from kplan.snapshot.model import Snapshot
 
@@ -20,8 +21,8 @@ _PORTS = "ports"
 class Services:
     """The services of a cluster, to which manifests are applied one after the other."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, minor: int = NEWEST) -> None:
+        self._snapshot, self._minor = snapshot, minor
         self._addresses: dict[str, str] = {}
         self._node_ports: dict[int, str] = {}
         self._ranges = tuple(_ranges(snapshot))
@@ -60,7 +61,7 @@ class Services:
             ports = [port for port in before.get(_PORTS, ()) if identity(port, keys) in named]
             remaining = {**before, "selector": {}, _PORTS: ports}
         after, errors = updated_service(before, merged(remaining, wanted))
-        return replace(written, spec=msgspec.convert(after, ServiceSpec)), errors
+        return replace(written, spec=msgspec.convert(after, ServiceSpec)), [*errors_in(self._minor, errors)]
 
     def _taken(self, service: Service) -> Iterator[FieldError]:
         """Yield an error for the first address or node port that is not to be had (`allocIPs`, `initNodePorts`)."""

@@ -22,7 +22,7 @@ from kplan.admission.validation.pods import FIRST_WITH_RECREATE, ROLLING_UPDATE,
 from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
-from kplan.api.field_errors import invalid_words
+from kplan.api.field_errors import errors_in, invalid_words
 from kplan.api.kinds import kind_of, metadata_of, split_api_version
 from kplan.api.names import object_name
 from kplan.api.workloads import CronJob, HorizontalPodAutoscaler, Job
@@ -318,7 +318,7 @@ class _Reader(_ReaderBase, kw_only=True):
         for workload in self.workloads:
             if workload.kind == "Pod":
                 whole = for_validation(workload.template, complete_pod(workload.sample), self.minor)
-                yield from dict.fromkeys(map(workload.locate, pod_errors(whole)))
+                yield from dict.fromkeys(map(workload.locate, errors_in(self.minor, pod_errors(whole))))
 
     def _expanded(self, read: _Read, names: PodNames) -> tuple[Any, Object, Expansion]:
         """Return a workload with its name, its pod template, and what comes of it."""

@@ -128,3 +128,24 @@ def test_a_field_is_there_from_its_minor_on(manifest: Object, since: int, path: 
             assert bool(volumes) is (minor >= since)
         else:
             assert (told in seen) is (minor >= since), minor
+
+
+_RESTART_ALL = _RULES | {"restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In"}}]}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words", "minors"),
+    [
+        (_pod(hostAliases=[{"ip": "010.0.0.1"}]), "must not have leading 0s", [36]),
+        (_pod(_RESTART_ALL), 'supported values: "Restart"', [35]),
+        (head("Service", name="1") | {"spec": {"ports": [{"port": 80}]}}, "DNS-1035", [33, 34, 35]),
+    ],
+)
+def test_rules_are_those_of_the_minor(manifest: Object, words: str, minors: list[int]) -> None:
+    told = {}
+    for minor in (33, 34, 35, 36):
+        try:
+            kplan.Planner(kplan.load_snapshot([]), kubernetes=f"1.{minor}").pods([pod("q"), manifest])
+        except kplan.KplanError as error:
+            told[minor] = words in str(error)
+    assert told == dict.fromkeys(minors, True)

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kplan.api import names as api_names
 from kplan.api.field_errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 
@@ -98,6 +100,18 @@ def when(holds: str | Callable[[Any], object], *checks: Check) -> Check:
     inner = rules(*checks)
     is_so = operator.methodcaller("get", holds) if isinstance(holds, str) else holds
     return lambda value, path: inner(value, path) if is_so(value) else ()
+
+
+def since(minor: int, *checks: Check) -> Check:
+    """Return checks that API servers have from a minor such as 36 on."""
+    inner = rules(*checks)
+    return lambda value, path: [replace(error, since=minor) for error in inner(value, path)]
+
+
+def before(minor: int, *checks: Check) -> Check:
+    """Return checks that API servers no longer have in a minor."""
+    inner = rules(*checks)
+    return lambda value, path: [replace(error, before=minor) for error in inner(value, path)]
 
 
 def barred(words: str) -> Check:
@@ -318,6 +332,10 @@ def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
 
 
+def _strict(path: str, value: str, words: str) -> FieldError:
+    return replace(invalid(path, value, words), since=36)  # upstream StrictIPCIDRValidation
+
+
 def ip_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address (upstream IsValidIPForLegacyField, strict)."""
     sloppy = _without_leading_zeros(value) if "." in value else value
@@ -327,9 +345,9 @@ def ip_errors(value: str, path: str) -> Errors:
         yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
         return
     if sloppy != value:
-        yield invalid(path, value, "must not have leading 0s")
+        yield _strict(path, value, "must not have leading 0s")
     if _is_mapped(address):
-        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+        yield _strict(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
 def endpoint_errors(value: str, path: str) -> Errors:
@@ -356,11 +374,11 @@ def cidr_errors(value: str, path: str) -> Errors:
         yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
         return
     if sloppy != value:
-        yield invalid(path, value, "must not have leading 0s in IP or prefix length")
+        yield _strict(path, value, "must not have leading 0s in IP or prefix length")
     elif _is_mapped(known.ip):
-        yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+        yield _strict(path, value, "must not have an IPv4-mapped IPv6 address")
     elif known.ip != known.network.network_address:
-        yield invalid(path, value, "must not have bits set beyond the prefix length")
+        yield _strict(path, value, "must not have bits set beyond the prefix length")
 
 
 _LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}

@@ -95,14 +95,20 @@ _SOURCES: dict[str, Check] = {
 _sources = check.rules(*(check.field(key, errors) for key, errors in _SOURCES.items()))
 
 
+_older = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`"
+_no_source = check.rules(
+    check.before(35, check.never(f"{_older} or `secretKeyRef`")),
+    check.since(35, check.never(f"{_older}, `secretKeyRef` or `fileKeyRef`")),
+)
+
+
 def _source_errors(variable: Object, path: str) -> Errors:
     source, at = variable.get("valueFrom"), f"{path}.valueFrom"
     if source is None:
         return
     yield from _sources(source, at)
     if not (count := sum(key in source for key in _SOURCES)):
-        names = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        yield invalid(at, "", f"must specify one of: {names}")
+        yield from _no_source("", at)
     elif variable.get("value"):
         yield invalid(at, "", "may not be specified when `value` is not empty")
     elif count > 1:
@@ -314,7 +320,11 @@ def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Er
         names.add(name)
         if target and target not in others:
             yield not_found(f"{at}.targetContainerName", target)
-        stated = [f"{at}.{key}" for key in _NOT_IN_EPHEMERAL if container.get(key) not in (None, {})]
+        # The struct of resources is always there; the others may be there and empty.
+        has_fields = [
+            key for key in _NOT_IN_EPHEMERAL if container.get(key) or (key in container and key != "resources")
+        ]
+        stated = [f"{at}.{key}" for key in has_fields]
         for number, mount in enumerate(container.get("volumeMounts", [])):
             stated += [f"{at}.volumeMounts[{number}].{key}" for key in ("subPath", "subPathExpr") if mount.get(key)]
         yield from (forbidden(where, _NOT_EPHEMERAL) for where in stated)
@@ -370,7 +380,12 @@ _exit_codes = check.rules(
     check.field("operator", check.one_of("In", "NotIn"), absent=""), check.field("values", check.at_most_items(255))
 )
 _rule = check.rules(
-    check.field("action", check.one_of("Restart", "RestartAllContainers"), absent=""),
+    check.field(
+        "action",
+        check.before(36, check.one_of("Restart")),
+        check.since(36, check.one_of("Restart", "RestartAllContainers")),
+        absent="",
+    ),
     check.present("exitCodes", _exit_codes, words="must be specified"),
 )
 _policy_for_rules = check.when(

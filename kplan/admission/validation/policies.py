@@ -441,6 +441,7 @@ _policy = check.rules(
     check.field("value periodSeconds", check.positive, absent=0),
     check.field("periodSeconds", check.at_most(_MOST_PERIOD)),
 )
+_share = check.must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")
 _scaling_rules = check.rules(
     check.field(
         "stabilizationWindowSeconds",
@@ -453,7 +454,7 @@ _scaling_rules = check.rules(
         lambda policies, path: [] if policies else [required(path, "must specify at least one Policy")],
         check.in_list(_policy),
     ),
-    check.field("tolerance", check.must(lambda share: parse(share).nanos >= 0, "must be greater than or equal to 0")),
+    check.since(35, check.field("tolerance", _share)),
 )
 autoscaler_errors = of_kind(
     metadata_check(),

@@ -15,6 +15,7 @@ from kplan.admission.validation.checks import Object
 from kplan.admission.validation.metadata import label_errors, metadata_check
 from kplan.api.core import HEADLESS
 from kplan.api.field_errors import Errors, FieldError, GoStruct, duplicate, forbidden, invalid, not_supported, required
+from kplan.api.names import dns_1035_label_problems
 
 EXTERNAL_NAME = "ExternalName"
 SINGLE, PREFER_DUAL, REQUIRE_DUAL = "SingleStack", "PreferDualStack", "RequireDualStack"
@@ -206,11 +207,19 @@ spec_errors = check.rules(
     _unique_port_errors,
     _traffic_errors,
     check.field("internalTrafficPolicy", check.one_of("Cluster", "Local")),
-    check.field("trafficDistribution", check.one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
+    check.field(
+        "trafficDistribution",
+        check.before(34, check.one_of("PreferClose")),
+        check.since(34, check.one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
+    ),
 )
 """The check of the ``spec`` of a service, its defaults filled in."""
 
-_service_errors = check.rules(metadata_check(check.dns_label), check.field("spec", spec_errors))
+_service_errors = check.rules(
+    check.before(36, metadata_check(dns_1035_label_problems)),
+    check.since(36, metadata_check(check.dns_label)),
+    check.field("spec", spec_errors),
+)
 
 
 def service_errors(obj: Object, path: str) -> Errors:

@@ -63,7 +63,7 @@ claim_spec_errors = check.rules(
         check.filled("namespace", check.LABEL),
     ),
     _equality_errors,
-    check.filled("volumeAttributesClassName", check.SUBDOMAIN),
+    check.since(34, check.filled("volumeAttributesClassName", check.SUBDOMAIN)),
 )
 _spec = check.field("spec", claim_spec_errors, absent={})
 claim_template_errors = check.rules(check.field("metadata", template_metadata), _spec)
