@@ -287,9 +287,20 @@ class _Reader(_ReaderBase, kw_only=True):
         self.unknown_kinds += [item.kind] if templates else []
         super().take_foreign(item, templates)
 
+    def _as_sent(self, item: Item) -> Object:
+        """Return an object, a job that the cluster does not have without its uid: the API server gives it another."""
+        value = item.value()
+        metadata = value.get("metadata")
+        if item.kind != "Job" or not isinstance(metadata, dict) or not self.snapshot.knows_all("jobs"):
+            return value
+        key = f"{metadata.get('namespace') or self.namespace}/{metadata.get('name')}"
+        if any(job.metadata.key == key for job in self.snapshot.jobs):
+            return value
+        return {**value, "metadata": {field: text for field, text in metadata.items() if field != "uid"}}
+
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
-        judged = judge(item.value(), api_kind, item.kind, self.namespace, self.minor)
+        judged = judge(self._as_sent(item), api_kind, item.kind, self.namespace, self.minor)
         where = name_in(item.kind, judged.content)
         for fault in judged.faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
