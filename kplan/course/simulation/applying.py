@@ -154,7 +154,7 @@ class Applying:
         obj: Deployment = update.obj
         state = self._workloads.deployment(update.key)
         if state is None:
-            return self._workloads.add_deployment(obj), None
+            return self._workloads.add_deployment(obj, after), None
         is_scaled = state.want(obj)
         if after is not None:
             state.template, state.spec = after, obj.spec.template

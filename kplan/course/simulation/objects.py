@@ -160,10 +160,10 @@ class Workloads:
         self._owners[state.ref.key] = state
         return state
 
-    def add_deployment(self, obj: Deployment) -> DeploymentState:
-        """Add a deployment; its replica sets follow."""
+    def add_deployment(self, obj: Deployment, template: bytes | None = None) -> DeploymentState:
+        """Add a deployment; its replica sets follow. `template`: the identity of its template, if that is known."""
         ref, _ = self._begin(obj)
-        template = self.templates.identity(ref.key, obj.spec.template)
+        template = template or self.templates.identity(ref.key, obj.spec.template)
         selector, digest = obj.spec.selector or LabelSelector(), self.templates.digest(template)
         state = DeploymentState(ref, WantedDeployment(0), template, obj.spec.template, selector, digest)
         state.is_whole = self.templates.is_whole(ref.key)
@@ -171,8 +171,8 @@ class Workloads:
         self._deployments[ref.key] = state
         return state
 
-    def add_replica_set(self, obj: ReplicaSet) -> ReplicaSetState:
-        """Add a replica set, also to its deployment."""
+    def add_replica_set(self, obj: ReplicaSet, template: bytes | None = None) -> ReplicaSetState:
+        """Add a replica set, also to its deployment. `template`: the identity of its template, if that is known."""
         ref, _ = self._begin(obj)
         self._ages += 1
         annotations, owner = obj.metadata.annotations, controller_of(obj.metadata)
@@ -180,7 +180,7 @@ class Workloads:
             ref,
             {"": obj.spec.template},
             replicas=count(obj.spec.replicas),
-            template=self.templates.identity(ref.key, obj.spec.template),
+            template=template or self.templates.identity(ref.key, obj.spec.template),
             age=self._ages,
             annotated=(_annotated(annotations.desired_replicas), _annotated(annotations.max_replicas)),
             labels=obj.metadata.labels,

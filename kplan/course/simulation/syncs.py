@@ -207,12 +207,10 @@ class Controllers:
         deployment.refusal = ""
         owned, uid = (ref.as_controller,), f"{ref.namespace}/{name}"
         metadata = ReplicaSetMeta(name=name, namespace=ref.namespace, labels=labels, owner_references=owned, uid=uid)
-        spec = ReplicaSetSpec(replicas=0, selector=selector, template=template)
+        spec = ReplicaSetSpec(replicas=0, selector=selector, template=template, min_ready_seconds=deployment.min_ready)
         replica_set = ReplicaSet(metadata=metadata, spec=spec)
         self._life.add_to_listers(replica_set)
-        state = self._motion.workloads.add_replica_set(replica_set)
-        state.template, state.min_ready = deployment.template, deployment.min_ready
-        return state
+        return self._motion.workloads.add_replica_set(replica_set, deployment.template)
 
     def _claim_pods(self, owner: Owner) -> None:
         """Have a workload take over the orphans that it has not looked at yet and that it may have."""
