@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kplan.api.meta import controller_of
 from kplan.api.names import camel_case
-from kplan.api.quantity import clause, count
+from kplan.api.quantity import clause, count, grouped
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.changes.remedy import Remedy
+from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import placement_report
 from kplan.course.answers.verdict import conditions, judged, opening
 from kplan.course.asking import PLAIN, AskAll, Showing
@@ -101,10 +104,18 @@ class AtMaximum(Question, frozen=True):
             return replace(report, summary=replace(report.summary, pods=n_pods, scheduled=n_pods))
         base, pods = next_pods(subject.base, wanted)
         plan = place_in_order(base, pods)
-        # Why the first of them fits nowhere is told of all; each on its own would be diagnosed once more.
-        first = next((n for n, one in enumerate(plan.placements) if one.outcome is not Outcome.SCHEDULED), None)
-        some = {} if first is None else {first: None}
-        return plan.report(fail_on=showing.fail_on, nodes_of=some if showing.only_outcomes else None)
+        if not showing.only_outcomes:
+            return plan.report(fail_on=showing.fail_on)
+        # Why one fits nowhere is told of all of its workload; each on its own would be diagnosed once more.
+        unplaced = (n for n, one in enumerate(plan.placements) if one.outcome is not Outcome.SCHEDULED)
+        owners = [controller_of((pod.pod if isinstance(pod, IncomingPod) else pod).metadata) for pod in pods]
+        alike = grouped(((owners[n], plan.placements[n].message), n) for n in islice(unplaced, _MOST_FINDINGS))
+        report = plan.report(fail_on=showing.fail_on, nodes_of={own[0]: None for own in alike.values()})
+        placements = list(report.placements)
+        for first, *others in alike.values():
+            for n in others:
+                placements[n] = replace(placements[n], diagnosis=placements[first].diagnosis)
+        return replace(report, placements=tuple(placements))
 
 
 class PoolRoom(Question, frozen=True):
@@ -345,12 +356,8 @@ def share_of(least: str | int, total: int) -> int:
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:
-    diagnoses = {placement.message: placement.diagnosis for placement in document.placements if placement.diagnosis}
-    findings = []
-    for placement in document.placements:
-        if placement.outcome is not Outcome.SCHEDULED:
-            words = placement.diagnosis or diagnoses.get(placement.message) or placement.message
-            findings.append(Finding(name=placement.pod.key, message=words.removesuffix(".")))
+    unplaced = (placement for placement in document.placements if placement.outcome is not Outcome.SCHEDULED)
+    findings = [Finding(name=one.pod.key, message=one.why.removesuffix(".")) for one in unplaced]
     return "pod", document.summary.pods, _beyond(_most(expect.pending, expect) or 0, findings)
 
 

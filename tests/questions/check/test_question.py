@@ -104,6 +104,9 @@ def test_autoscalers_reach_their_maximum_alone_but_not_together() -> None:
     together = outcome_of(standard("maximum together"), planner_of(objects))
     [finding] = together.findings  # eight cpu, and nine pods of one
     assert (together.state, finding.message) == ("failed", "Both nodes lack cpu (requests 1, none free)")
+    more = [*objects, *workload("c", ["n1"], cpu="2"), scaler("c", 2)]
+    smaller, larger = outcome_of(standard("maximum together"), planner_of(more)).findings[-2:]
+    assert ("requests 1," in smaller.message, "requests 2," in larger.message) == (True, True)
     assert outcome(standard("maximum alone"), *objects, *workload("c", ["n1"]), scaler("c", 9))[0] == "failed"
     assert outcome(standard("maximum alone"), *TWO, *workload("a", ["n1"]), scaler("a", 1))[0] == "unasked"
 
