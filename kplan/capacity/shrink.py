@@ -143,7 +143,7 @@ class _Shrinking:
         simulation = self._simulation
         name = simulation.session.cluster.nodes.names[row]
         leaving = drained_pods(simulation, [name])
-        lost = sum(simulation.owner(pod.row) is None for pod in leaving)
+        lost = sum(simulation.owner(pod) is None for pod in leaving)
         stays = (
             self._last(name)
             or self._wanted(name, leaving)
@@ -211,7 +211,7 @@ class _Shrinking:
         for pod in leaving:
             spec = infos[pod.row].pod.spec
             has_claims = spec.resource_claims or any(volume.ephemeral is not None for volume in spec.volumes)
-            if not has_claims and self._simulation.owner(pod.row) is not None:
+            if not has_claims and self._simulation.owner(pod) is not None:
                 moving.append(pod)
         if not moving:
             return None

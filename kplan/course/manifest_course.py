@@ -111,8 +111,8 @@ class ManifestCourse:
             for pod in tuple(job.pods.values()):
                 simulation.life.remove(pod, StepEvent.DELETED, _ANEW, by_owner=True)
             # Those that still stop are not pods of the new job.
-            for row in job.terminating:
-                simulation.owner_of.pop(row)
+            for row, pod in job.terminating.items():
+                simulation.pods[row] = replace(pod, owner="")
             job.terminating.clear()
             simulation.life.delete_job(job)
 

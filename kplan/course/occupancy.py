@@ -236,7 +236,7 @@ def _wanted(simulation: Simulation, workload: str) -> int:
     name = workload.removeprefix("Pod/")
     row = simulation.session.pod_ids.get(name)
     is_there = row in simulation.pods and not simulation.pods[row].is_terminating
-    if is_there and row is not None and simulation.owner_of.get(row) is not None:
+    if is_there and row is not None and simulation.pods[row].owner:
         return 0  # a controller has taken it over, and counts it
     removals = simulation.life.removals
     return int(is_there or any(one.pod.key == name and not one.by_owner for one in removals))

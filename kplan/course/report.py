@@ -260,7 +260,7 @@ class ChangedPods:
             placement = pending_placement(self._simulation, pod.row, replicas)
             if placement.outcome is not Outcome.SCHEDULED:
                 document = placement.to_document(self._decisions.nodes_of.get(pod.key, self._nodes))
-                owner = self._simulation.owner(pod.row)
+                owner = self._simulation.owner(pod)
                 remedy = None if owner is None else self._rollouts.get(owner.workload.key)
                 if remedy is not None:
                     document = replace(document, remedies=(remedy, *(document.remedies or ())))
@@ -270,7 +270,7 @@ class ChangedPods:
 
     def _end_of(self, pod: ObservedPod) -> _End:
         """Return what pods share that share a diagnosis: jobs of a cron job do, revisions of a Deployment do not."""
-        owner = self._simulation.owner(pod.row)
+        owner = self._simulation.owner(pod)
         message = self.replacements.message_of(pod)
         if owner is None:
             info = self._simulation.session.cluster.pods.infos[pod.row]

@@ -42,7 +42,7 @@ def snapshot_of(
     def stored_pod(pod: ObservedPod) -> Pod:
         promised = nominator.row_of(pod.row)
         promise = "" if promised is None else names[promised]
-        owner = simulation.owner(pod.row)
+        owner = simulation.owner(pod)
         stored = _with_index_failures(_owned(infos[pod.row].pod, owner), pod, owner)
         return _settled_pod(stored, pod, promise, simulation.messages.get(pod.row, ""), now)
 

@@ -64,9 +64,8 @@ class BudgetState(msgspec.Struct):
     selector: Selector
     find: FindOwner  #: looks up an owner by its key
     pods: dict[int, ObservedPod] = {}  #: row -> covered pod
-    owner_of: dict[int, str | None] = {}  #: row -> key of its owner; None for bare pods
-    n_owned: dict[str | None, int] = {}  #: how many pods each of them has
-    n_ended: dict[str | None, int] = {}  #: how many covered pods of each have ended, whose objects are still there
+    n_owned: dict[str, int] = {}  #: key of a workload, empty for pods of their own -> how many of these pods it has
+    n_ended: dict[str, int] = {}  #: how many covered pods of each have ended, whose objects are still there
     healthy: int = 0  #: how many covered pods are ready
 
     @property
@@ -129,14 +128,12 @@ class BudgetState(msgspec.Struct):
 
     def copy(self, find: FindOwner) -> BudgetState:
         """Return a copy, whose pods come and go without a change to this one."""
-        pods, owner_of, n_owned = self.pods.copy(), self.owner_of.copy(), self.n_owned.copy()
-        n_ended = self.n_ended.copy()
-        return replace(self, find=find, pods=pods, owner_of=owner_of, n_owned=n_owned, n_ended=n_ended)
+        pods, n_owned, n_ended = self.pods.copy(), self.n_owned.copy(), self.n_ended.copy()
+        return replace(self, find=find, pods=pods, n_owned=n_owned, n_ended=n_ended)
 
-    def add(self, pod: ObservedPod, owner: str | None) -> None:
+    def add(self, pod: ObservedPod) -> None:
         self.pods[pod.row] = pod
-        self.owner_of[pod.row] = owner
-        self.n_owned[owner] = self.n_owned.get(owner, 0) + 1
+        self.n_owned[pod.owner] = self.n_owned.get(pod.owner, 0) + 1
         self.healthy += pod.is_ready
 
     def update(self, pod: ObservedPod) -> None:
@@ -144,8 +141,8 @@ class BudgetState(msgspec.Struct):
         self.pods[pod.row] = pod
 
     def drop(self, row: int, *, stays: bool) -> None:
-        self.healthy -= self.pods.pop(row).is_ready
-        owner = self.owner_of.pop(row)
+        pod = self.pods.pop(row)
+        owner, self.healthy = pod.owner, self.healthy - pod.is_ready
         if stays:
             self.n_ended[owner] = self.n_ended.get(owner, 0) + 1
         self.n_owned[owner] -= 1
@@ -190,14 +187,14 @@ class Disruptions:
             self._states[index] = self._states[index].copy(self._find)
         return self._states[index]
 
-    def join(self, pod: ObservedPod, info: PodInfo, owner: Owner | None) -> None:
+    def join(self, pod: ObservedPod, info: PodInfo) -> None:
         covering = self._selected_by(pod.namespace, info.labels)
         if covering:
             self._of[pod.row] = covering
         for state in self._changing(covering):
-            state.add(pod, None if owner is None else owner.ref.key)
+            state.add(pod)
 
-    def join_ended(self, pod: Pod, owner: str | None) -> None:
+    def join_ended(self, pod: Pod, owner: str) -> None:
         """Add a pod of the snapshot that has ended."""
         for state in self._changing(self._selected_by(pod.metadata.namespace, pod.metadata.labels)):
             state.n_ended[owner] = state.n_ended.get(owner, 0) + 1

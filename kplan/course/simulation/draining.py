@@ -56,7 +56,7 @@ def drained_pods(simulation: Simulation, nodes: Sequence[str]) -> list[ObservedP
         pod
         for node in dict.fromkeys(nodes)
         for pod in sorted(simulation.pods_on([node]), key=lambda pod: pod.name)
-        if not isinstance(simulation.owner(pod.row), DaemonSetState)
+        if not isinstance(simulation.owner(pod), DaemonSetState)
         and simulation.infos[pod.row].pod.metadata.annotations.mirror is None
     ]
 
@@ -116,7 +116,7 @@ class Draining:
         missing = self._missing_flags(pod)
         if not missing:
             return "" if self._options.disable_eviction else self._simulation.disruptions.refusal(pod)
-        owner = self._simulation.owner(pod.row)
+        owner = self._simulation.owner(pod)
         if owner is not None and FORCE in missing:
             return f'cannot delete daemonsets.apps "{owner.ref.name}" not found'
         return LOCAL_STORAGE if DELETE_EMPTYDIR_DATA in missing else DECLARES_NO_CONTROLLER
@@ -125,7 +125,7 @@ class Draining:
         """Return the flags without which kubectl does not delete a pod. Upstream: filters.go."""
         if pod.phase in ENDED:
             return ()
-        owner, volumes = self._simulation.owner(pod.row), self._pod(pod).spec.volumes
+        owner, volumes = self._simulation.owner(pod), self._pod(pod).spec.volumes
         force: tuple[str, ...] = ()
         is_bare = owner is None and controller_of(self._pod(pod).metadata) is None
         if not self._options.force and (is_bare or (owner is not None and owner.ref.kind == "DaemonSet")):

@@ -111,7 +111,7 @@ class Kubelets:
         self._end_at(max(deleted_at + stop, self._motion.now) + LAG, pod.row, stop)
 
     def _go_on(self, pod: ObservedPod, info: PodInfo, *, is_time_known: bool) -> None:
-        times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod.row)
+        times, row, owner = self.durations_of(pod), pod.row, self._motion.owner(pod)
         since = seconds(info.pod.status.start_time) or pod.created
         if self._is_lost(row) and (ready := _marked(info)) is not None:
             self._marked[row] = seconds(ready.last_transition_time) or self._motion.now
@@ -236,11 +236,11 @@ class Kubelets:
 
     def _failing(self, pod: ObservedPod) -> str:
         """Return the pod because of which one is taken not to become ready; empty for none."""
-        owner = self._motion.owner(pod.row) if self.failing else None
+        owner = self._motion.owner(pod) if self.failing else None
         return "" if owner is None else self.failing.get(owner.template_key(pod), "")
 
     def _as_ready(self, pod: ObservedPod) -> ObservedPod:
-        owner = self._motion.owner(pod.row)
+        owner = self._motion.owner(pod)
         is_fresh = owner is not None and owner.min_ready > 0 and self._motion.durations.is_timed
         if owner is not None and is_fresh:
             # The time since when a pod is ready is noted in whole seconds.
@@ -265,7 +265,7 @@ class Kubelets:
     def _become_available(self, row: int, *, is_seen: bool = True) -> None:
         """Have a pod count as available; its controller learns of it at its next sync where nothing tells it."""
         pod = self._motion.pods.get(row)
-        owner = self._motion.owner(row)
+        owner = None if pod is None else self._motion.owner(pod)
         if pod is None or not pod.is_fresh or self._available_at(pod, owner) > self._motion.now:
             return
         available = replace(pod, is_fresh=False)
@@ -291,8 +291,9 @@ class Kubelets:
 
     def _see_available(self, row: int) -> None:
         """Have the controller of a daemon set look at a pod that may be available by now."""
-        pod, owner = self._motion.pods.get(row), self._motion.owner(row)
-        if pod is not None and owner is not None and pod.is_available:
+        pod = self._motion.pods.get(row)
+        owner = None if pod is None or not pod.is_available else self._motion.owner(pod)
+        if owner is not None:
             self._motion.notify(owner)
             self._motion.log.note_change()
 
@@ -308,7 +309,7 @@ class Kubelets:
         pod = self._motion.pods.get(row)
         if pod is None or pod.is_terminating:
             return
-        owner, workload = self._motion.owner(row), self._motion.workload_of(pod)
+        owner, workload = self._motion.owner(pod), self._motion.workload_of(pod)
         self._motion.log.add_pod(StepEvent.SUCCEEDED, pod)
         self.finished.append((workload, pod))
         if owner is not None:
@@ -325,7 +326,7 @@ class Kubelets:
     def terminating(self, pod: ObservedPod, *, by: str | None, by_owner: bool, grace: int | None) -> ObservedPod | None:
         """Return what a pod is from now on that is told to go (`LifeCycle.remove`); None where it is gone."""
         motion, row = self._motion, pod.row
-        owner = motion.owner(row)
+        owner = motion.owner(pod)
         if not pod.node:
             motion.log.add_pod(StepEvent.GONE, pod, of_time=True)
             return None
@@ -340,7 +341,7 @@ class Kubelets:
             return None
         leaving = replace(pod, is_terminating=True, ready_since=None, is_fresh=False)
         motion.pods[row] = leaving
-        motion.circles.note(pod, owner, -1)
+        motion.circles.note(pod, -1)
         info = motion.infos[row]
         grace = info.pod.spec.termination_grace_period_seconds if grace is None else grace
         motion.cluster.update(row, _with_deletion(info, motion.now + (grace or 0), is_preempted=by is not None))
@@ -368,8 +369,9 @@ class Kubelets:
 
     def keep_terminating(self, row: int) -> None:
         """Have a pod stay that was terminating in the snapshot."""
-        pod, owner = self._motion.pods[row], self._motion.owner(row)
-        self._motion.circles.note(pod, owner, -1)
+        pod = self._motion.pods[row]
+        owner = self._motion.owner(pod)
+        self._motion.circles.note(pod, -1)
         leaving = self._motion.pods[row] = replace(pod, is_terminating=True, ready_since=None)
         if owner is not None:
             owner.keep(leaving)
@@ -378,7 +380,8 @@ class Kubelets:
         """Have the containers of a terminating pod end; its object stays until its job has counted it, or is held."""
         if row not in self._motion.pods:  # it went with its node
             return
-        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        pod = self._motion.pods[row]
+        owner = self._motion.owner(pod)
         uncounted = owner.uncounted if isinstance(owner, JobState) else {}
         ended = uncounted.get(row)
         if ended is None and not self._is_held(row):
@@ -419,7 +422,8 @@ class Kubelets:
         """Remove a terminating pod, unless it is gone with its node; `of_time` as for `log`."""
         if row not in self._motion.pods:
             return
-        pod, owner = self._motion.pods[row], self._motion.owner(row)
+        pod = self._motion.pods[row]
+        owner = self._motion.owner(pod)
         self._motion.log.add_pod(StepEvent.GONE, pod, of_time=of_time)
         if owner is not None:
             owner.bury(pod)

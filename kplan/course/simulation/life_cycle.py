@@ -158,16 +158,15 @@ class LifeCycle:
         """Add a new pod, and queue it, or bind it to the node that its spec names; return its row."""
         motion = self._motion
         row = motion.session.add_pod(info)
-        pod = ObservedPod.created_as(info, row, motion.now, wanted, 0 if owner is None else LATER + row)
-        motion.pods[row] = pod
+        order, key = (0, "") if owner is None else (LATER + row, owner.ref.key)
+        pod = motion.pods[row] = ObservedPod.created_as(info, row, motion.now, wanted, order, owner=key)
         self.newcomers.append(row)
         if owner is not None:
-            motion.owner_of[row] = owner.ref.key
             self._pair(owner, pod)
             owner.join(pod)
             motion.notify(owner)
-        motion.disruptions.join(pod, info, owner)
-        motion.circles.note(pod, owner, 1)
+        motion.disruptions.join(pod, info)
+        motion.circles.note(pod, 1)
         motion.messages[row] = ""
         motion.log.add_pod(StepEvent.CREATED, pod, "" if owner is None else self._why(wanted, pod))
         if owner is None:
@@ -214,11 +213,11 @@ class LifeCycle:
         """
         motion = self._motion
         for pod in tuple(former.pods.values()):
-            motion.circles.note(pod, former, -1)
+            motion.circles.note(pod, -1)
             former.leave(pod)
             adopted = motion.pods[pod.row] = adopted_by(owner, pod, motion.infos[pod.row])
             owner.join(adopted)
-            motion.circles.note(adopted, owner, 1)
+            motion.circles.note(adopted, 1)
         message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
         motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
@@ -229,24 +228,21 @@ class LifeCycle:
 
     def release(self, owner: Owner, pod: ObservedPod) -> None:
         """Take a pod from a workload whose selector matches it no more."""
-        self._pass_on(pod, owner, None, pod)
+        self._pass_on(pod, owner, None, replace(pod, owner=""))
         self.add_orphan(pod)
 
     def _pass_on(self, pod: ObservedPod, former: Owner | None, owner: Owner | None, observed: ObservedPod) -> None:
         """Give a pod to another owner, which sees it as `observed`; None for no owner."""
         motion = self._motion
-        motion.circles.note(pod, former, -1)
+        motion.circles.note(pod, -1)
         motion.disruptions.leave(pod)
         if former is not None:
             former.leave(pod)
         motion.pods[pod.row] = observed
-        if owner is None:
-            motion.owner_of.pop(pod.row)
-        else:
-            motion.owner_of[pod.row] = owner.ref.key
+        if owner is not None:
             owner.join(observed)
-        motion.disruptions.join(observed, motion.infos[pod.row], owner)
-        motion.circles.note(observed, owner, 1)
+        motion.disruptions.join(observed, motion.infos[pod.row])
+        motion.circles.note(observed, 1)
 
     def add_orphan(self, pod: ObservedPod) -> None:
         self.orphans.setdefault(pod.namespace, []).append(pod.row)
@@ -273,7 +269,7 @@ class LifeCycle:
         `by`: the pod that preempts it. `by_owner`: its own controller removes it, and so does not count that as a
         failure. `grace`: seconds in which it has to stop; None for its own grace period.
         """
-        owner = self._motion.owner(pod.row)
+        owner = self._motion.owner(pod)
         self.removals.append(Removal(pod, by, by_owner))
         self._motion.log.add_pod(event, pod, because, by=by)
         leaving = self._kubelets.terminating(pod, by=by, by_owner=by_owner, grace=grace)
@@ -299,12 +295,11 @@ class LifeCycle:
 
     def vanish(self, pod: ObservedPod, *, stays: bool = False) -> None:
         """Remove a pod that its owner does not count any more; `stays`: its object stays, as it has ended."""
-        motion, owner = self._motion, self._motion.owner(pod.row)
+        motion = self._motion
         self._over_quota.note_short(pod.namespace)
         info = motion.infos[pod.row]
-        motion.owner_of.pop(pod.row)
         if not pod.is_terminating:  # else it counts as gone since it was told to go
-            motion.circles.note(pod, owner, -1)
+            motion.circles.note(pod, -1)
         del motion.pods[pod.row]
         motion.messages.pop(pod.row, None)
         motion.outcomes.pop(pod.row, None)
@@ -312,7 +307,7 @@ class LifeCycle:
         if stays:
             motion.maker.note_end(info)
         else:
-            motion.maker.release(info, owner, pod.index)
+            motion.maker.release(info, motion.owner(pod), pod.index)
         self._let_go_of_claims(info)
         motion.session.pod_ids.pop(info.key)
         had_place = motion.session.nominator.row_of(pod.row) is not None
@@ -354,8 +349,7 @@ class LifeCycle:
         motion = self._motion
         info = motion.infos[row]
         pod = motion.pods[row]
-        owner = motion.owner(row)
-        motion.circles.note(pod, owner, -1)
+        motion.circles.note(pod, -1)
         motion.session.bind_claims(row, place)
         motion.session.bind(row, place)
         node = motion.cluster.nodes.names[place]
@@ -363,7 +357,7 @@ class LifeCycle:
         motion.update(pod)
         motion.messages.pop(row, None)
         motion.outcomes.pop(row, None)
-        motion.circles.note(pod, owner, 1)
+        motion.circles.note(pod, 1)
         motion.log.add_pod(StepEvent.BOUND, pod)
         motion.notice(PodAdded(info))
         cluster = motion.cluster

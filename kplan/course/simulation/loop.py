@@ -98,25 +98,23 @@ class Simulation(Motion):
         for part in (attachments, life, self):  # by its life also those refer to each other that hold it
             vars(part).clear()
 
-    def take_in(self, pods: Iterable[tuple[ObservedPod, Owner | None]], *, tries_pending: bool = True) -> None:
+    def take_in(self, pods: Iterable[ObservedPod], *, tries_pending: bool = True) -> None:
         """Add the pods of the snapshot, pending ones with the scheduler's last message about them.
 
         `tries_pending`: the scheduler tries pending pods that some node fits, and others when something may help them.
         """
         infos = self.infos
         pending: list[int] = []
-        for pod, owner in pods:
+        for pod in pods:
             self.pods[pod.row] = pod
-            if owner is not None:
-                self.owner_of[pod.row] = owner.ref.key
-            self.circles.note(pod, owner, 1)
+            self.circles.note(pod, 1)
             if not pod.node:
                 self.unplaced.append(pod.row)
             if infos[pod.row].is_terminating:
                 continue
             if controller_of(infos[pod.row].pod.metadata) is None:
                 self.life.add_orphan(pod)
-            self.disruptions.join(pod, infos[pod.row], owner)
+            self.disruptions.join(pod, infos[pod.row])
             if not pod.node and self.cluster.node_of[pod.row] == NOWHERE:
                 pending.append(pod.row)
         self.disruptions.trust_status()
@@ -287,8 +285,8 @@ def start(
     simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
     for key, ended in snapshot.ended_pods.items() if snapshot.pod_disruption_budgets else ():
         for pod in ended:
-            disruptions.join_ended(pod, key or None)
-    simulation.take_in(members, tries_pending=tries_pending)
+            disruptions.join_ended(pod, key)
+    simulation.take_in((pod for pod, _ in members), tries_pending=tries_pending)
     simulation.kubelets.failing = _failing(members, infos, simulation.now)
     silent = silent_nodes(snapshot, renewed, simulation.now)
     bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}

@@ -21,7 +21,6 @@ from kplan.course.simulation.queue import RetryQueue
 from kplan.course.simulation.timers import Act, Timers
 from kplan.documents.change import Step, StepEvent
 from kplan.engine.cluster import Cluster
-from kplan.engine.mappings import Overlay
 from kplan.facts import InputWarning
 from kplan.framework.interface import Event, NodeDeleted
 from kplan.framework.results import Outcome
@@ -61,9 +60,9 @@ class Circles:
         forked._sum = self._sum
         return forked
 
-    def note(self, pod: ObservedPod, owner: Owner | None, sign: int) -> None:
+    def note(self, pod: ObservedPod, sign: int) -> None:
         """Add a pod to the hash, or remove it (sign -1); equal states have equal hashes, whatever their pods' names."""
-        self._sum += sign * hash((pod.key if owner is None else owner.ref.key, pod.revision, pod.index, pod.node))
+        self._sum += sign * hash((pod.owner or pod.key, pod.revision, pod.index, pod.node))
 
     def is_closed(self, now: float, timers: Timers, promised: Iterable[tuple[bytes, int]] = ()) -> bool:
         """Count the present state; tell whether it recurs too often, and nothing else is to come in time.
@@ -100,7 +99,6 @@ class Motion:
 
         # Pods, by row.
         self.pods: dict[int, ObservedPod] = {}  #: every pod that has not ended
-        self.owner_of: Overlay[int, str] = Overlay()
         self.unplaced: list[int] = []  #: those without a node when the simulation began, in the order of `pods`
         self.messages: dict[int, str] = {}  #: pending pod -> kube-scheduler's last message about it
         self.stopped: set[int] = set()  #: those whose containers have ended, and whose objects stay
@@ -130,7 +128,7 @@ class Motion:
     def take_over(self, other: Motion) -> None:
         """Begin as another one has begun of which this one is a fork."""
         self.pods, self.messages, self.unplaced = other.pods.copy(), other.messages.copy(), other.unplaced
-        self.owner_of, self.circles = other.owner_of.copy(), other.circles.fork()
+        self.circles = other.circles.fork()
         self.stopped = other.stopped.copy()
         self.starts_at, self.lost_nodes = other.starts_at, other.lost_nodes
         self.queue = other.queue.fork(self.session)
@@ -139,9 +137,8 @@ class Motion:
     def cluster(self) -> Cluster:
         return self.session.cluster
 
-    def owner(self, row: int) -> Owner | None:
-        key = self.owner_of.get(row)
-        return None if key is None else self.workloads.owner(key)
+    def owner(self, pod: ObservedPod) -> Owner | None:
+        return self.workloads.owner(pod.owner) if pod.owner else None
 
     @property
     def elapsed(self) -> float:
@@ -149,7 +146,7 @@ class Motion:
 
     def workload_of(self, pod: ObservedPod) -> str:
         """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
-        owner = self.owner(pod.row)
+        owner = self.owner(pod)
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
 
     def waiting(self) -> dict[str, frozenset[str]]:
@@ -208,7 +205,7 @@ class Motion:
     def note_available(self, pod: ObservedPod) -> Owner | None:
         """Take a pod as it is now, but for budgets, which do not ask whether it is available; return its owner."""
         self.pods[pod.row] = pod
-        owner = self.owner(pod.row)
+        owner = self.owner(pod)
         if owner is not None:
             owner.settle(pod)
         return owner

@@ -162,7 +162,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     observed = ObservedPod.created_as(info, row, simulation.now, Create("", node=node), order=row)
     simulation.pods[row] = observed
     simulation.life.newcomers.append(row)
-    simulation.disruptions.join(observed, info, None)
+    simulation.disruptions.join(observed, info)
     simulation.life.bind(row, simulation.session.cluster.nodes.row_of[node])
 
 

@@ -362,8 +362,10 @@ class Workloads:
             pod = replace(pod, revision=pod.name)
             owner.templates[pod.name] = _template_of(info.pod)
             owner.size += not info.is_terminating
-        if owner is not None and not info.is_terminating:
-            owner.join(pod)
+        if owner is not None:
+            pod = replace(pod, owner=owner.ref.key)
+            if not info.is_terminating:
+                owner.join(pod)
         return pod, owner
 
     def name_revisions(self, infos: Iterable[PodInfo]) -> None:
@@ -496,7 +498,7 @@ def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> in
 def adopted_by(owner: Owner, pod: ObservedPod, info: PodInfo) -> ObservedPod:
     """Return a pod as a workload sees it that adopts it, as if created from the workload's current template."""
     if isinstance(owner, StatefulSetState):
-        return replace(pod, index=next_ordinal(owner, pod, info), revision=owner.wanted.update)
+        return replace(pod, owner=owner.ref.key, index=next_ordinal(owner, pod, info), revision=owner.wanted.update)
     return claimed_by(owner, pod, info, is_current=True, has_claims=True)
 
 
@@ -506,7 +508,7 @@ def claimed_by(owner: Owner, pod: ObservedPod, info: PodInfo, *, is_current: boo
     `is_current`: it looks as if created from the current template of a daemon set. `has_claims`: it has the volumes of
     a stateful set's pod.
     """
-    revision = info.labels.get(REVISION_HASH, "")
+    pod, revision = replace(pod, owner=owner.ref.key), info.labels.get(REVISION_HASH, "")
     if isinstance(owner, StatefulSetState):
         return replace(pod, index=ordinal_of(pod.name), revision=revision, is_misfit=not has_claims)
     if isinstance(owner, DaemonSetState):

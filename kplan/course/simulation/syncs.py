@@ -222,7 +222,7 @@ class Controllers:
         adopted: list[str] = []
         for row in fresh:
             pod, info = motion.pods.get(row), motion.infos[row]
-            if pod is None or pod.is_terminating or motion.owner(row) is not None:
+            if pod is None or pod.is_terminating or pod.owner:
                 continue
             if isinstance(owner, StatefulSetState) and not is_member(owner.ref.name, pod.name):
                 continue
@@ -245,7 +245,7 @@ class Controllers:
         self._life.adopt(owner, pod, observed)
         if observed.is_misfit:
             owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
-            self._motion.log.add_pod(StepEvent.REFUSED, pod, owner.refusal)
+            self._motion.log.add_pod(StepEvent.REFUSED, observed, owner.refusal)
 
     def _claim_sets(self, deployment: DeploymentState) -> None:
         """Have a deployment take over the replica sets that match its selector and have no controller."""

@@ -328,7 +328,7 @@ class Candidates:
 
     def _patch_of(self, row: int, remedy: r.Remedy, changed: Pod) -> Patch | None:
         """Return the patch of a waiting pod's workload with which the pod is as `changed`; None where there is none."""
-        infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(row)
+        infos, owner = self._simulation.session.cluster.pods.infos, self._simulation.owner(self._simulation.pods[row])
         target = f"Pod/{infos[row].key}" if owner is None else owner.workload.key
         obj = infos[row].pod if owner is None else object_of(self._played.base.objects, target)
         is_patched_already = any(isinstance(act, Patch) and act.object == target for act in self._acts)

@@ -236,9 +236,9 @@ def movable(simulation: Simulation) -> list[ObservedPod]:
     infos = simulation.session.cluster.pods.infos
     pods = []
     for row in room.movable(simulation.session, simulation.pods):
-        pod, owner = simulation.pods[row], simulation.owner(row)
+        pod, spec = simulation.pods[row], infos[row].pod.spec
         # One without a node in the snapshot waited before, and runs only since then.
-        if not pod.is_new and infos[row].pod.spec.node_name and not isinstance(owner, DaemonSetState | None):
+        if not pod.is_new and spec.node_name and not isinstance(simulation.owner(pod), DaemonSetState | None):
             pods.append(pod)
     return sorted(pods, key=lambda pod: pod.key)
 

@@ -161,7 +161,7 @@ def _has_what_it_wants(change: CarriedOut, owner: Owner, *, is_refused_before: b
         free = [
             pod.name
             for row, pod in change.simulation.pods.items()
-            if change.simulation.owner(row) is None and owner.selector.matches(infos[row].labels)
+            if change.simulation.owner(pod) is None and owner.selector.matches(infos[row].labels)
         ]
         assert not free
 

@@ -19,15 +19,15 @@ def test_a_state_that_comes_back_too_often_closes_a_circle(waits: bool, seconds:
     """Unless something else that was to come from the beginning still is, and time passes until then."""
     circles, timers = Circles(), Timers()
     timers.post(9.0, lambda: None, is_idle=not waits)
-    circles.note(POD, None, 1)
+    circles.note(POD, 1)
 
     seen = []
     for turn in range(3):
-        circles.note(POD, None, -1)
-        circles.note(replace(POD, node="n2"), None, 1)
+        circles.note(POD, -1)
+        circles.note(replace(POD, node="n2"), 1)
         seen.append(circles.is_closed(turn * seconds, timers))
-        circles.note(replace(POD, node="n2"), None, -1)
-        circles.note(POD, None, 1)
+        circles.note(replace(POD, node="n2"), -1)
+        circles.note(POD, 1)
 
     assert seen == [False, False, closed]
 

@@ -39,10 +39,11 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
     order: int = 0  #: position in the order in which the controller got to know its pods
     is_terminating: bool = False  #: it was told to go, and is not gone yet; it is not ready then
     is_deleted: bool = False  #: it is told to go by a deletion, which gives it no condition DisruptionTarget
+    owner: str = ""  #: key of the workload that owns it; empty for a pod of its own
     is_fresh: bool = False  #: it is ready, but not yet for as long as ``minReadySeconds`` of its workload
 
     @staticmethod
-    def created_as(info: PodInfo, row: int, now: float, wanted: Create, order: int) -> ObservedPod:
+    def created_as(info: PodInfo, row: int, now: float, wanted: Create, order: int, *, owner: str = "") -> ObservedPod:
         """Return a pod that is created in this simulation, and has no node yet."""
         return ObservedPod(
             row=row,
@@ -53,6 +54,7 @@ class ObservedPod(msgspec.Struct, frozen=True, eq=False, gc=False):
             phase="Pending",
             created=now,
             ready_since=None,
+            owner=owner,
             revision=wanted.revision,
             index=wanted.index,
             target=wanted.node,
