@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from random import Random
 from typing import Self
 
@@ -85,20 +84,19 @@ ASSUMED_EXIT_CODE = (
 )
 
 
-@dataclass
 class JobState(Owner):
     """A job."""
 
-    wanted: WantedJob = field(default_factory=WantedJob)
+    wanted: WantedJob = WantedJob()
     #: a terminating pod counts as failed at once (podReplacementPolicy TerminatingOrFailed)
     counts_leaving: bool = True
-    waits: dict[int | None, float] = field(default_factory=dict)  #: index of a pod -> earliest time of the next one
-    index_failures: IndexFailures = field(default_factory=IndexFailures)
+    waits: dict[int | None, float] = {}  #: index of a pod -> earliest time of the next one
+    index_failures: IndexFailures = msgspec.field(default_factory=IndexFailures)
     policy: PodFailurePolicy | None = None  #: what failed pods mean for it
     #: row -> pod that has ended or is terminating, and that its controller has not counted yet
-    uncounted: dict[int, Ended] = field(default_factory=dict)
-    noted: set[int] = field(default_factory=set)  #: the rows of these whose index is known to have failed once more
-    record: BackoffRecord = field(default_factory=BackoffRecord)  #: how long the job backs off
+    uncounted: dict[int, Ended] = {}
+    noted: set[int] = set()  #: the rows of these whose index is known to have failed once more
+    record: BackoffRecord = BackoffRecord()  #: how long the job backs off
     deadline: int | None = None  #: ``activeDeadlineSeconds``
     started_at: float | None = None  #: ``status.startTime``, seconds since 1970
     reported: tuple[object, ...] = ()  #: what its status shows
@@ -109,7 +107,7 @@ class JobState(Owner):
     parent: WorkloadRef | None = None  #: the cron job that made it in this simulation
     ttl: int | None = None  #: ``ttlSecondsAfterFinished``
     finished_at: float | None = None  #: when it was over, in whole seconds
-    ended: list[int] = field(default_factory=list)  #: rows of its pods that have ended, whose objects are there
+    ended: list[int] = []  #: rows of its pods that have ended, whose objects are there
 
     @staticmethod
     def of(obj: Job, ref: WorkloadRef, template: PodTemplateSpec) -> JobState:
@@ -202,7 +200,7 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         ends_at = state.started_at + state.deadline
         wanted = replace(wanted, is_overdue=now >= ends_at)
     leaving = () if state.counts_leaving else state.terminating.values()
-    awaited = [pod for pod in leaving if pod.phase not in ENDED]
+    awaited = [pod for pod in leaving if pod.phase not in ENDED] if leaving else ()
     why_ended = wanted.why_ended
     actions = job.actions(wanted, state.pods.values(), awaited, draws, why_ended)
     actions, again_at = _backed_off(state, wanted, actions, record, now) if actions else ([], None)

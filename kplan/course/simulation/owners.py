@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, Self
 
@@ -63,16 +62,15 @@ def bounds_of(scalers: Iterable[HorizontalPodAutoscaler]) -> Bounds | None:
     return Bounds(only[0].metadata.name, 1 if spec.min_replicas is None else spec.min_replicas, spec.max_replicas)
 
 
-@dataclass
-class Owner:
+class Owner(msgspec.Struct):
     """A workload that owns pods; what its kind of controller does is written in its class."""
 
     HAS_REVISIONS: ClassVar[bool] = False  #: its pods may be of several templates at a time
     ref: WorkloadRef
-    templates: dict[str, PodTemplateSpec] = field(default_factory=dict)  #: revision -> pod template
+    templates: dict[str, PodTemplateSpec] = {}  #: revision -> pod template
     #: its active pods by row, in the order in which they joined
-    pods: dict[int, ObservedPod] = field(default_factory=dict)
-    terminating: dict[int, ObservedPod] = field(default_factory=dict)  #: its pods that are terminating, by row
+    pods: dict[int, ObservedPod] = {}
+    terminating: dict[int, ObservedPod] = {}  #: its pods that are terminating, by row
     min_ready: int = 0  #: ``minReadySeconds``
     selector: Selector | None = None  #: which pods it takes over that have no controller; None for none
     n_looked_at: int = 0  #: how many orphans of its namespace it has looked at
@@ -85,8 +83,7 @@ class Owner:
 
     def copy(self) -> Self:
         """Return a copy, which changes independently."""
-        copied = object.__new__(type(self))  # as `copy.copy`, in a third of the time
-        copied.__dict__.update(self.__dict__)
+        copied = copy.copy(self)
         copied.templates = self.templates.copy()
         copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
         return copied
@@ -156,8 +153,9 @@ class Owner:
 
     def _count(self, pod: ObservedPod, sign: int) -> None:
         """Count an active pod, or discount it (sign -1)."""
-        self.n_ready += sign * pod.is_ready
-        self.n_available += sign * pod.is_available
+        if pod.is_ready:
+            self.n_ready += sign
+            self.n_available += sign * pod.is_available
         if not pod.node:
             self.n_waiting += sign * pod.is_new
 
@@ -169,12 +167,11 @@ class Owner:
         del self.terminating[pod.row]
 
 
-@dataclass
 class StatefulSetState(Owner):
     """A stateful set."""
 
     HAS_REVISIONS = True
-    wanted: WantedStatefulSet = field(default_factory=lambda: WantedStatefulSet(0))
+    wanted: WantedStatefulSet = WantedStatefulSet(0)
     has_revision: bool = False  #: its status or the snapshot names its revisions
     n_claims: int = 0  #: claims of each pod: how many ``volumeClaimTemplates`` it has
     deletes_claims: bool = False  #: claims of pods that are scaled away are deleted (whenScaled Delete)
@@ -217,18 +214,17 @@ class StatefulSetState(Owner):
             self.wanted = replace(self.wanted, current=self.wanted.update)
 
 
-@dataclass
 class DaemonSetState(Owner):
     """A daemon set."""
 
     HAS_REVISIONS = True
-    wanted: WantedDaemonSet = field(default_factory=lambda: WantedDaemonSet(""))
+    wanted: WantedDaemonSet = WantedDaemonSet("")
     has_revision: bool = False  #: the snapshot names its revisions
     generation: int = 1  #: of its template; pods with its label count as current whatever their template
-    nodes: dict[str, Eligibility] = field(default_factory=dict)  #: whether each node should run its pod
-    by_node: dict[str, list[ObservedPod]] = field(default_factory=dict)  #: node -> pods on it or meant for it
+    nodes: dict[str, Eligibility] = {}  #: whether each node should run its pod
+    by_node: dict[str, list[ObservedPod]] = {}  #: node -> pods on it or meant for it
     #: what its controller does next on each node, where it is known
-    ledger: DaemonLedger | None = field(default=None, repr=False, compare=False)
+    ledger: DaemonLedger | None = None
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - age does not matter
         self.ledger = self._present_ledger or DaemonLedger(self.wanted, self.nodes, self.by_node)
@@ -300,11 +296,10 @@ class DaemonSetState(Owner):
         return copied
 
 
-@dataclass
 class ForeignState(Owner):
     """A controller that kplan does not know, or whose object is not in the snapshot: it recreates lost pods."""
 
-    lost: list[str] = field(default_factory=list)  #: templates of pods that are gone and not recreated yet
+    lost: list[str] = []  #: templates of pods that are gone and not recreated yet
     size: int = 0
 
     def actions(self, now: float, draws: Random | None = None) -> list[Action]:  # noqa: ARG002 - it recreates lost pods
@@ -327,21 +322,20 @@ class ForeignState(Owner):
         return self.size
 
 
-@dataclass
 class ReplicaSetState(Owner):
     """A replica set or a replication controller."""
 
     replicas: int = 0
     template: bytes = b""  #: identity of its template, to compare with that of its deployment
     age: int = 0  #: position in the order of creation, the oldest first
-    labels: dict[str, str] = field(default_factory=dict)  #: its own, by which a deployment takes it over
+    labels: dict[str, str] = {}  #: its own, by which a deployment takes it over
     #: its deployment's replicas, and replicas with surge, when it last scaled the set; None where not known
     annotated: tuple[int | None, int | None] = (None, None)
     because: str = ""
     parent: DeploymentState | None = None
     is_controlled: bool = False  #: it has an owner; without one its controller looks for no related pods
     #: node -> its active pods there; those of all sets of a deployment count together
-    related: dict[str, int] = field(default_factory=dict)
+    related: dict[str, int] = {}
     number: int = 0  #: of its revision, as the deployment controller notes it; 0 where it does not
 
     def copy(self) -> Self:
