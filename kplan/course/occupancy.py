@@ -60,6 +60,7 @@ class Occupancy:
         self._since: dict[str, tuple[float, str]] = {pod.key: (0.0, simulation.workload_of(pod)) for pod in pods}
         self._nodes: NodeTable | None = None  # as of which `_offered` is what they offer of each resource
         self._offered: dict[str, int] = {}
+        self._n_changes = 0  # in the log of the cluster, at the last look
         self._note(0.0)
         simulation.controllers.on_pause.connect(self._look)
 
@@ -83,6 +84,9 @@ class Occupancy:
     def _note(self, at: float) -> None:
         _note(self._queue, at, len(self._since))
         cluster = self._simulation.session.cluster
+        if cluster.nodes is self._nodes and len(cluster.log) == self._n_changes:
+            return
+        self._n_changes = len(cluster.log)
         if cluster.nodes is not self._nodes:
             self._nodes = nodes = cluster.nodes
             self._offered = {name: int(allocatable(nodes, name).sum()) for name in resources_of(nodes)}

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.kinds import DAEMON_SET, ENDING
-from kplan.api.names import PodKey, WorkloadRef
+from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
 from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
@@ -70,8 +70,8 @@ class PodChange(Document, frozen=True, kw_only=True):
     @property
     def owner_key(self) -> str:
         """KIND/NAMESPACE/NAME of its owner; ``Pod/NAMESPACE/NAME`` for a pod of its own."""
-        owner = self.owner
-        return f"Pod/{self.pod}" if owner is None else owner.key
+        kind, _, name = self.workload.partition("/")
+        return object_name(kind, self.pod.partition("/")[0], name) if name else f"Pod/{self.pod}"
 
     @property
     def end(self) -> tuple[str, str, str]:

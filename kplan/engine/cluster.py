@@ -230,23 +230,22 @@ class Cluster:
         return self.nodes.allowed_pods if key == POD_COUNT else self.nodes.allocatable(key)
 
     def add_pod(self, info: PodInfo) -> int:
-        self._set_rows([NOWHERE])
+        self._add_rows([NOWHERE])  # where its column runs on
         return self.pods.add(info)
 
-    def _set_rows(self, rows: list[int]) -> None:
-        """Set the nodes of the next pods that are added."""
-        first, end = len(self.node_of), len(self.node_of) + len(rows)
+    def _add_rows(self, rows: list[int]) -> None:
+        """Add the nodes of the next pods that are added to the list, and make room in the column."""
         self.node_of += rows
-        if end > len(self._node_rows):
+        if len(self.node_of) > len(self._node_rows):
             unused = np.full(max(len(rows), len(self._node_rows)), NOWHERE, np.intp)
             self._node_rows = np.concatenate((self._node_rows, unused))
-        self._node_rows[first:end] = rows
 
     def add_replicas(self, info: PodInfo, rows: RowArray) -> None:
         """Add a replica of a pod to each of some distinct nodes, in their order."""
         replica_rows = rows.tolist()
-        self._set_rows(replica_rows)
+        self._add_rows(replica_rows)
         first = self.pods.add(info, len(replica_rows))
+        self._node_rows[first : first + len(replica_rows)] = rows
         for key, amount in _amounts(info):
             if amount:
                 self.requested(key)[rows] += amount

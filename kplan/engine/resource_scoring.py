@@ -53,7 +53,7 @@ class AllocatedFloats:
         )
         self._amounts: FloatArray = (allocated if self._factor == 1 else free * -self._factor).astype(np.float64)
         self._with_pod: FloatArray = np.empty_like(self._amounts)
-        self._added: FloatArray = np.empty((len(allocated), 1))
+        self._added: FloatArray = np.empty(len(allocated))
         self._by_resource = list(zip(self._columns, self._allocatable, self._amounts, strict=True))
         self._position = len(self._cluster.log)
 
@@ -92,7 +92,7 @@ class AllocatedFloats:
                     return None
                 fits = False
             self._added[k] = self._factor * request
-        np.add(self._amounts, self._added, out=self._with_pod)
+        np.add(self._amounts, self._added[:, None], out=self._with_pod)
         return self._with_pod, fits
 
 

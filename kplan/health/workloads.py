@@ -193,10 +193,12 @@ def workloads_health(
             yield _scaled(health, scalers.get(key))
 
 
-def pods_health(snapshot: Snapshot, pods: Iterable[Pod] | None = None) -> dict[str, PodHealth]:
+def pods_health(snapshot: Snapshot, pods: Sequence[Pod] | None = None) -> dict[str, PodHealth]:
     """Return what pods of a snapshot are, by NAMESPACE/NAME: all, or the given ones."""
-    nodes, now = nodes_health(snapshot), moment(snapshot)
     chosen = snapshot.pods if pods is None else pods
+    if not chosen:
+        return {}
+    nodes, now = nodes_health(snapshot), moment(snapshot)
     return {pod.metadata.key: pod_health(pod, nodes, now, snapshot) for pod in chosen}
 
 

@@ -62,10 +62,8 @@ class NodeResourcesBalancedAllocation:
         return None
 
     def _state(self, cycle: CycleState) -> _PreScoreState | None:
-        amounts = cycle.pod.resources.requests
-        if not any(amounts.get(name, 0) for name in self._scoring.names):
-            return None
-        return _PreScoreState(self._scoring.request_for(cycle.cluster.nodes, amounts))
+        request = self._scoring.request_for(cycle.cluster.nodes, cycle.pod.resources.requests)
+        return _PreScoreState(request) if any(request.amounts) else None
 
     def score(self, cycle: CycleState, nodes: NodeView) -> Int64Array:
         """Return scores from 50 (much less even with the pod) over 75 (as even) to 100 (much more even).

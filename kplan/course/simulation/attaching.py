@@ -61,7 +61,7 @@ class Attachments:
         return is_of_one_node(claim, volume, listers.storage_classes.get(claim_class(claim)), listers.csi_drivers)
 
     def waits(self, row: int) -> bool:
-        return next(self._elsewhere(row), None) is not None
+        return row in self._claims and next(self._elsewhere(row), None) is not None
 
     def _elsewhere(self, row: int) -> Iterator[str]:
         return (key for key in self._claims.get(row, ()) if self._node[key] != self._users[key][row])

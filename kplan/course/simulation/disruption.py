@@ -188,7 +188,7 @@ class Disruptions:
         return self._states[index]
 
     def join(self, pod: ObservedPod, info: PodInfo) -> None:
-        covering = self._selected_by(pod.namespace, info.labels)
+        covering = self._selected_by(pod.namespace, info.labels) if self._states else ()
         if covering:
             self._of[pod.row] = covering
         for state in self._changing(covering):
@@ -251,6 +251,8 @@ class Disruptions:
 
     def newly_allowed(self) -> dict[tuple[str, str], int]:
         """Return what budgets allow whose pods have changed since the last call, by (namespace, name)."""
+        if not self._changed:
+            return {}
         changed = [self._own(index) for index in self._changed]
         self._changed.clear()
         return {key_of(state.budget): state.allowed for state in changed}

@@ -8,9 +8,9 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from statistics import median
 
 import msgspec
+import numpy as np
 
 from kplan.api.core import Pod
 from kplan.api.kinds import ENDING
@@ -134,10 +134,10 @@ def learn(snapshot: Snapshot) -> Learned:
 
 def _medians(samples: Mapping[str, list[float]]) -> dict[str, Duration]:
     known = ((name, lengths) for name, lengths in sorted(samples.items()) if lengths)
-    durations = {name: Duration(median(lengths), Source.LEARNED, len(lengths)) for name, lengths in known}
+    durations = {name: Duration(float(np.median(lengths)), Source.LEARNED, len(lengths)) for name, lengths in known}
     if durations:
         everywhere = [duration.seconds for duration in durations.values()]
-        durations[EACH] = Duration(median(everywhere), Source.LEARNED, len(everywhere))
+        durations[EACH] = Duration(float(np.median(everywhere)), Source.LEARNED, len(everywhere))
     return durations
 
 

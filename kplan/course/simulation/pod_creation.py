@@ -316,7 +316,7 @@ class PodMaker:
         key: tuple[object, ...] = (owner.ref, wanted.revision, wanted.node, id(template.spec), whole is None)
         is_run = isinstance(owner, JobState) and owner.parent is not None
         if is_run and not _depends_on_labels(template.spec):
-            key = (owner.workload, id(template.spec), whole is None)
+            key = (owner.workload.key, id(template.spec), whole is None)
         is_of_set = isinstance(owner, StatefulSetState)
         models = self._models_of_sets if is_of_set else self._models
         model = models.find(key)

@@ -217,7 +217,7 @@ class Controllers:
         motion, selector = self._motion, owner.selector
         rows = self._life.orphans.get(owner.ref.namespace, ())
         fresh, owner.n_looked_at = rows[owner.n_looked_at :], len(rows)
-        if selector is None:
+        if selector is None or not fresh:
             return
         adopted: list[str] = []
         for row in fresh:

@@ -28,7 +28,7 @@ class Timers:
         self._heap: list[tuple[float, int, _Timer]] = []  # each with its time and number, by which it comes
         self._named: dict[str, _Timer] = {}
         self._awaited: dict[int, _Timer] = {}
-        self._n_left = self._n_idle = 0
+        self._n_busy = 0  # of those that are not idle
         self.n_posted = 0  #: so far
 
     def post(self, at: float, act: Act, key: str = "", *, is_awaited: bool = False, is_idle: bool = False) -> None:
@@ -45,14 +45,13 @@ class Timers:
             self._named[key] = timer
         if is_awaited:
             self._awaited[timer.number] = timer
-        self._n_left += 1
-        self._n_idle += is_idle
+        self._n_busy += not is_idle
         heapq.heappush(self._heap, (at, timer.number, timer))
 
     @property
     def are_idle(self) -> bool:
         """Whether whatever is to happen only tries again what something else has to make possible."""
-        return self._n_idle == self._n_left
+        return not self._n_busy
 
     def awaits_older(self, number: int) -> bool:
         """Tell whether anything is to happen that was posted when only so many were, beside what only tries again."""
@@ -89,8 +88,7 @@ class Timers:
 
     def _end(self, timer: _Timer) -> None:
         timer.is_over = True
-        self._n_left -= 1
-        self._n_idle -= timer.is_idle
+        self._n_busy -= not timer.is_idle
         if timer.key:
             del self._named[timer.key]
         if timer.is_awaited:
