@@ -21,7 +21,7 @@ from kplan.errors import InputError, KplanError, UsageError
 if TYPE_CHECKING:
     from kplan.course.what_if import Edit
     from kplan.live import LiveOptions
-    from kplan.live.collect import Progress
+    from kplan.reading.files import Progress
     from kplan.snapshot.model import Snapshot
 
 SnapshotOption = Annotated[

@@ -25,7 +25,7 @@ from kplan.live import RESOURCES, SYSTEM_NAMESPACE, LiveOptions, Resource
 from kplan.live.connections import UNREADABLE, side_by_side
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import NO_SERVER_HINT, ExpiredListError, ListMeta, Reader, Transport
-from kplan.reading.files import MAX_OBJECT
+from kplan.reading.files import MAX_OBJECT, Progress
 from kplan.reading.items import is_too_large, too_large
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
@@ -301,10 +301,6 @@ def _served(reader: Reader, resources: tuple[Resource, ...]) -> dict[tuple[str, 
 
 N_LISTS = 6  #: number of lists that are read in parallel
 
-#: Called with the progress of a kind: its plural name, objects so far, and their total (None where not known yet).
-#: The calls come from several threads, one at a time.
-Progress = Callable[[str, int, int | None], None]
-
 Warn = Callable[[str], None]  #: called with one sentence
 
 
@@ -330,8 +326,8 @@ def collect_snapshot(
     not answer or does not know the user, ApiError for an unexpected answer, and ForbiddenError where nodes or pods may
     not be listed; any other such kind is only missing from the snapshot.
 
-    `progress` is called after every page, `warn` with warnings about the connection, and `begin` with name and address
-    of the server before the first request.
+    `progress` is called after every page, from several threads, one at a time; `warn` with warnings about the
+    connection, and `begin` with name and address of the server before the first request.
     """
     access = load_access(options)
     if warn is not None and not access.verifies_tls:
