@@ -14,10 +14,9 @@ from kplan.api.core import Pod
 from kplan.capacity.templates import Template
 from kplan.capacity.together import fill_at_once
 from kplan.cluster.base import Base
-from kplan.cluster.incoming import with_objects
 from kplan.cluster.runs import carry_out, nominates
 from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement
-from kplan.course.growth import Growth, as_waiting, join_nodes
+from kplan.course.growth import Growth, join_nodes
 from kplan.documents.placement import GroupPlan
 from kplan.engine.cluster import NOWHERE
 from kplan.facts import InputWarning
@@ -284,13 +283,11 @@ def fill_growing(
         if fit.stop is None or fit.stop.outcome is not Outcome.UNSCHEDULABLE:
             break
         left = None if limit is None else limit - fit.total
-        there = [obj for new in growth.adds for obj in (*new.daemons, *new.objects)]
         pods = [*_running(base, session, templates, fit), *_waiting(templates, fit, n_waiting, left)]
-        growth.note_groups(session, () if fit.stopped_group is None else fit.stopped_group.pods)
         n_waiting *= 2
         present = tuple(pod for pod in base.objects.pods if pod.spec.node_name)
-        snapshot = with_objects(replace(base.objects, pods=(*present, *pods)), there)
-        adds = growth.look(as_waiting(snapshot, session.cluster.nodes.nodes), session, base.now)
+        snapshot = growth.found(replace(base.objects, pods=(*present, *pods)), session)
+        adds = growth.look(snapshot, session, () if fit.stopped_group is None else fit.stopped_group.pods, base.now)
         if not adds:
             break
         join_nodes(session, adds)

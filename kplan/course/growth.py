@@ -13,6 +13,7 @@ from kplan.api.names import object_name
 from kplan.api.pod import SCHEDULED
 from kplan.autoscaling.seam import Advice, Autoscaler, NewNode, NodeRemoval, PreparedCluster
 from kplan.cluster.base import Base
+from kplan.cluster.incoming import with_objects
 from kplan.documents.nodes import AutoscalerRef, NodeChanges, NodePrices
 from kplan.facts import InputWarning
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -52,11 +53,17 @@ class Growth(msgspec.Struct):
         gone += sum(new.facts.price or 0.0 for removal in self.removes for new in removal.replacements)
         return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 
-    def look(self, snapshot: Snapshot, session: Session, now: int) -> Sequence[NewNode]:
+    def found(self, snapshot: Snapshot, session: Session) -> Snapshot:
+        """Return a cluster with what it has added, as the autoscaler finds it once the scheduler is done."""
+        there = [obj for new in self.adds for obj in (*new.daemons, *new.objects)]
+        return as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
+
+    def look(self, snapshot: Snapshot, session: Session, pending: Iterable[int], now: int) -> Sequence[NewNode]:
         """Have the autoscaler look at a cluster that holds what it has added, and return what it adds.
 
         `now`: microseconds since 1970, at the start of the question.
         """
+        self._note_groups(session, pending)
         self.n_looks += 1
         claims = (one for one in snapshot.node_claims if one.status.node_name not in snapshot.node_by_name)
         self.node_claims = frozenset(one.metadata.name for one in claims)
@@ -66,7 +73,7 @@ class Growth(msgspec.Struct):
         self.autoscaler = self.autoscaler.grown(advice.adds)
         return advice.adds
 
-    def note_groups(self, session: Session, pending: Iterable[int]) -> None:
+    def _note_groups(self, session: Session, pending: Iterable[int]) -> None:
         """Warn that the autoscaler knows nothing of the groups of pods that wait.
 
         Upstream: neither the cluster-autoscaler nor Karpenter reads PodGroups. Both take every pod whose condition

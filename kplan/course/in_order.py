@@ -22,7 +22,7 @@ from kplan.cluster.runs import QuestionPods, Replay, Run, nominates, run_in_orde
 from kplan.cluster.unmodelled import in_whole_groups
 from kplan.course.answers.placement import Explain, NodesShown, Placement, ToldInFull, placement_of
 from kplan.course.answers.plan import Plan
-from kplan.course.growth import Growth, as_waiting, join_nodes, with_message
+from kplan.course.growth import Growth, join_nodes, with_message
 from kplan.diagnosis.explanation import Explanation, explain
 from kplan.documents.base import Context
 from kplan.engine.cluster import NOWHERE
@@ -152,12 +152,8 @@ class OrderedCourse:
         rows = [row for row in results if session.cluster.node_of[row] == NOWHERE]
         if not rows:
             return
-        growth.note_groups(session, rows)
         snapshot = _snapshot_after(self._base.objects, session, self._question, results)
-        there = [obj for past, _ in self._rounds for new in past for obj in (*new.daemons, *new.objects)]
-        snapshot = as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)
-        adds = growth.look(snapshot, session, self._base.now)
-        if adds:
+        if adds := growth.look(growth.found(snapshot, session), session, rows, self._base.now):
             self._rounds.append((adds, rows))
 
     def _settled(self) -> tuple[Session, dict[int, CycleResult]]:

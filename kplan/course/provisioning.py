@@ -80,8 +80,7 @@ class Growing:
             return False
         self._seen = state
         cluster = self.sight()
-        self.growth.note_groups(cluster.session, pending)
-        adds = self.growth.look(cluster.snapshot, cluster.session, cluster.now)
+        adds = self.growth.look(cluster.snapshot, cluster.session, pending, cluster.now)
         self._snapshot = with_objects(self._snapshot, [obj for new in adds for obj in new.objects])
         if adds:
             join(self._simulation, adds)
