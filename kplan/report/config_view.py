@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from kplan.api.quantity import count
 from kplan.config.loading import Difference, args_document, default_configuration, differences, to_document
 from kplan.config.model import POINT_NAMES, PluginRef, Profile, SchedulerConfiguration
-from kplan.documents.base import now
 from kplan.documents.files import ConfigProblem, GateState, SchedulerConfigCheck, SchedulerConfigReport
 from kplan.errors import Problem
 from kplan.facts import InputWarning
@@ -223,7 +222,6 @@ def configuration_cases(
     return CaseReport(
         kind=kind,
         title=f"{title}: ok",
-        generated_at=now(),
         source=where.file(name) or name,
         cases=in_repository([valid, *(warning_case(shown(warning)) for warning in warnings)], where),
     )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kplan.api.quantity import count
 from kplan.catalogue import VIEWS, loaded
-from kplan.documents.base import Report, now, to_json, with_sentence
+from kplan.documents.base import Report, to_json, with_sentence
 from kplan.errors import Problem
 from kplan.report.options import JSONPATH, OutputFormat, ReportOptions, Repository
 from kplan.report.view import Case, CaseReport, View, in_repository, verdict_line, warning_cases
@@ -159,7 +159,6 @@ def refused(problems: Sequence[Problem], where: Repository) -> CaseReport:
     return CaseReport(
         kind="Refusal",
         title=f"kplan: nothing was decided: {count(len(problems), 'problem')} with what was given",
-        generated_at=now(),
         source=next((file for _, file in located if file), "kplan"),
         cases=[
             Case(

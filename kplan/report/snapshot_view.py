@@ -12,7 +12,6 @@ from kplan.api.pod import ENDED
 from kplan.api.quantity import count, listing
 from kplan.config.releases import nearest
 from kplan.course.simulation.durations import EACH, Duration, learn
-from kplan.documents.base import now
 from kplan.documents.change import LearnedDurations, PodDuration
 from kplan.documents.files import InspectedSnapshot, ResourceTotal, SnapshotCheck, SnapshotOverview
 from kplan.facts import InputWarning
@@ -212,7 +211,6 @@ def snapshot_cases(document: SnapshotCheck, where: Repository) -> CaseReport:
     return CaseReport(
         kind=report.kind,
         title=f"kplan snapshot check: {source}: {numbers}",
-        generated_at=now(),
         source=file or source,
         cases=cases,
         exit_code=0 if report.valid else 1,

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.quantity import count, grouped, listing, readable
-from kplan.documents.base import Report, Verdict
+from kplan.documents.base import Report, Verdict, now
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange, InputWarning
 from kplan.health.workloads import MISSING_REPLICAS, WorkloadHealth
@@ -73,11 +73,11 @@ class CaseReport(msgspec.Struct, frozen=True):
 
     kind: str  #: of document, such as PlacementReport
     title: str  #: the answer in one line
-    generated_at: str
     source: str  #: where the cluster comes from
     cases: Sequence[Case]
     exit_code: int = 0
     facts: Sequence[tuple[str, str]] = ()  #: further facts about the question, by name
+    generated_at: str = msgspec.field(default_factory=now)
 
 
 def alike(cases: Iterable[Case]) -> list[list[Case]]:

@@ -129,7 +129,7 @@ def test_markdown_escapes_what_would_be_markup() -> None:
 )
 def test_texts_are_read_back_as_they_were(text: str) -> None:
     case = Case("shop/web-0", "failed", "Unschedulable", text, detail="<&>\"'")
-    suites = ET.fromstring(render_junit(CaseReport("PlacementReport", "title", "", "file.json", [case])))
+    suites = ET.fromstring(render_junit(CaseReport("PlacementReport", "title", "file.json", [case])))
     failure = next(suites.iter("failure"))
     assert failure.get("message") == text
     assert failure.text == "<&>\"'"
