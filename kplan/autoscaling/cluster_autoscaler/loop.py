@@ -231,6 +231,7 @@ def _share(share: float) -> float:
     return int(number) if number.is_integer() else number
 
 
+_HOUR = 3_600_000_000
 _BUFFER = 2_000_000
 GPU_BUFFER = 30_000_000  #: it waits so long, in microseconds, for more pods when one that requests GPUs is new
 _UNHEALTHY = "ClusterUnhealthy"
@@ -253,8 +254,8 @@ class Loops:
         self.planner = Planner(self.groups, self._group_of, options)
         self._placer = Placer()
         self._cursor = Cursor()
-        self._scaled_up_at = self._deleted_at = LONG_AGO
-        self._failed_at = LONG_AGO  # when a node could not be emptied last, in microseconds since 1970
+        # When nodes came, went and could not be emptied last, in microseconds since 1970: as one that starts assumes.
+        self._scaled_up_at = self._deleted_at = self._failed_at = cluster.now - _HOUR
 
     def see(self, snapshot: Snapshot) -> None:
         """Take the cluster as it is by now; the groups are up to date already."""

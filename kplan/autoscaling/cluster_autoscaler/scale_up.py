@@ -35,19 +35,21 @@ CONFIG_MAP = "cluster-autoscaler-priority-expander"
 Priorities = Mapping[int, tuple[str, ...]]  #: priority -> patterns of the names of groups
 
 
-def priorities_of(snapshot: Snapshot, warnings: list[InputWarning]) -> Priorities | None:
-    """Return the priorities; None where there are none that can be read, with the reason in `warnings`."""
+def priorities_of(snapshot: Snapshot, namespace: str, warnings: list[InputWarning]) -> Priorities | None:
+    """Return the priorities, if possible those in the namespace of the autoscaler.
+
+    None where there are none that can be read, with the reason in `warnings`.
+    """
     from kplan.cel.values import CelError
 
-    for config_map in snapshot.config_maps:
-        if config_map.metadata.name == CONFIG_MAP:
-            try:
-                return _parsed(config_map.data.priorities)
-            except (ValueError, TypeError, CelError) as error:
-                name = f"ConfigMap/{config_map.metadata.key}"
-                message = f"its priorities cannot be read, so the expander filters nothing: {error}"
-                warnings.append(InputWarning("PriorityConfigMapInvalid", name, message[:500]))
-                return None
+    named = [config_map for config_map in snapshot.config_maps if config_map.metadata.name == CONFIG_MAP]
+    for config_map in sorted(named, key=lambda one: one.metadata.namespace != namespace)[:1]:
+        try:
+            return _parsed(config_map.data.priorities)
+        except (ValueError, TypeError, CelError) as error:
+            name = f"ConfigMap/{config_map.metadata.key}"
+            message = f"its priorities cannot be read, so the expander filters nothing: {error}"
+            warnings.append(InputWarning("PriorityConfigMapInvalid", name, message[:500]))
     return None
 
 
@@ -64,11 +66,13 @@ def _parsed(text: str) -> dict[int, tuple[str, ...]]:
         raise TypeError("no priorities")
     priorities: dict[int, tuple[str, ...]] = {}
     for priority, patterns in content.items():
-        if not isinstance(patterns, list) or any(not isinstance(pattern, str) for pattern in patterns):
+        listed = [] if patterns is None else patterns
+        if not isinstance(listed, list) or any(not isinstance(pattern, str | int | float) for pattern in listed):
             raise TypeError(f"priority {priority} has no list of patterns")
-        for pattern in patterns:
+        texts = tuple(map(str, listed))
+        for pattern in texts:
             matches("", pattern)
-        priorities[int(priority)] = tuple(patterns)
+        priorities[int(str(priority))] = texts  # which true is not
     return priorities
 
 

@@ -72,14 +72,14 @@ def test_prices_are_numbers(price: object) -> None:
         set_up([], prices={"instanceTypes": {"m5": price}})
 
 
-def config_map(priorities: str) -> dict[str, Any]:
-    own = head("ConfigMap", name="cluster-autoscaler-priority-expander", namespace="kube-system")
+def config_map(priorities: str, namespace: str = "kube-system") -> dict[str, Any]:
+    own = head("ConfigMap", name="cluster-autoscaler-priority-expander", namespace=namespace)
     return own | {"data": {"priorities": priorities}}
 
 
-@pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]"])
+@pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]", "true: [a]"])
 def test_priorities_that_cannot_be_read_are_a_warning(priorities: str) -> None:
-    setup = set_up([], config_map(priorities))
+    setup = set_up([], config_map("5: [a, 7]\n6:", "elsewhere"), config_map(priorities))
     assert setup.priorities is None
     assert [warning.code for warning in setup.warnings] == ["PriorityConfigMapInvalid"]
 
