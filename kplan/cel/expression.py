@@ -11,6 +11,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
+from kplan.api.field_errors import quoted
+from kplan.api.quantity import Quantity
 from kplan.cel import library as cel
 from kplan.cel.functions import DEVICE_FIELDS, FUNCTIONS, MAX_ELEMENTS, environment_config
 from kplan.cel.library import Node, Tree, call, name, walk
@@ -57,13 +59,15 @@ _COMPUTED_FOR = {
     "size": ("any",),
     "@in": ("any",),
     "string": ("net.",),
+    "bool": ("string", "any", "dyn"),
     "int": ("string", "any", "dyn"),
     "uint": ("string", "any", "dyn"),
     "double": ("string", "any", "dyn"),
     "type": ("any", "kubernetes.", "net."),
 }
-_PLAIN_TYPES = frozenset({"bool", "int", "uint", "double", "string", "bytes"})
-_SPACE = Node(0, "constant", value=b"\x32\x01 ")
+_OPAQUE = frozenset({"any", "dyn", "kubernetes.Semver", "kubernetes.Quantity"})  #: what may be a version or an amount
+_SPACE, _EMPTY = (Node(0, "constant", value=value) for value in (b"\x32\x01 ", b"\x32\x00"))
+_NOWHERE = Node(0, "constant", value=b"\x18" + b"\xff" * 9 + b"\x01")  #: the number -1
 _MAPS = ("device.attributes", "device.capacity")
 _TYPE_NAMES = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"}
 
@@ -196,22 +200,31 @@ class Pieces:
         parts = [self._rewrite(part) for part in node.parts]
         if node.name == "substring" and len(parts) == 3:
             parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
-        elif self._compares_attribute(node):
-            parts[0] = self._variable(_Computed(_no_version, (self._operand(node.parts[0]),)))
-        return replace(node, parts=tuple(parts))
+        elif self._may_differ_in_kind(node):
+            operands = node.parts if self._type(node.parts[1]) in _OPAQUE else node.parts[:1]
+            parts[0] = self._variable(_Computed(_of_one_kind, tuple(map(self._operand, operands))))
+        native = replace(node, parts=tuple(parts))
+        if node.name in {"indexOf", "lastIndexOf"} and len(parts) == 3:  # the library takes no start beyond the text
+            text, part, start = parts
+            position = _choice(call("_<=_", call("size", text), start), _NOWHERE, native)
+            return _choice(call("_==_", part, _EMPTY), start, position)
+        return native
 
     def _is_attribute(self, node: Node) -> bool:
         kind = self._type(node)  # where attributes may be lists, other values may have their type
         return kind == "any" or (kind == "dyn" and self._device_read(node) is not None)
 
-    def _compares_attribute(self, node: Node) -> bool:
-        """Whether a call finds an attribute, which may be a version, equal to what is none: that has to be an error.
+    def _may_differ_in_kind(self, node: Node) -> bool:
+        """Whether a call may find a version or an amount equal to what is none: that has to be an error.
 
         Upstream's `!=` is true of whatever is not equal, errors of its comparison included (evalNe).
         """
         if node.name != "_==_" or cel.free_variables(node.parts[0]):
             return False
-        return self._type(node.parts[0]) in {"any", "dyn"} and self._type(node.parts[1]) in _PLAIN_TYPES
+        left, right = map(self._type, node.parts)
+        is_read = right in _OPAQUE  # to know of what type it is
+        is_same = right == "null" or (left == right and left not in {"any", "dyn"})
+        return left in _OPAQUE and not is_same and not (is_read and cel.free_variables(node.parts[1]))
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
@@ -320,8 +333,14 @@ def _no_equality(*_: Value) -> Value:
     raise CelError("no such overload")
 
 
-def _no_version(value: Value) -> Value:
-    return _no_equality() if isinstance(value, Semver) else value
+def _of_one_kind(value: Value, other: Value = "") -> Value:
+    """Return a value that is held equal to another: for versions and amounts one of their type, or null."""
+    is_opaque = isinstance(value, Semver | Quantity) and other is not None
+    return _no_equality() if is_opaque and type(value) is not type(other) else value
+
+
+def _choice(condition: Node, value: Node, otherwise: Node) -> Node:
+    return call("_?_:_", condition, value, otherwise)
 
 
 def _few(items: Value) -> Value:
@@ -554,14 +573,30 @@ _CLAUSES = {
 
 
 def _format_problems(template: str, values: Node, tree: Tree) -> Iterator[str]:
-    clauses = re.findall(r"%(?:%|(?:\.[0-9]+)?([a-zA-Z]))", template)
-    for clause, value in zip(filter(None, clauses), values.parts, strict=False):
-        kind = tree.types.get(value.id, "dyn")
-        types, words = _CLAUSES.get(clause.lower(), ("", ""))
-        if types and kind != "dyn" and not re.fullmatch(types, kind):
+    n_used = 0
+    for match in re.finditer(r"%(?:%|(\.[0-9]*)?(.?))", template, re.DOTALL):
+        precision, clause = match.groups()
+        if match[0] == "%%":
+            continue
+        if match[0] == "%":
+            yield "unexpected end of string"
+            return
+        if n_used == len(values.parts):
+            yield f"index {n_used} out of range"
+            return
+        kind = tree.types.get(values.parts[n_used].id, "dyn")
+        n_used += 1
+        if clause not in {*_CLAUSES, "X"} or precision == ".":
+            words = "no precision" if precision == "." else f"unrecognized formatting clause {quoted(clause)}"
+            yield f"could not parse formatting clause: {words}"
+            return
+        types, words = _CLAUSES[clause.lower()]
+        if kind != "dyn" and not re.fullmatch(types, kind):
             other = "google.protobuf.Any" if kind == "any" else kind
             yield f"error during formatting: {words}, was given {other}"
             return
+    if n_used < len(values.parts):
+        yield f"too many arguments supplied to string.format (expected {n_used}, got {len(values.parts)})"
 
 
 def _mixed(types: list[str]) -> Iterator[str]:

@@ -384,7 +384,9 @@ def _read(kind: str, syntax: str) -> Callable[[Value], Value]:
     def convert(value: Value) -> Value:
         if isinstance(value, str) and pattern.fullmatch(value) is None:
             raise CelError(f"type conversion error from 'string' to '{kind}'")
-        return evaluate(f"{kind}(value)", value=value)
+        if isinstance(value, bool) and kind != "bool":
+            raise no_such_overload(kind, value)
+        return evaluate(f"{kind}(value)", value=value.lower() if isinstance(value, str) else value)
 
     return convert
 
@@ -409,6 +411,7 @@ _PLAIN: dict[str, Callable[..., Value]] = {
     "string.format(list<dyn>): string": _format,
     "string.find(string): string": _find,
     "string.findAll(string[, int]): list<string>": _find_all,
+    "bool(dyn)": _read("bool", "1|t|T|TRUE|true|True|0|f|F|FALSE|false|False"),
     "int(dyn)": _read("int", "[+-]?[0-9]+"),
     "uint(dyn)": _read("uint", "[0-9]+"),
     "double(dyn)": _read("double", r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))"),

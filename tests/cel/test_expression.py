@@ -99,7 +99,7 @@ TRUE = [
     # strings and lists
     f'{OWN}.model.startsWith("fi") && {OWN}.model.matches("^f.*h$") && {OWN}.model.contains("is")',
     '"a,b,c".split(",", 2) == ["a", "b,c"] && "abc".split("") == ["a", "b", "c"]',
-    '"tacocat".indexOf("c", 3) == 4 && "tacocat".lastIndexOf("ac") == 1 && "abc".charAt(3) == ""',
+    '"tacocat".indexOf("c", 3) == 4 && "tacocat".lastIndexOf("ac") == 1 && "abc".indexOf("", 9) == 9',
     '"Hello".lowerAscii() == "hello" && " x ".trim() == "x" && "a-a".replace("a", "b", 1) == "b-a"',
     '"a-b".replace("-", "") == "ab" && "a-b".replace("-", "", 0) == "a-b" && "a b".findAll("[ab]", 0) == []',
     '"hello".substring(1, 3) == "el" && ["a", "b"].join("-") == "a-b"',
@@ -108,6 +108,7 @@ TRUE = [
     "[1, 2, 3].all(x, x > 0) && [1, 2].exists(x, x == 2) && [1, 2].exists_one(x, x == 2)",
     "[1, 2, 3].filter(x, x > 1).map(x, x * 2).sum() == 10",
     "[3, 1, 2].max() == 3 && [1, 1, 2].isSorted() && [1, 2, 1].lastIndexOf(1) == 2",
+    'bool("T") && "abc".lastIndexOf("b", 3) == -1 && "abc".indexOf("b", 9) == -1 && !(dyn(1) == dyn(quantity("1")))',
     "[3, 1, 2].indexOf(2) == 2 && [3].indexOf(1) == -1 && ![1, 3, 2].isSorted() && dyn(2) in dyn([1, 2, 3])",
     f'!{MEMORY}.isGreaterThan(quantity("1Gi")) && !{OWN}.firmware.isGreaterThan({OWN}.firmware)',
     'isSemver("18446744073709551615.0.0") && !isSemver("18446744073709551616.0.0") && !isSemver("1.2-a", true)',
@@ -167,6 +168,7 @@ def test_expressions_that_select_the_device(expression):
         ("1 / 0 == 1", "division by zero"),
         ("[1][2] == 1", "index out of bounds: 2"),
         ('quantity("x") == quantity("1")', "quantities must match the regular expression"),
+        (f"{OWN}.firmware == {OWN}.size", "no such overload"),
         (f"{MEMORY} == {MEMORY}.add(0)", "no such overload"),  # a pointer upstream, which no quantity equals
         ('semver("1.0") == semver("1.0.0")', "invalid semantic version '1.0'"),
         ("optional.none().value() == 1", "optional.none() dereference"),
@@ -196,6 +198,7 @@ def test_expressions_that_fail_on_the_device(expression, message):
         ("true || int('soon') == 1", "program instantiation failed: type conversion error from 'string' to 'int'"),
         ("int(uint(-1)) == 1", "program instantiation failed"),
         (f"'%s'.format([{OWN}.model]) == 'fish'", "types, durations, and timestamps, was given google.protobuf.Any"),
+        ("'%s %s'.format([1]) == ''", "index 1 out of range"),
         ("'%d%% %.1f'.format([1, 2]) == ''", "fixed-point clause can only be used on doubles, was given int"),
         ("'" + "x" * 10240 + "' == ''", "more than 10240 bytes"),
         ("'" + "é" * 6000 + "' == ''", "more than 10240 bytes"),
