@@ -134,7 +134,8 @@ class BudgetAtRest(Document, frozen=True, kw_only=True):
     healthy: Count  #: covered pods that are ready
     desired: Count  #: how many must stay ready
     allowed: Count  #: how many may be evicted
-    #: KIND/NAMESPACE/NAME of a Job or DaemonSet of which it selects a pod, so that nothing may be evicted
+    #: KIND/NAMESPACE/NAME of what has no scale, so that nothing may be evicted: a Job or DaemonSet of which it selects
+    #: a pod, or a pod, where no controller owns any that it selects
     without_scale: str = ""
     unready: tuple[str, ...] = ()  #: the first covered pods that are not ready, as NAMESPACE/NAME
     pending: tuple[str, ...] = ()  #: those of them that have no node
@@ -178,8 +179,10 @@ class Obstacle(Document, frozen=True, kw_only=True):
             return f"{names} select it, and the eviction API allows one budget only"
         (budget,) = self.budgets
         if budget.without_scale:
-            culprit = WorkloadRef.parse(budget.without_scale).title
-            return f"budget {budget.name} selects a pod of {culprit}, which has no scale, and so allows no eviction"
+            culprit = WorkloadRef.parse(budget.without_scale)
+            no_controller = f"only pods without a controller, such as {culprit.namespace}/{culprit.name}, which have"
+            what = no_controller if culprit.kind == "Pod" else f"a pod of {culprit.title}, which has"
+            return f"budget {budget.name} selects {what} no scale, and so allows no eviction"
         unready = f", as {self.unready}" if self.unready else ""
         return f"budget {budget.name} requires {count(budget.desired, 'healthy pod')} and has {budget.healthy}{unready}"
 

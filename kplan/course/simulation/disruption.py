@@ -97,8 +97,13 @@ class BudgetState(msgspec.Struct):
 
     @property
     def without_scale(self) -> str:
-        """A workload of whose pods the controller does not find the scale, and so allows nothing; empty for none."""
-        owners = self.n_owned | self.n_ended if self._needs_scales else ()
+        """What has no scale, so that the controller allows nothing: a workload, or a pod if none has a controller.
+
+        Empty where there are scales.
+        """
+        owners = self.n_owned | self.n_ended if self._needs_scales else {}
+        if owners and not any(owners):
+            return next((f"Pod/{pod.key}" for pod in self.pods.values()), "")
         return min((key for key in owners if key and key.startswith(_WITHOUT_SCALE)), default="")
 
     @property

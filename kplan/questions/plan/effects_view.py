@@ -524,8 +524,10 @@ def obstacle_text(obstacle: Obstacle) -> str:
         return ""
     budget = obstacle.budgets[0]
     if budget.without_scale:
-        selector = f"a selector of {budget.name} without {workload_title(budget.without_scale)}"
-        return "; or ".join([*map(remedy_text, obstacle.remedies), selector])
+        ways = [remedy_text(remedy) for remedy in obstacle.remedies]
+        if not budget.without_scale.startswith("Pod/"):
+            ways.append(f"a selector of {budget.name} without {workload_title(budget.without_scale)}")
+        return "; or ".join(ways)
     broken = [pod for pod in budget.unready if pod != obstacle.pod and pod not in budget.pending]
     ways = [
         f"repair {budget.silent[pod]}, which is unreachable, as {pod} is there"
