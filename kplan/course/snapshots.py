@@ -136,7 +136,7 @@ def _with_index_failures(pod: Pod, observed: ObservedPod, owner: Owner | None) -
 def _settled_pod(pod: Pod, observed: ObservedPod, promise: str, message: str, now: str) -> Pod:
     if observed.node and not pod.spec.node_name:
         created = pod.metadata.creation_timestamp or now
-        ready = PodCondition(type="Ready", status="True", last_transition_time=now)
+        ready = PodCondition(type="Ready", status=str(observed.is_ready), last_transition_time=now)
         return replace(
             pod,
             metadata=replace(pod.metadata, creation_timestamp=created),
