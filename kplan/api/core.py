@@ -105,6 +105,7 @@ _NO_SETTINGS = NodeSpec()
 
 class NodeCondition(Condition, frozen=True):
     reason: str = ""
+    message: str = ""
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 

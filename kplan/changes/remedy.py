@@ -197,6 +197,7 @@ class NodeRepair(Document, frozen=True, kw_only=True):
 
     node: str
     taints: tuple[str, ...]  #: the keys of the taints that state what is wrong with it
+    message: str | UnsetType = UNSET  #: why it is not ready, as its kubelet says; absent where none says so
     #: resource, capacity: what it has, and how much, while less is allocatable: its device plugin does not work
     resource: str = ""
     capacity: str = ""
@@ -456,6 +457,7 @@ NODE_STATES = {
     well_known.MEMORY_PRESSURE: "under memory pressure",
     well_known.DISK_PRESSURE: "under disk pressure",
     well_known.PID_PRESSURE: "under process id pressure",
+    well_known.OUT_OF_SERVICE: "out of service",
     well_known.UNINITIALIZED: "not set up yet",
     well_known.SHUTDOWN: "shut down",
     well_known.UNSCHEDULABLE: "cordoned",
@@ -555,11 +557,14 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
         case RepairNode(change=c) if c.resource:
             devices = UnusableResource(resource=c.resource, capacity=c.capacity, allocatable=c.allocatable)
             return f"look at the device plugin of {c.node}, which reports {devices.text}"
+        case RepairNode(change=c) if c.taints == (well_known.OUT_OF_SERVICE,):
+            return f"have {c.node}, which is ready, in service again: kubectl taint node {quote(c.node)} {c.taints[0]}-"
         case RepairNode(change=c):
             others = [taint for taint in c.taints if taint not in NODE_STATES]
             states = [NODE_STATES[taint] for taint in c.taints if taint in NODE_STATES]
             states += [f"not set up ({_some('taint', others)})"] if others else []
-            return f"repair {c.node}, which is {listing(states)}: kubectl describe node {quote(c.node)}"
+            why = f" ({c.message.rstrip('.')})" if c.message else ""
+            return f"repair {c.node}, which is {listing(states)}{why}: kubectl describe node {quote(c.node)}"
         case RelaxRule(change=c) if c.min_domains:
             return f"set minDomains: {c.min_domains} for the spread over {c.topology_key}"
         case RelaxRule(change=c):

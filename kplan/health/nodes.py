@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
+
 from kplan.api.core import Node
 from kplan.api.labels import NETWORK_UNAVAILABLE, NOT_READY, OUT_OF_SERVICE
 from kplan.api.meta import condition_of
@@ -116,6 +118,7 @@ class NodeHealth(Document, frozen=True, kw_only=True):
     states: tuple[NodeState, ...] = ()  #: the graver first; empty for a node that is well
     #: RFC 3339: since when it is unreachable or not ready, or when it was created, if it starts; null if unknown
     since: str | None = None
+    message: str | UnsetType = UNSET  #: why it is not ready, as its kubelet says; absent where none says so
     startup_taints: tuple[str, ...] = ()  #: keys of taints that go by themselves once the node is set up
     is_overdue: bool = False  #: it starts, and should long have been ready
     finalizers: tuple[str, ...] = ()  #: whose work its deletion waits for
@@ -176,6 +179,7 @@ def _health(
         node=name,
         states=tuple(_states(node, n_pods, is_ready=is_ready, is_silent=is_silent, starts=starts)),
         since=node.metadata.creation_timestamp if starts and not is_silent else changed,
+        message=UNSET if ready is None or is_ready or is_silent else ready.message or UNSET,
         startup_taints=taints,
         is_overdue=starts and not is_young and age is not None,
         finalizers=node.metadata.finalizers if node.metadata.deletion_timestamp else (),

@@ -57,7 +57,9 @@ def _since(health: PodHealth) -> str:
 def node_text(health: NodeHealth) -> str:
     """Return what a node is, without a full stop: ``fresh-1 is being set up``; empty for one that is well."""
     on_it = f" ({count(health.pods, 'pod')} on it)" if health.pods else ""
-    parts = [_OF_NODES[state] + (on_it if state == "unreachable" else "") for state in health.states]
+    says = f" ({health.message.rstrip('.')})" if health.message else ""
+    behind = {"unreachable": on_it, "not-ready": says}
+    parts = [_OF_NODES[state] + behind.get(state, "") for state in health.states]
     if health.startup_taints and parts:
         keys, is_one = listing(health.startup_taints), len(health.startup_taints) == 1
         taint, go = ("taint", "goes") if is_one else ("taints", "go")
@@ -479,7 +481,7 @@ def _not_ready(health: WorkloadHealth) -> str:
     if not (number := sum(map(len, reasons.values()))):
         return ""
     if all(pod.state == "being-deleted" for pod in health.troubled):
-        return "; ".join(f"{listing(names, most=1)} is {reason}" for reason, names in reasons.items())
+        return "; ".join(f"{listing(names, most=1)} {_are(len(names))} {reason}" for reason, names in reasons.items())
     of_all = max(health.pods + health.leaving, number)
     texts = [f"{listing(names, most=1)}: {reason}" for reason, names in reasons.items()]
     more = f"; and {count(len(texts) - 2, 'other reason')}" if len(texts) > 2 else ""

@@ -27,7 +27,7 @@ from kplan.engine.details import (
 from kplan.engine.node_table import NodeTable
 from kplan.engine.verdicts import Code
 from kplan.framework.session import Session
-from kplan.health.nodes import coming_nodes, moment
+from kplan.health.nodes import NodeHealth, moment, nodes_health
 from kplan.remedies.node_shapes import NodeShape, differing, node_shapes
 from kplan.remedies.trials import (
     CORDON,
@@ -67,12 +67,12 @@ def waits(case: Case, misses: NearMisses) -> Offers:
 
 
 def _await_nodes(case: Case, misses: NearMisses) -> Iterator[Offers]:
-    for row, keys, starting in _ill(case, misses):
-        if keys <= starting:
+    for row, keys, health in _ill(case, misses, TAINTS):
+        if _go_by_themselves(keys, health):
             name = case.live.cluster.nodes.names[row]
             awaited = r.Awaited(what="node", name=name, because=tuple(sorted(keys)))
             remedy = r.Await(change=awaited, command=f"kubectl get node {quote(name)} -w", then=None)
-            yield case.tried(remedy, Trial(nodes=opened(case.live, [row], starting)))
+            yield case.tried(remedy, Trial(nodes=opened(case.live, [row], keys)))
 
 
 def _await_pods(case: Case, misses: NearMisses) -> Offers:
@@ -93,14 +93,23 @@ def _await_pods(case: Case, misses: NearMisses) -> Offers:
         yield from case.ended(r.Await(change=awaited, command=command, then=None), end)
 
 
-def _ill(case: Case, misses: NearMisses) -> Iterator[tuple[int, set[str], frozenset[str]]]:
-    """Yield the nodes that are rejected only for their taints, each with the keys of those, and while it is set up."""
+def _ill(case: Case, misses: NearMisses, *plugins: str) -> Iterator[tuple[int, set[str], NodeHealth]]:
+    """Yield the nodes that are rejected for taints, and by no plugin but these, with the keys of those taints."""
     table, compares = case.live.cluster.nodes, case.live.config.release.is_on(COMPARISON_GATE)
-    rows = misses.rows[misses.only(TAINTS)].tolist()[:_MOST_LOOKED_AT]
-    coming = coming_nodes(case.live.listers.snapshot) if rows else {}
+    if TAINTS not in misses.verdicts:
+        return
+    positions = misses.only(*plugins)
+    rows = misses.rows[positions[misses.verdicts[TAINTS].bits[positions] != 0]].tolist()[:_MOST_LOOKED_AT]
+    health = nodes_health(case.live.listers.snapshot) if rows else {}
     for row in rows:
         if keys := {taint.key for taint in untolerated(case.pod, table.nodes[row], compares=compares)}:
-            yield row, keys, coming.get(table.names[row], frozenset())
+            name = table.names[row]
+            yield row, keys, health.get(name) or NodeHealth(node=name)  # a new node is not in the snapshot
+
+
+def _go_by_themselves(keys: Collection[str], health: NodeHealth) -> bool:
+    """Tell whether taints with these keys go once their node is set up."""
+    return health.is_coming and set(keys) <= set(health.startup_taints)
 
 
 def opened(session: Session, rows: Iterable[int], keys: Collection[str]) -> NodeTable:
@@ -155,13 +164,17 @@ def repair(case: Case, misses: NearMisses) -> Offers:
 
 
 def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
-    table = case.live.cluster.nodes
-    for row, keys, starting in _ill(case, misses):
+    table, infos = case.live.cluster.nodes, case.live.cluster.pods.infos
+    has_room = set(misses.rows[misses.only(TAINTS)].tolist())
+    for row, keys, health in _ill(case, misses, TAINTS, FIT):
         is_leaving = table.nodes[row].metadata.deletion_timestamp or keys.intersection(LEAVING_TAINTS)
         is_ill = UNSCHEDULABLE_TAINT.key not in keys and all(map(states_condition, keys))
-        if is_ill and not is_leaving and not keys <= starting:
-            remedy = r.RepairNode(change=r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys))), then=None)
-            yield case.tried(remedy, Trial(nodes=opened(case.live, [row], keys)))
+        # A kubelet that is well again ends the pods that are being deleted.
+        ended = tuple(pod for pod in case.live.cluster.pods_on[row] if infos[pod].is_terminating)
+        if is_ill and not is_leaving and not _go_by_themselves(keys, health) and (ended or row in has_room):
+            repaired = r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys)), message=health.message)
+            trial = Trial(nodes=opened(case.live, [row], keys), ended=ended)
+            yield case.tried(r.RepairNode(change=repaired, then=None), trial)
 
 
 def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Iterator[Offers]:

@@ -212,8 +212,8 @@ def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[c
     if not conditions:
         return None
     reduced = tuple(
-        replace(condition, reason="")
-        if condition.reason and condition.status == "True" and condition.type == "Ready"
+        replace(condition, reason="", message="")
+        if (condition.reason or condition.message) and condition.status == "True" and condition.type == "Ready"
         else condition
         if condition.type == "Ready" or condition.last_heartbeat_time is None
         else replace(condition, last_heartbeat_time=None)
