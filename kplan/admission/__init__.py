@@ -123,6 +123,16 @@ class Admitter:
             return rejection.answer(what.group, what.resource, what.name)
         return ""
 
+    def why_claim_refused(self, claim: PersistentVolumeClaim) -> RefusedPods | None:
+        """Return the facts for which one more claim is refused; None where it is taken. None is counted."""
+        try:
+            limits.check(claim, self._snapshot.limit_ranges)
+            self.quotas.charge(claim)
+        except Rejection as rejection:
+            return replace(rejection.because, message=str(rejection))
+        self.quotas.release(claim)
+        return None
+
     def check_namespace(self, name: str, warnings: list[Warning]) -> None:
         """Refuse objects in a namespace that does not exist (raises Refusal) or is being deleted (raises Rejection)."""
         if (namespace := self._namespaces.get(name)) is not None:

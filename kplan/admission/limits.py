@@ -243,8 +243,8 @@ class QuotaLedger:
         for used, new in charged:
             used.update(new)
 
-    def lacking(self, pods: Iterable[tuple[core.Pod, int]]) -> Iterator[QuotaRaise]:
-        """Yield what quotas have to allow so that they take so many of each of some pods of a namespace besides."""
+    def lacking(self, pods: Iterable[tuple[core.Pod | core.PersistentVolumeClaim, int]]) -> Iterator[QuotaRaise]:
+        """Yield what quotas have to allow so that they take so many of each of some pods or claims besides."""
         wanted = [(pod, number, usage_of(pod)) for pod, number in pods]
         for namespace in sorted({pod.metadata.namespace for pod, *_ in wanted}):
             for quota, hard, used in self._quotas.get(namespace, ()):

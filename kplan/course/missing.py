@@ -15,7 +15,7 @@ from msgspec import UNSET, structs
 from kplan.admission import Admitter
 from kplan.admission.schedules import parse_schedule
 from kplan.api.affinity import untolerated
-from kplan.api.core import Pod
+from kplan.api.core import PersistentVolumeClaim, Pod
 from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
@@ -174,7 +174,7 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
     simulation = _tried(base, lacking)
     specs = _specs(base.objects)
     facts: dict[str, RefusedPods] = {}
-    by_quota: list[tuple[Pod, int]] = []
+    by_quota: list[tuple[Pod | PersistentVolumeClaim, int]] = []
     not_refused: list[tuple[Pod, int]] = []
     for key in lacking:
         owner = simulation.workloads.owner(key)
@@ -184,12 +184,16 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
         if not owner.refusal:
             not_refused.append((pod, missing[key]))  # they count in quotas, too, once they are made
             continue
-        because = simulation.maker.why_refused(pod) or RefusedPods(message=owner.refusal)
+        item: Pod | PersistentVolumeClaim = pod
+        because, name = simulation.maker.why_refused(pod), f"{owner.ref.namespace}/{owner.ref.name}"
+        if because is None and (of_claim := simulation.maker.why_claim_refused(name)):
+            item, because = of_claim
+        because = because or RefusedPods(message=owner.refusal)
         if not because.by:
             because = structs.replace(because, lacks=missing_name(base.objects, pod, because.message) or UNSET)
         facts[key] = because
         if because.uses:
-            by_quota.append((pod, missing[key]))
+            by_quota.append((item, missing[key]))
     raises = _raises(base, [*not_refused, *by_quota]) if by_quota else {}
     refused: dict[str, RefusedPods] = {}
     for key, because in facts.items():
@@ -221,10 +225,12 @@ def _specs(snapshot: Snapshot) -> dict[str, PodSpec]:
     }
 
 
-def _raises(base: Base, missing: Sequence[tuple[Pod, int]]) -> dict[str, tuple[QuotaRaise, ...]]:
-    """Return what quotas have to allow so that they take pods, of which so many are missing, by namespace."""
+def _raises(
+    base: Base, missing: Sequence[tuple[Pod | PersistentVolumeClaim, int]]
+) -> dict[str, tuple[QuotaRaise, ...]]:
+    """Return what quotas have to allow so that they take pods and claims, so many of each, by namespace."""
     admitter = Admitter(base.objects, minor=base.release.number)
-    pods = [(admitter.admit(pod).pod, number) for pod, number in missing]
+    pods = [(admitter.admit(item).pod if isinstance(item, Pod) else item, number) for item, number in missing]
     raises: dict[str, tuple[QuotaRaise, ...]] = {}
     for raised in Admitter(base.objects, minor=base.release.number).quotas.lacking(pods):
         namespace = PodKey.parse(raised.quota).namespace

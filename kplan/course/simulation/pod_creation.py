@@ -40,6 +40,7 @@ class SetClaims:
         self._claims = listers.persistent_volume_claims
         self._admitter = admitter
         self._numbers = count(1)
+        self.refused: dict[str, PersistentVolumeClaim] = {}  #: NAMESPACE/NAME of a set -> a claim of it that is refused
         self._fresh: dict[str, list[str]] = {}  #: NAMESPACE/NAME of a pod -> claims created for it, not told yet
         #: binds a new claim to a volume where its class does so at once
         self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = lambda claim: claim
@@ -53,9 +54,13 @@ class SetClaims:
         Claims that the API server accepts stay, whatever becomes of the others and of the pod.
         """
         pod, missing = stateful_claims(stateful_set, pod, self._snapshot, self._claims)
-        problems = [self._create(claim) for claim in missing]
-        if created := [claim.metadata.name for claim, problem in zip(missing, problems, strict=True) if not problem]:
-            self._fresh[pod.metadata.key] = [*self._fresh.get(pod.metadata.key, ()), *created]
+        problems: list[str] = []
+        for claim in missing:
+            problems.append(problem := self._create(claim))
+            if problem:
+                self.refused[stateful_set.metadata.key] = claim
+            else:
+                self._fresh.setdefault(pod.metadata.key, []).append(claim.metadata.name)
         for volume in pod.spec.volumes:
             source = volume.persistent_volume_claim
             known = None if source is None else self._claims.get((pod.metadata.namespace, source.claim_name))
@@ -278,6 +283,12 @@ class PodMaker:
         elif admitted.because.uses and number:
             return replace(admitted.because, raises=tuple(quotas.lacking([(admitted.pod, number)])))
         return admitted.because
+
+    def why_claim_refused(self, stateful_set: str) -> tuple[PersistentVolumeClaim, RefusedPods] | None:
+        """Return a claim of a set, NAMESPACE/NAME, that the API server refuses, with the facts; None for no such."""
+        claim = self.set_claims.refused.get(stateful_set)
+        because = None if claim is None else self._admitter.why_claim_refused(claim)
+        return None if claim is None or because is None else (claim, because)
 
     def counts_quota(self, namespace: str) -> bool:
         return namespace in self._has_quota
