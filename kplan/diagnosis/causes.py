@@ -81,6 +81,13 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     classes: tuple[str, ...] = ()  #: of which it may name one, where it names none and none is the default
 
 
+class LostClaim(msgspec.Struct, frozen=True):
+    """A claim that the pod mounts was bound to a volume that is gone."""
+
+    claim: str
+    volume: str
+
+
 class LeavingClaim(msgspec.Struct, frozen=True):
     """A claim that the pod mounts is being deleted, which waits until no pod mounts it."""
 
@@ -160,6 +167,7 @@ class DevicesOut(msgspec.Struct, frozen=True):
     """What nodes have of what a claim asks for."""
 
     held_by: tuple[str, ...] = ()  #: the pods that use it
+    tainted: tuple[str, ...] = ()  #: KEY=VALUE:EFFECT of taints for which some is not free
     number: int | None = None  #: None where it is not known
 
 
@@ -189,6 +197,7 @@ Whole = (
     | NoNodes
     | MissingClaim
     | UnboundClaim
+    | LostClaim
     | LeavingClaim
     | MissingOfDevices
     | ClaimNotMade

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from kplan.admission import limits
 from kplan.api.affinity import COMPARISON_GATE, Taint, required_node_affinity
 from kplan.api.core import REQUESTS, Node, PersistentVolumeClaim, Pod, add_resources, container_totals, parsed
-from kplan.api.labels import HOSTNAME
+from kplan.api.labels import HOSTNAME, POOL_LABELS
 from kplan.api.names import nearest_texts
+from kplan.api.provisioning import NodePool
 from kplan.api.quantity import Quantity, grouped
 from kplan.api.quantity import value as quantity_value
 from kplan.diagnosis import causes as c
@@ -153,7 +154,7 @@ def _device_causes(pod: Pod, snapshot: Snapshot) -> Iterator[c.MissingOfDevices 
                     yield c.MissingOfDevices("DeviceClass", wanted, near, claim.metadata.key)
 
 
-def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.UnboundClaim | c.LeavingClaim]:
+def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.Whole]:
     namespace = pod.metadata.namespace
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
@@ -166,6 +167,9 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.MissingClaim | c.Unb
             continue
         if claim.metadata.deletion_timestamp is not None:
             yield c.LeavingClaim(claim.metadata.key)
+            continue
+        if claim.status.phase == "Lost":
+            yield c.LostClaim(claim.metadata.key, claim.spec.volume_name)
             continue
         if is_fully_bound(claim):
             continue
@@ -224,7 +228,7 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
         yield c.NoSuchNode(n_nodes, pod.spec.node_name, intended.nearest(pod.spec.node_name, nodes.names))
     of_class = runtime_class_labels(pod, session.listers.snapshot)
     name = pod.spec.runtime_class_name or ""
-    for cause in _missing_labels(nodes, list(wanted_labels(pod))):
+    for cause in _missing_labels(nodes, list(wanted_labels(pod)), session.listers.snapshot.node_pools):
         is_of_class = isinstance(cause, c.NoSuchLabel) and cause.label in of_class
         yield replace(cause, runtime_class=name, nearest="") if is_of_class else cause
     for resource, amount in info.requests.items():
@@ -238,7 +242,9 @@ def _for_all_nodes(session: Session, info: PodInfo) -> Iterator[c.Whole]:
             yield c.TooLarge(n_nodes, resource, quantity_text(resource, amount), largest, nodes.names[row], suggested)
 
 
-def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[c.Whole]:
+def _missing_labels(
+    nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...]]], pools: Sequence[NodePool]
+) -> Iterator[c.Whole]:
     """Yield the labels that no node has; when there are none, the combination of labels that no node has."""
     has_all = np.ones(len(nodes), np.bool_)
     counts: list[tuple[str, int]] = []
@@ -247,11 +253,12 @@ def _missing_labels(nodes: NodeTable, wanted: Sequence[tuple[str, tuple[str, ...
         codes = [column.code_of[value] for value in values if value in column.code_of]
         if not codes:
             keys = () if column.values else {key for node in nodes.nodes for key in node.metadata.labels}
-            suggested = (
-                intended.nearest(values[0], column.values) if column.values else intended.nearest_key(label, keys)
-            )
+            names = [pool.metadata.name for pool in pools if label == POOL_LABELS[0]]  # which may have no node yet
+            there = [*column.values, *names]
+            suggested = intended.nearest(values[0], there) if there else intended.nearest_key(label, keys)
+            is_meant = intended.is_fact(label) or values[0] in names
             known = tuple(sorted(column.values))
-            yield c.NoSuchLabel(len(nodes), label, values, known, "" if intended.is_fact(label) else suggested)
+            yield c.NoSuchLabel(len(nodes), label, values, known, "" if is_meant else suggested)
         has_label = np.isin(column.codes, codes)
         has_all &= has_label
         counts.append((" or ".join(f"{label}={value}" for value in values), int(has_label.sum())))
@@ -361,9 +368,10 @@ def _devices_of(answer: _Answer, group: RowArray) -> c.DevicesOut:
     details = (one for position in positions for one in details_at(answer.verdict.reasons_at(position), position))
     missing = [one for one in details if isinstance(one, d.MissingDevices)]
     held_by = tuple(dict.fromkeys(pod for one in missing for pod in one.held_by))
+    tainted = tuple(dict.fromkeys(taint for one in missing for taint in one.tainted or ()))
     is_local = all(one.spec.node_name for one in answer.session.listers.snapshot.resource_slices)
     is_counted = is_local and len({(one.claim, one.request) for one in missing}) == 1
-    return c.DevicesOut(held_by, sum(int(one.matching) for one in missing) if is_counted else None)
+    return c.DevicesOut(held_by, tainted, sum(int(one.matching) for one in missing) if is_counted else None)
 
 
 def _meant(  # noqa: PLR0911 - one case a kind, in one place

@@ -74,6 +74,9 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
             return f"Its claim {cause.claim} is being deleted, and goes once no pod uses it"
         case c.UnboundClaim():
             return _unbound(cause)
+        case c.LostClaim():
+            gone = f"its volume {cause.volume} does not exist any more: bring it back"
+            return f"Its claim {cause.claim} is lost, as {gone}, or have the claim made again, without the data"
         case c.MissingOfDevices(kind="DeviceClass"):
             devices = f"Its ResourceClaim {cause.claim} requests devices of class {cause.name}"
             return f"{devices}, which does not exist{_suggestion(cause.nearest)}"
@@ -339,7 +342,8 @@ def _detail(  # noqa: C901, PLR0911 - one case a kind, in one place
             most += f"; {count(group.devices.number, 'device')} in all" if group.devices.number else ""
             most += "; no ResourceSlice offers such a device" if group.devices.number == 0 else ""
             most += f", used by {listing(group.devices.held_by)}" if group.devices.held_by else ""
-            most += f"; tainted {listing(detail.tainted)}" if detail.tainted else ""
+            tainted = group.devices.tainted or detail.tainted
+            most += f"; tainted {listing(tainted)}" if tainted else ""
             return f"{'lacks' if is_single else 'lack'} devices for claim {detail.claim} ({most})"
         case _:
             return f"{are} rejected by {group.plugin or 'PreFilter'} ({'; '.join(group.reasons)})"

@@ -150,7 +150,8 @@ def _class(case: Case, cause: c.UnboundClaim) -> Offers:
     claim = case.live.listers.persistent_volume_claims[namespace, name]
     classes = case.live.listers.storage_classes
     only = next(iter(classes)) if len(classes) == 1 else ""
-    if instead := cause.nearest or default_class(classes.values()) or only:
+    likely = cause.nearest or default_class(classes.values()) or only
+    for instead in [likely] if likely else cause.classes[:MOST_TRIED]:
         what = f"PersistentVolumeClaim {cause.claim}"
         change = r.NameChange(what="storage class", of=what, old=cause.storage_class, to=instead)
         corrected = replace(claim, spec=replace(claim.spec, storage_class_name=instead))

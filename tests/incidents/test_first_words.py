@@ -10,7 +10,7 @@ from kplan.changes.values import DrainOptions
 from kplan.documents.base import with_sentence
 from kplan.questions import Checks, Drain, Explain, InTurn, Plan, Preempt, Remedy
 from kplan.questions.plan.effects_view import obstacle_text
-from tests.objects import budget, deployment, head, node, planner_of, pod, quota, running, stateful_set
+from tests.objects import budget, deployment, head, node, planner_of, pod, running, stateful_set
 
 SMALL, LARGE = node("small", "2"), node("large", "8")
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled"}
@@ -38,12 +38,9 @@ def web(status: str, **container: Any) -> list[dict[str, Any]]:
 
 DISRUPTED = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
 STARTING = [{"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"}]
-OFF = [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]
 DISK = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
 WEB = pod("x", "small", labels={"app": "web"})
 FORCE = DrainOptions(force=True)
-WITH_DISKS = stateful_set("db", 2)
-WITH_DISKS["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "disk"}, "spec": DISK}]
 BUSY = pod("busy", "large", cpu="7")
 HELD = pod("x", "large", leaving=True)
 HELD["metadata"]["finalizers"] = ["example.com/hold"]
@@ -109,15 +106,9 @@ TOO = pod("vip-too", cpu="6", priority=9, priorityClassName="vip")
                      Checks(),
                      '"every node drains alone" does not hold for small (1 of 2 nodes): default/web blocks it',
                      id="a check says what drain says"),
-        pytest.param([SMALL, node("large", "8", taints=OFF), pod("x", cpu="3")], Plan(),
-                     ("default/x stays pending: neither node fits: 1 lacks cpu (requests 3, it has 2 even when empty), "
-                      "1 is out of service"), id="a node that is still tainted out-of-service"),
         pytest.param([SMALL, WEB, budget("web", maxUnavailable=1)], Drain(("small",), options=FORCE),
                      ("default/x blocks small: budget default/web selects only pods without a controller, such as "
                       "default/x, which have no scale"), id="a budget of pods without a controller"),
-        pytest.param([LARGE, WITH_DISKS, quota("disks", **{"requests.storage": "5Gi"})], Plan(),
-                     ("default/db: 2 of 2 replicas are missing: ResourceQuota default/disks requests.storage 0 of 5Gi "
-                      "used; raise it to 20Gi"), id="a quota of claims is told with how much is lacking"),
         pytest.param([SMALL, LARGE, pod("x", cpu="3", schedulerName="volcano", owner="Job/x")], Plan(),
                      "default/x stays pending: volcano decides where it runs", id="another scheduler"),
     ],
