@@ -43,8 +43,6 @@ from kplan.workloads import Manifests
 from kplan.workloads.manifests import load_manifests
 from kplan.workloads.sources import Source
 
-Progress = Callable[[int], None]
-
 
 @dataclass(frozen=True)
 class Capacity(Answer):
@@ -199,7 +197,7 @@ def measure(
     limit: int | None = None,
     preempt: bool = False,
     shapes: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Capacity:
     """Count how many replicas fit, and what to add when fewer fit than are wanted; `shapes` lists what can be bought.
 

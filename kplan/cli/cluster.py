@@ -21,7 +21,7 @@ from kplan.errors import InputError, KplanError, UsageError
 if TYPE_CHECKING:
     from kplan.course.what_if import Edit
     from kplan.live import LiveOptions
-    from kplan.reading.files import Progress
+    from kplan.reading.files import ReadProgress
     from kplan.snapshot.model import Snapshot
 
 SnapshotOption = Annotated[
@@ -107,7 +107,7 @@ def open_cluster(
 
 
 @contextmanager
-def _progress_bar(*, shown: bool) -> Iterator[Progress | None]:
+def _progress_bar(*, shown: bool) -> Iterator[ReadProgress | None]:
     """Show a progress bar for every kind that takes more than one request; remove them at the end."""
     if not shown:
         yield None

@@ -16,7 +16,7 @@ from kplan.api.labels import requirement_errors
 from kplan.api.meta import Int64
 from kplan.api.names import label_key_problems
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
-from kplan.config.problems import Place
+from kplan.config.problems import FieldPath
 from kplan.config.releases import Release
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -39,7 +39,7 @@ class PluginArgs(ConfigStruct, frozen=True, kw_only=True):
         """Return them with defaults in place of empty lists, empty texts and weights of 0, as a release has them."""
         return self
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         """Record everything that kube-scheduler refuses in them."""
 
 
@@ -87,24 +87,24 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
         resources = tuple(map(filled, strategy.resources))
         return replace(self, scoring_strategy=replace(strategy, resources=resources))
 
-    def check(self, place: Place) -> None:
-        for at, resource in place["ignoredResources"].walk(self.ignored_resources):
+    def check(self, field: FieldPath) -> None:
+        for at, resource in field["ignoredResources"].walk(self.ignored_resources):
             _label_name(resource, at)
-        for at, group in place["ignoredResourceGroups"].walk(self.ignored_resource_groups):
+        for at, group in field["ignoredResourceGroups"].walk(self.ignored_resource_groups):
             if "/" in group:
                 hint = f"write only {group.split('/')[0]}, or the whole name under ignoredResources"
                 at.invalid(group, "resource group name can't contain '/'", hint)
             _label_name(group, at)
-        strategy, place = self.scoring_strategy, place["scoringStrategy"]
+        strategy, field = self.scoring_strategy, field["scoringStrategy"]
         if strategy.type not in _STRATEGIES:
             hint = "write LeastAllocated (the default), MostAllocated or RequestedToCapacityRatio"
-            place["type"].unsupported(strategy.type, _STRATEGIES, hint)
-        for at, spec in place["resources"].walk(strategy.resources):
+            field["type"].unsupported(strategy.type, _STRATEGIES, hint)
+        for at, spec in field["resources"].walk(strategy.resources):
             if not 0 < spec.weight <= 100:
                 detail = f"resource weight of {spec.name} not in valid range (0, 100]"
                 at["weight"].invalid(spec.weight, detail, "write a number from 1 to 100")
-        by_type, ratio = place.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
-        at, is_needed = place["requestedToCapacityRatio"], strategy.type == "RequestedToCapacityRatio"
+        by_type, ratio = field.release.rules.checks_ratio_by_type, strategy.requested_to_capacity_ratio
+        at, is_needed = field["requestedToCapacityRatio"], strategy.type == "RequestedToCapacityRatio"
         if is_needed and ratio is None:
             # A kube-scheduler that does not check it panics.
             hint = "add its shape, for example: shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
@@ -113,7 +113,7 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
             hint = "write type: RequestedToCapacityRatio, or remove requestedToCapacityRatio"
             at.forbidden("must be nil when type is not RequestedToCapacityRatio", hint)
         elif ratio is not None:
-            _function_shape(ratio.shape, (at if by_type else place)["shape"])
+            _function_shape(ratio.shape, (at if by_type else field)["shape"])
 
 
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True):
@@ -124,9 +124,9 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True)
     def defaulted(self, _: Release) -> NodeResourcesBalancedAllocationArgs:
         return replace(self, resources=tuple(map(filled, filled(self).resources)))
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         names: set[str] = set()
-        for at, resource in place["resources"].walk(self.resources):
+        for at, resource in field["resources"].walk(self.resources):
             if resource.name in names:
                 at["name"].duplicate(resource.name, f"name {resource.name or 'each resource'} once")
             names.add(resource.name)
@@ -141,9 +141,9 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     hard_pod_affinity_weight: Int64 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         hint = "write a number from 0 to 100; the default is 1"
-        place["hardPodAffinityWeight"].check_range(self.hard_pod_affinity_weight, 100, hint)
+        field["hardPodAffinityWeight"].check_range(self.hard_pod_affinity_weight, 100, hint)
 
 
 class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
@@ -159,15 +159,15 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     def defaulted(self, _: Release) -> PodTopologySpreadArgs:
         return filled(self)
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         if self.defaulting_type not in _DEFAULTING:
             hint = "write List to use defaultConstraints, System for Kubernetes' own"
-            place["defaultingType"].unsupported(self.defaulting_type, _DEFAULTING, hint)
+            field["defaultingType"].unsupported(self.defaulting_type, _DEFAULTING, hint)
         elif self.defaulting_type == "System" and self.default_constraints:
             hint = "write defaultingType: List, or remove defaultConstraints"
-            place["defaultingType"].invalid(self.defaulting_type, "when .defaultConstraints are not empty", hint)
+            field["defaultingType"].invalid(self.defaulting_type, "when .defaultConstraints are not empty", hint)
         pairs: set[tuple[str, str]] = set()
-        for at, constraint in place["defaultConstraints"].walk(self.default_constraints):
+        for at, constraint in field["defaultConstraints"].walk(self.default_constraints):
             _spread_constraint(constraint, at)
             pair = (constraint.topology_key, constraint.when_unsatisfiable)
             if pair in pairs:
@@ -181,17 +181,17 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     added_affinity: affinity.NodeAffinity | None = None
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         if self.added_affinity is None:
             return
-        place = place["addedAffinity"]
+        field = field["addedAffinity"]
         required = self.added_affinity.required_during_scheduling_ignored_during_execution
         if required is not None:
-            terms = place["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+            terms = field["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
             for at, term in terms.walk(required.node_selector_terms):
                 _node_selector_term(term, at)
         preferred = self.added_affinity.preferred_during_scheduling_ignored_during_execution
-        for at, weighted in place["preferredDuringSchedulingIgnoredDuringExecution"].walk(preferred):
+        for at, weighted in field["preferredDuringSchedulingIgnoredDuringExecution"].walk(preferred):
             if weighted.weight != 0:  # upstream skips terms of weight 0 without parsing them
                 _node_selector_term(weighted.preference, at["preference"])
 
@@ -202,16 +202,16 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     min_candidate_nodes_percentage: Int64 = 10
     min_candidate_nodes_absolute: Int64 = 100
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
         names = ("minCandidateNodesPercentage", "minCandidateNodesAbsolute")
-        place[names[0]].check_range(percentage, 100)
+        field[names[0]].check_range(percentage, 100)
         if absolute < 0:
-            place[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
+            field[names[1]].invalid(absolute, "not in valid range [0, inf)", "write 0 or more")
         if percentage == 0 and absolute == 0:
             hint = "give one of the two a value above 0; the defaults are 10 and 100"
             for name, other in (names, names[::-1]):
-                place[name].invalid(0, f"cannot be zero at the same time as {other}", hint)
+                field[name].invalid(0, f"cannot be zero at the same time as {other}", hint)
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
@@ -226,17 +226,17 @@ class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
             return self
         return replace(self, shape=_EMPTIER_FIRST)
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         if self.bind_timeout_seconds < 0:
             detail = "invalid BindTimeoutSeconds, should not be a negative value"
             hint = "write 0 (do not wait) or more; the default is 600"
-            place["bindTimeoutSeconds"].invalid(self.bind_timeout_seconds, detail, hint)
-        if place.release.is_on(STORAGE_SCORING_GATE):
-            _function_shape(self.shape or (), place["shape"])
+            field["bindTimeoutSeconds"].invalid(self.bind_timeout_seconds, detail, hint)
+        if field.release.is_on(STORAGE_SCORING_GATE):
+            _function_shape(self.shape or (), field["shape"])
         elif self.shape is not None:
             detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
             shape = [GoStruct(msgspec.to_builtins(point)) for point in self.shape]
-            place["shape"].invalid(shape, detail, "remove it, or turn that gate on")
+            field["shape"].invalid(shape, detail, "remove it, or turn that gate on")
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
@@ -251,13 +251,13 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
         filtering, binding = self.filter_timeout if is_limited else None, self.binding_timeout if is_bound else None
         return DynamicResourcesArgs(filter_timeout=filtering, binding_timeout=binding)
 
-    def check(self, place: Place) -> None:
+    def check(self, field: FieldPath) -> None:
         if self.filter_timeout is not None and self.filter_timeout < 0:
             hint = "write 0s for no limit, or a duration; the default is 10s"
-            place["filterTimeout"].invalid(format_duration(self.filter_timeout), "must be zero or positive", hint)
+            field["filterTimeout"].invalid(format_duration(self.filter_timeout), "must be zero or positive", hint)
         if self.binding_timeout is not None and self.binding_timeout < SECOND:
             hint = "write 1s or more; the default is 600s"
-            place["bindingTimeout"].invalid(format_duration(self.binding_timeout), "must be at least 1 second", hint)
+            field["bindingTimeout"].invalid(format_duration(self.binding_timeout), "must be at least 1 second", hint)
 
 
 STORAGE_SCORING_GATE: Final = "StorageCapacityScoring"
@@ -298,43 +298,43 @@ _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _DEFAULTING: Final = ("System", "List")
 
 
-def _spread_constraint(constraint: affinity.TopologySpreadConstraint, place: Place) -> None:
+def _spread_constraint(constraint: affinity.TopologySpreadConstraint, field: FieldPath) -> None:
     if constraint.max_skew <= 0:
-        place["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
+        field["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)", "write 1 or more")
     if not constraint.topology_key:
-        place["topologyKey"].required("can not be empty", "write a node label, such as topology.kubernetes.io/zone")
+        field["topologyKey"].required("can not be empty", "write a node label, such as topology.kubernetes.io/zone")
     else:
-        _label_name(constraint.topology_key, place["topologyKey"])
+        _label_name(constraint.topology_key, field["topologyKey"])
     hint = "write DoNotSchedule to require it, ScheduleAnyway to prefer it"
     if not constraint.when_unsatisfiable:
-        place["whenUnsatisfiable"].required("can not be empty", hint)
+        field["whenUnsatisfiable"].required("can not be empty", hint)
     elif constraint.when_unsatisfiable not in _ACTIONS:
-        place["whenUnsatisfiable"].unsupported(constraint.when_unsatisfiable, _ACTIONS, hint)
+        field["whenUnsatisfiable"].unsupported(constraint.when_unsatisfiable, _ACTIONS, hint)
     if constraint.label_selector is not None:
         hint = "remove it; the selector comes from the Services and workloads that select the pod"
         detail = "constraint must not define a selector, as they deduced for each pod"
-        place["labelSelector"].forbidden(detail, hint)
+        field["labelSelector"].forbidden(detail, hint)
 
 
-def _function_shape(shape: tuple[UtilizationShapePoint, ...], place: Place) -> None:
+def _function_shape(shape: tuple[UtilizationShapePoint, ...], field: FieldPath) -> None:
     if not shape:
         hint = "add points, for example: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-        place.required("at least one point must be specified", hint)
+        field.required("at least one point must be specified", hint)
         return
     for i, (before, point) in enumerate(pairwise(shape), 1):
         if before.utilization >= point.utilization:
             hint = f"order the points by utilization; this one must be above {before.utilization}"
-            place[i]["utilization"].invalid(point.utilization, place.release.texts.utilization_order, hint)
+            field[i]["utilization"].invalid(point.utilization, field.release.texts.utilization_order, hint)
             break
-    for at, point in place.walk(shape):
+    for at, point in field.walk(shape):
         at["utilization"].check_range(point.utilization, 100)
         at["score"].check_range(point.score, 10)
 
 
-def _node_selector_term(term: affinity.NodeSelectorTerm, place: Place) -> None:
-    for at, requirement in place["matchExpressions"].walk(term.match_expressions):
+def _node_selector_term(term: affinity.NodeSelectorTerm, field: FieldPath) -> None:
+    for at, requirement in field["matchExpressions"].walk(term.match_expressions):
         _label_requirement(requirement, at)
-    for at, requirement in place["matchFields"].walk(term.match_fields):
+    for at, requirement in field["matchFields"].walk(term.match_fields):
         if requirement.operator not in affinity.FIELD_OPERATORS:
             hint = "write In or NotIn, with one node name"
             at["operator"].unsupported(requirement.operator, affinity.FIELD_OPERATORS, hint)
@@ -343,23 +343,23 @@ def _node_selector_term(term: affinity.NodeSelectorTerm, place: Place) -> None:
             at["values"].invalid(list(requirement.values), "must have one element", hint)
 
 
-def _label_requirement(requirement: affinity.NodeSelectorRequirement, place: Place) -> None:
+def _label_requirement(requirement: affinity.NodeSelectorRequirement, field: FieldPath) -> None:
     if requirement.operator not in affinity.LABEL_OPERATORS:
         hint = "write In, NotIn, Exists, DoesNotExist, Gt or Lt"
-        place["operator"].unsupported(requirement.operator, affinity.LABEL_OPERATORS, hint)
+        field["operator"].unsupported(requirement.operator, affinity.LABEL_OPERATORS, hint)
         return
     key, operator, values = requirement.key, requirement.operator, requirement.values
-    for error in requirement_errors(key, operator, values, place.path):
-        field, is_nested, _ = error.field.removeprefix(f"{place.path}.").partition("][")  # values[INDEX][KEY]
-        if field == "key":
+    for error in requirement_errors(key, operator, values, field.path):
+        name, is_nested, _ = error.field.removeprefix(f"{field.path}.").partition("][")  # values[INDEX][KEY]
+        if name == "key":
             hint = "write the key of a node label, such as topology.kubernetes.io/zone"
-        elif field == "values":
+        elif name == "values":
             hint = _COUNT_HINTS[operator]
         elif operator in {"Gt", "Lt"}:
             hint = 'write a whole number in quotes, such as "5"'
         else:
             hint = "write a label value: letters, digits, '-', '_' and '.', at most 63"
-        place.at(f"{place.path}.{field}{']' if is_nested else ''}").add(error.body, hint)
+        field.at(f"{field.path}.{name}{']' if is_nested else ''}").add(error.body, hint)
 
 
 _COUNT_HINTS: Final = {
@@ -369,6 +369,6 @@ _COUNT_HINTS: Final = {
 }
 
 
-def _label_name(name: str, place: Place) -> None:
+def _label_name(name: str, field: FieldPath) -> None:
     for error in label_key_problems(name):
-        place.invalid(name, error, "write a name such as cpu, example.com or example.com/name")
+        field.invalid(name, error, "write a name such as cpu, example.com or example.com/name")

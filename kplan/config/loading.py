@@ -26,7 +26,7 @@ from kplan.api.names import label_key_problems
 from kplan.api.time import format_duration
 from kplan.config import model
 from kplan.config.args import NodeResourcesFitArgs, PluginArgs, args_type, default_args, filled
-from kplan.config.problems import API_VERSION, KIND, Place, Problems, below, check_type_meta
+from kplan.config.problems import API_VERSION, KIND, FieldPath, Problems, below, check_type_meta
 from kplan.config.releases import Release, chosen_release, newest, reference, with_gates
 from kplan.config.releases.model import release_notes
 from kplan.errors import ConfigError, Problem, UsageError
@@ -38,23 +38,23 @@ from kplan.rules.resources import is_extended
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
 
-def validate_configuration(wire: model.KubeSchedulerConfiguration, place: Place) -> None:
+def validate_configuration(wire: model.KubeSchedulerConfiguration, field: FieldPath) -> None:
     if wire.client_connection.burst < 0:
         hint = "write 0 or more; the default is 100"
-        place["clientConnection"]["burst"].invalid(wire.client_connection.burst, "must be non-negative", hint)
-    _leader_election(filled(wire.leader_election), place["leaderElection"])
+        field["clientConnection"]["burst"].invalid(wire.client_connection.burst, "must be non-negative", hint)
+    _leader_election(filled(wire.leader_election), field["leaderElection"])
     if wire.parallelism <= 0:
         detail = "should be an integer value greater than zero"
-        place["parallelism"].invalid(wire.parallelism, detail, "write 1 or more; the default is 16")
-    place["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
+        field["parallelism"].invalid(wire.parallelism, detail, "write 1 or more; the default is 16")
+    field["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
     initial, longest = wire.pod_initial_backoff_seconds, wire.pod_max_backoff_seconds
     if initial <= 0:
         hint = "write 1 or more; the default is 1"
-        place["podInitialBackoffSeconds"].invalid(initial, "must be greater than 0", hint)
+        field["podInitialBackoffSeconds"].invalid(initial, "must be greater than 0", hint)
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
-        place["podMaxBackoffSeconds"].invalid(longest, detail, f"write {initial} or more; the default is 10")
-    _extenders(wire.extenders, place["extenders"])
+        field["podMaxBackoffSeconds"].invalid(longest, detail, f"write {initial} or more; the default is 10")
+    _extenders(wire.extenders, field["extenders"])
 
 
 def settings_of(wire: model.KubeSchedulerConfiguration) -> dict[str, object]:
@@ -69,28 +69,28 @@ def settings_of(wire: model.KubeSchedulerConfiguration) -> dict[str, object]:
     }
 
 
-def _leader_election(election: model.LeaderElection, place: Place) -> None:
+def _leader_election(election: model.LeaderElection, field: FieldPath) -> None:
     if not election.leader_elect:
         return
-    for field, duration in (
+    for name, duration in (
         ("leaseDuration", election.lease_duration),
         ("renewDeadline", election.renew_deadline),
         ("retryPeriod", election.retry_period),
     ):
         if duration <= 0:
-            place[field].invalid(format_duration(duration), "must be greater than zero", "write a duration: 15s")
+            field[name].invalid(format_duration(duration), "must be greater than zero", "write a duration: 15s")
     if election.lease_duration <= election.renew_deadline:
         hint = f"write more than renewDeadline ({format_duration(election.renew_deadline)}), or lower that too"
         lease = format_duration(election.lease_duration)
-        place["leaseDuration"].invalid(lease, "must be greater than `RenewDeadline`", hint)
+        field["leaseDuration"].invalid(lease, "must be greater than `RenewDeadline`", hint)
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
-        place["resourceLock"].invalid(election.resource_lock, detail, "write leases or leave it out")
+        field["resourceLock"].invalid(election.resource_lock, detail, "write leases or leave it out")
 
 
-def _extenders(extenders: tuple[model.Extender, ...], place: Place) -> None:
+def _extenders(extenders: tuple[model.Extender, ...], field: FieldPath) -> None:
     names: set[str] = set()
-    for at, extender in place.walk(extenders):
+    for at, extender in field.walk(extenders):
         if extender.prioritize_verb and extender.weight <= 0:
             hint = "write weight: 1 or more, or remove prioritizeVerb"
             at["weight"].invalid(extender.weight, "must have a positive weight applied to it", hint)
@@ -104,17 +104,17 @@ def _extenders(extenders: tuple[model.Extender, ...], place: Place) -> None:
         if tls is not None and tls.insecure and (tls.ca_file or tls.ca_data):
             detail = "specifying a root certificates file with the insecure flag is not allowed"
             at["tlsConfig"]["insecure"].invalid(tls.insecure, detail, "remove insecure, or caFile and caData")
-    binders = [at.path for at, extender in place.walk(extenders) if extender.bind_verb]
+    binders = [at.path for at, extender in field.walk(extenders) if extender.bind_verb]
     if len(binders) > 1:
         what = f"found {len(binders)} extenders implementing bind"
-        place.invalid(what, "only one extender can implement bind", f"remove bindVerb from {' or '.join(binders)}")
+        field.invalid(what, "only one extender can implement bind", f"remove bindVerb from {' or '.join(binders)}")
 
 
-def _managed_resource(name: str, place: Place) -> None:
+def _managed_resource(name: str, field: FieldPath) -> None:
     hint = "write an extended resource with its domain, such as example.com/device"
     errors = label_key_problems(name) or ([] if is_extended(name) else ["is an invalid extended resource name"])
     for error in errors:
-        place.invalid(name, error, hint)
+        field.invalid(name, error, hint)
 
 
 def default_profile(release: Release) -> model.Profile:
@@ -155,7 +155,7 @@ def configuration_of(problems: Problems) -> model.SchedulerConfiguration:
     """Return the configuration in a document, which has the problems of reading it; raises ConfigError with all."""
     from kplan.config.profiles import build_profiles
 
-    whole, source = Place(problems), problems.file or "object"
+    whole, source = FieldPath(problems), problems.file or "object"
     if not check_type_meta(problems.document, whole):
         problems.raise_if_any(in_order=False)
     if problems.others:
@@ -182,12 +182,12 @@ def configuration_of(problems: Problems) -> model.SchedulerConfiguration:
 
 
 def _ignore_extender_resources(
-    profiles: tuple[model.Profile, ...], extenders: tuple[model.Extender, ...], place: Place
+    profiles: tuple[model.Profile, ...], extenders: tuple[model.Extender, ...], field: FieldPath
 ) -> tuple[model.Profile, ...]:
     """Return profiles whose NodeResourcesFit ignores the extenders' resources, not its own (buildExtenders)."""
     ignored = {
         at["ignoredByScheduler"]: resource.name
-        for extender_at, extender in place.walk(extenders)
+        for extender_at, extender in field.walk(extenders)
         for at, resource in extender_at["managedResources"].walk(extender.managed_resources)
         if resource.ignored_by_scheduler
     }
@@ -201,7 +201,7 @@ def _ignore_extender_resources(
             continue
         if fit.ignored_resources:
             text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(names)}"
-            place.problems.warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
+            field.problems.warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
         args = {**profile.args, "NodeResourcesFit": msgspec.structs.replace(fit, ignored_resources=names)}
         changed.append(msgspec.structs.replace(profile, args=MappingProxyType(args)))
     return tuple(changed) if ignored else profiles
@@ -225,7 +225,7 @@ def read_file(path: str, release: Release | None = None) -> Problems:
         raise ConfigError([first.locate(problem) for problem in error.problems]) from None
     problems = Problems(first.file, value, others=len(documents) - 1, lines=first.lines, release=release)
     for repeated in first.duplicates():
-        at = Place(problems, repeated.path.removeprefix("$").removeprefix("."))
+        at = FieldPath(problems, repeated.path.removeprefix("$").removeprefix("."))
         at.add(f"duplicate field {shown(at.path)}", "keep one of the two")
     return problems
 

@@ -23,7 +23,7 @@ from kplan.api.meta import Int32, Int64, KubeStruct
 from kplan.api.names import nearest_texts
 from kplan.api.time import SECOND, Duration, Nanoseconds, format_duration
 from kplan.config.args import ConfigStruct
-from kplan.config.problems import Place
+from kplan.config.problems import FieldPath
 from kplan.config.releases import Release, reference, releases
 from kplan.errors import Problem
 from kplan.facts import InputWarning
@@ -285,20 +285,20 @@ def closest(name: str, known: Sequence[str]) -> str:
     return next(itertools.chain(same, nearest_texts(name, known, 1, 0.7)), "")
 
 
-def decode(value: object, cls: type[S], place: Place) -> S:
+def decode(value: object, cls: type[S], field: FieldPath) -> S:
     """Decode an object of the document into a struct, beside whose fields `apiVersion` and `kind` may stand.
 
     The rules are those of Kubernetes' strict JSON decoding: field names are case-sensitive, nothing is converted,
     `null` means absent. Fields that do not decode get their default, and a problem each.
     """
-    release = place.release
+    release = field.release
 
     def where(at: str) -> str:
-        return (place.path + at.removeprefix("$")).removeprefix(".")
+        return (field.path + at.removeprefix("$")).removeprefix(".")
 
     def refuse(struct: type[msgspec.Struct], name: str, at: str) -> Problem | None:
         fields = struct.__struct_encode_fields__
-        known = [field for field in fields if (struct.__name__, field) not in release.absent_fields]
+        known = [one for one in fields if (struct.__name__, one) not in release.absent_fields]
         if name in known or at in ("$.apiVersion", "$.kind"):
             return None
         if (struct.__name__, name) in release.absent_fields:
@@ -312,7 +312,7 @@ def decode(value: object, cls: type[S], place: Place) -> S:
 
     decoded, wrong = convert_what_is_right(value, cls, refuse)
     for problem in wrong:
-        at = place.at(where(problem.json_path))
+        at = field.at(where(problem.json_path))
         at.add(problem.message, problem.hint)
-        place.problems.unreadable.append(at.path)
+        field.problems.unreadable.append(at.path)
     return decoded

@@ -49,8 +49,8 @@ class Problems:
             raise ConfigError(one._replace(line=lines.of(one.json_path)) if lines else one for one in problems)
 
 
-class Place:
-    """A place in a document, such as ``profiles[0].plugins``, under which problems are recorded."""
+class FieldPath:
+    """The path of a field in a document, such as ``profiles[0].plugins``, under which problems are recorded."""
 
     def __init__(self, problems: Problems, path: str = "") -> None:
         self.problems = problems
@@ -60,19 +60,19 @@ class Place:
     def release(self) -> Release:
         return self.problems.release
 
-    def __getitem__(self, step: str | int) -> Place:
-        """Return the place of a field or item."""
+    def __getitem__(self, step: str | int) -> FieldPath:
+        """Return the path of a field or item of what stands here."""
         return self.at(below(self.path, step))
 
-    def at(self, path: str) -> Place:
-        return Place(self.problems, path)
+    def at(self, path: str) -> FieldPath:
+        return FieldPath(self.problems, path)
 
-    def walk(self, items: Iterable[T]) -> Iterator[tuple[Place, T]]:
-        """Yield the items of the list that stands here, with their places."""
+    def walk(self, items: Iterable[T]) -> Iterator[tuple[FieldPath, T]]:
+        """Yield the items of the list that stands here, with their paths."""
         return ((self[position], item) for position, item in enumerate(items))
 
     def add(self, message: str, hint: str = "") -> None:
-        """Record a problem, unless the place is in a value that does not decode."""
+        """Record a problem, unless the field is in a value that does not decode."""
         if not any(f"{self.path}.".startswith((f"{path}.", f"{path}[")) for path in self.problems.unreadable):
             problem = Problem(message=message, path=self.problems.file, json_path=self.path, hint=hint)
             self.problems.recorded.append(problem)
@@ -132,20 +132,20 @@ _WORKLOADS: Final = ("Pod", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSe
 _BEGIN: Final = f"begin with: apiVersion: {API_VERSION}, kind: {KIND}"
 
 
-def check_type_meta(value: object, place: Place) -> bool:
+def check_type_meta(value: object, field: FieldPath) -> bool:
     """Tell whether the document is a KubeSchedulerConfiguration; record a problem for another document.
 
     A document of a near older version counts as one, with its version as a problem.
     """
     if not isinstance(value, dict):
         got = "a list" if isinstance(value, list) else "a single value"
-        place.add(f"expected an object with apiVersion and kind, got {got}", _BEGIN)
+        field.add(f"expected an object with apiVersion and kind, got {got}", _BEGIN)
         return False
     if value.get("kind") == "List":
         value = next((item for item in _objects(value, "items") if _leads_to_one(item)), value)
-    kind, at = value.get("kind"), place["kind"]
+    kind, at = value.get("kind"), field["kind"]
     if kind == "ConfigMap":
-        _config_map(value, place)
+        _config_map(value, field)
     elif kind in _WORKLOADS:
         _manifest(value, at)
     elif kind == "List":
@@ -158,21 +158,21 @@ def check_type_meta(value: object, place: Place) -> bool:
             at.add("Object 'Kind' is missing", f"add: kind: {KIND}")
         elif kind != KIND:
             at.add(f"expected {KIND}, got {shown(kind)}", f"write: kind: {KIND}")
-        return _version(value.get("apiVersion"), place["apiVersion"]) and kind in (None, KIND)
+        return _version(value.get("apiVersion"), field["apiVersion"]) and kind in (None, KIND)
     return False
 
 
-def _version(version: object, place: Place) -> bool:
+def _version(version: object, field: FieldPath) -> bool:
     if version == API_VERSION:
         return True
     if version is None:
-        place.add("Object 'apiVersion' is missing", f"add: apiVersion: {API_VERSION}")
+        field.add("Object 'apiVersion' is missing", f"add: apiVersion: {API_VERSION}")
         return True
     name = str(version).removeprefix(f"{API_GROUP}/")
     hint = f"write: apiVersion: {API_VERSION}"
     if name in _NEAR:
         hint += f"; {name} is gone since Kubernetes {_NEAR[name]}"
-    place.add(f"no kind {shown(KIND)} is registered for version {shown(version)}", hint)
+    field.add(f"no kind {shown(KIND)} is registered for version {shown(version)}", hint)
     return name in _NEAR or name == str(version)
 
 
@@ -182,15 +182,15 @@ def _leads_to_one(item: dict[str, object]) -> bool:
     return item.get("kind") in _WORKLOADS and _scheduler_container(item) is not None
 
 
-def _config_map(value: dict[str, object], place: Place) -> None:
+def _config_map(value: dict[str, object], field: FieldPath) -> None:
     name, namespace = _identity(value)
     keys = _configuration_keys(value)
     for key in keys:
-        at = place.at(f"data[{shown(key)}]")
+        at = field.at(f"data[{shown(key)}]")
         message = f"this is a ConfigMap; the configuration is the text under its key {shown(key)}"
         at.add(message, f"take it out: {_take_out(namespace, name, key)} > scheduler.yaml")
     if not keys:
-        place["kind"].add(f"this is a ConfigMap, and no key of its data holds a {KIND}", _BEGIN)
+        field["kind"].add(f"this is a ConfigMap, and no key of its data holds a {KIND}", _BEGIN)
 
 
 def _configuration_keys(value: dict[str, object]) -> list[str]:
@@ -204,20 +204,20 @@ def _take_out(namespace: str, name: str, key: str) -> str:
     return f"kubectl -n {namespace} get configmap {name} -o jsonpath='{{.data.{escaped}}}'"
 
 
-def _manifest(value: dict[str, object], place: Place) -> None:
+def _manifest(value: dict[str, object], field: FieldPath) -> None:
     """Record that this is kube-scheduler's manifest, with the file that its `--config` names."""
     kind, (name, namespace) = value["kind"], _identity(value)
     container = _scheduler_container(value)
     if container is None:
-        place.add(f"this is a {kind}, not a {KIND}", _BEGIN)
+        field.add(f"this is a {kind}, not a {KIND}", _BEGIN)
         return
     path = _config_flag(container)
     what = f"this is the manifest of kube-scheduler ({kind} {namespace}/{name}), not its configuration"
     if path is None:
         hint = "leave --scheduler-config out: without --config kube-scheduler runs with the defaults"
-        place.add(f"{what}; it has no --config", hint)
+        field.add(f"{what}; it has no --config", hint)
     else:
-        place.add(f"{what}; its --config names {path}", _where(path, container, _pod(value), namespace))
+        field.add(f"{what}; its --config names {path}", _where(path, container, _pod(value), namespace))
 
 
 def _pod(value: dict[str, object]) -> dict[str, object]:

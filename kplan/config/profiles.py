@@ -11,7 +11,7 @@ import msgspec
 from kplan.api.field_errors import GoStruct, shown
 from kplan.config import model
 from kplan.config.args import ARGS_TYPES, DynamicResourcesArgs, PluginArgs, args_type, default_args
-from kplan.config.problems import API_GROUP, API_VERSION, Place, Problems
+from kplan.config.problems import API_GROUP, API_VERSION, FieldPath, Problems
 from kplan.config.releases import Release
 from kplan.snapshot.defaults import DEFAULT_SCHEDULER_NAME
 
@@ -66,13 +66,13 @@ def enabled_names(sets: Sets) -> tuple[str, ...]:
 
 
 def expand(
-    sets: Sets, place: Place, implements: Mapping[str, frozenset[str]]
+    sets: Sets, field: FieldPath, implements: Mapping[str, frozenset[str]]
 ) -> dict[str, tuple[model.PluginRef, ...]]:
     """Spread `multi_point` over the extension points, and return the plugins of each.
 
     At a point come first the plugins of its own list that `multiPoint` enables too, in the order of that list; then
     those that only `multiPoint` enables; then the rest of the own list. Weights stand at `score` and `placement_score`,
-    where a weight of 0 or none counts 1. Every plugin of the merged sets, which stand at `place`, is in `implements`.
+    where a weight of 0 or none counts 1. Every plugin of the merged sets, which stand at `field`, is in `implements`.
     """
     multi_point = sets.get(MULTI_POINT, PointSet()).enabled
     expanded = {}
@@ -86,9 +86,9 @@ def expand(
                 has = ", ".join(name for other, name in model.POINT_NAMES.items() if other in implements[entry.name])
                 hint = f"remove it here; {entry.name} implements {has}"
                 message = f'plugin "{entry.name}" does not extend {kind} plugin'
-                place.at(entry.path or place.path).add(message, hint)
+                field.at(entry.path or field.path).add(message, hint)
             else:
-                _register(entry, listed, kind, repeated, place)
+                _register(entry, listed, kind, repeated, field)
         spread: list[str] = []
         own_names = {entry.name for entry in own.enabled}
         overridden: set[str] = set()
@@ -98,7 +98,7 @@ def expand(
             if entry.name in own_names:
                 overridden.add(entry.name)
             else:
-                _register(entry, spread, kind, repeated, place)
+                _register(entry, spread, kind, repeated, field)
         first = [name for name in listed if name in overridden]
         weights: dict[str, int] = {}
         for entry in (*own.enabled, *multi_point) if point in {"score", "placement_score"} else ():
@@ -108,13 +108,13 @@ def expand(
     return expanded
 
 
-def _register(entry: Entry, names: list[str], kind: str, repeated: set[str], place: Place) -> None:
+def _register(entry: Entry, names: list[str], kind: str, repeated: set[str], field: FieldPath) -> None:
     if entry.name not in names:
         names.append(entry.name)
     elif entry.path not in repeated:
         repeated.add(entry.path)
         message = f'plugin "{entry.name}" already registered as "{kind}"'
-        place.at(entry.path).add(message, f"name {entry.name} once, with its weight next to its name")
+        field.at(entry.path).add(message, f"name {entry.name} once, with its weight next to its name")
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -122,12 +122,12 @@ class _Draft(msgspec.Struct, frozen=True):
 
     wire: model.KubeSchedulerProfile
     name: str
-    place: Place
+    field: FieldPath
     sets: Sets
 
     @property
     def release(self) -> Release:
-        return self.place.release
+        return self.field.release
 
     @property
     def has_strangers(self) -> bool:
@@ -139,17 +139,17 @@ class _Draft(msgspec.Struct, frozen=True):
         return name in self.release.implements and name not in self.release.gated_plugins
 
     def warn(self, code: str, text: str) -> None:
-        self.place.problems.warn(code, f"profile {self.name}", text)
+        self.field.problems.warn(code, f"profile {self.name}", text)
 
 
 def build_profiles(wires: tuple[model.KubeSchedulerProfile, ...], problems: Problems) -> tuple[model.Profile, ...]:
     """Default, expand and check the profiles of a file; a file without any has one default profile."""
     wires = wires or (model.KubeSchedulerProfile(),)
-    places = Place(problems)["profiles"].walk(wires)
-    drafts = [_draft(wire, place, is_only=len(wires) == 1) for place, wire in places]
+    fields = FieldPath(problems)["profiles"].walk(wires)
+    drafts = [_draft(wire, field, is_only=len(wires) == 1) for field, wire in fields]
     first: dict[str, str] = {}
     for draft in drafts:
-        at = draft.place["schedulerName"]
+        at = draft.field["schedulerName"]
         if draft.name and draft.name in first:
             at.duplicate(draft.name, f"give each profile a name of its own; {first[draft.name]} has it too")
         first[draft.name] = at.path
@@ -157,46 +157,46 @@ def build_profiles(wires: tuple[model.KubeSchedulerProfile, ...], problems: Prob
     return tuple(map(_finish, drafts))
 
 
-def _draft(wire: model.KubeSchedulerProfile, place: Place, *, is_only: bool) -> _Draft:
+def _draft(wire: model.KubeSchedulerProfile, field: FieldPath, *, is_only: bool) -> _Draft:
     name = DEFAULT_SCHEDULER_NAME if wire.scheduler_name is None and is_only else wire.scheduler_name or ""
     if not name:
         hint = "write the name that pods carry in spec.schedulerName, such as default-scheduler"
-        place["schedulerName"].required("", hint)
-    place["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
+        field["schedulerName"].required("", hint)
+    field["percentageOfNodesToScore"].check_percentage(wire.percentage_of_nodes_to_score)
     custom: dict[str, PointSet] = {}
     for point, written in model.POINT_NAMES.items():
         point_set = getattr(wire.plugins or model.Plugins(), point)
         enabled = []
-        for at, plugin in place["plugins"][written]["enabled"].walk(point_set.enabled):
+        for at, plugin in field["plugins"][written]["enabled"].walk(point_set.enabled):
             enabled.append(Entry(plugin.name, plugin.weight or 0, at.path))
             _refuse_removed(plugin.name, at)
             since = model.in_tree_since(plugin.name)
-            if since and plugin.name not in place.release.implements:
+            if since and plugin.name not in field.release.implements:
                 kind = model.UPSTREAM_POINT_NAMES.get(point, "Plugin")
-                what = f"Kubernetes {place.release.minor} does not have {plugin.name}, which came with {since}"
+                what = f"Kubernetes {field.release.minor} does not have {plugin.name}, which came with {since}"
                 at.add(f'{kind} "{plugin.name}" does not exist', f"remove it: {what}")
         custom[point] = PointSet(tuple(enabled), tuple(plugin.name for plugin in point_set.disabled))
-    return _Draft(wire, name, place, merge(default_sets(place.release), custom))
+    return _Draft(wire, name, field, merge(default_sets(field.release), custom))
 
 
-def _refuse_removed(name: str, place: Place) -> None:
-    removed = place.release.removed_plugins
+def _refuse_removed(name: str, field: FieldPath) -> None:
+    removed = field.release.removed_plugins
     if name in removed:
         version = '"kubescheduler.config.k8s.io/v1"'
         detail = f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"
-        place.invalid(name, detail, f"remove it: {removed[name]} counts these volumes now")
+        field.invalid(name, detail, f"remove it: {removed[name]} counts these volumes now")
 
 
 def _common_queue_sort(drafts: list[_Draft]) -> None:
     own = [draft.sets["queue_sort"] for draft in drafts]
     if len(own[0].enabled) > 1:
         names = " or ".join(entry.name for entry in own[0].enabled)
-        at = drafts[0].place["plugins"]["queueSort"]["enabled"]
+        at = drafts[0].field["plugins"]["queueSort"]["enabled"]
         at.invalid(len(own[0].enabled), "only one queue sort plugin can be enabled", f"keep one of {names}")
     for draft, point_set in zip(drafts[1:], own[1:], strict=True):
         if _plain(point_set) != _plain(own[0]):
-            hint = f"write the same queueSort as in {drafts[0].place.path}; all pods wait in one queue"
-            at = draft.place["plugins"]["queueSort"]
+            hint = f"write the same queueSort as in {drafts[0].field.path}; all pods wait in one queue"
+            at = draft.field["plugins"]["queueSort"]
             at.invalid(_plain(point_set), draft.release.texts.queue_sort_differs, hint)
 
 
@@ -214,7 +214,7 @@ def _finish(draft: _Draft) -> model.Profile:
     }
     expanded = {
         point: tuple(ref for ref in refs if ref.name not in gated)
-        for point, refs in expand(known, draft.place["plugins"], implements).items()
+        for point, refs in expand(known, draft.field["plugins"], implements).items()
     }
     _check_single_points(draft, expanded)
     _warn_about_plugins(draft, expanded["score"])
@@ -231,24 +231,24 @@ def _args(draft: _Draft) -> dict[str, object]:
     enabled = enabled_names(draft.sets)
     args: dict[str, object] = {}
     names: set[str] = set()
-    for place, config in draft.place["pluginConfig"].walk(draft.wire.plugin_config):
+    for field, config in draft.field["pluginConfig"].walk(draft.wire.plugin_config):
         if config.name in names:
-            place.duplicate(config.name, f"merge the entries of {config.name} into one")
+            field.duplicate(config.name, f"merge the entries of {config.name} into one")
         names.add(config.name)
-        _refuse_removed(config.name, place)
+        _refuse_removed(config.name, field)
         if args_type(config.name, release):
-            decoded = decode_args(config.name, config.args, place["args"])
+            decoded = decode_args(config.name, config.args, field["args"])
             args.setdefault(config.name, decoded)
             # NodeResourcesFit's arguments are checked by the plugin itself, only where it is enabled.
             if config.name != "NodeResourcesFit" or config.name in enabled:
-                decoded.check(place["args"])
+                decoded.check(field["args"])
         elif config.name in release.out_of_tree:
             args.setdefault(config.name, config.args)
         elif config.name in release.implements and config.args is not None:
-            draft.warn("IgnoredConfiguration", f"{place.path}: {config.name} takes no arguments; these are unused")
+            draft.warn("IgnoredConfiguration", f"{field.path}: {config.name} takes no arguments; these are unused")
         elif config.name not in {*enabled, *release.implements, *release.removed_plugins}:
             what = f"no plugin {shown(config.name)} is enabled; its arguments are unused"
-            draft.warn("IgnoredConfiguration", f"{place.path}: {what}{_suggestion(config.name, release)}")
+            draft.warn("IgnoredConfiguration", f"{field.path}: {what}{_suggestion(config.name, release)}")
     for name in enabled:
         if name not in args and args_type(name, release):
             args[name] = default_args(name, release)
@@ -271,11 +271,11 @@ def _check_single_points(draft: _Draft, expanded: Mapping[str, tuple[model.Plugi
         if count:
             hint = "disable the other: queueSort: {disabled: [{name: PrioritySort}]}"
         message = f"only one queue sort plugin required for {profile}, but got {count}"
-        draft.place["plugins"]["queueSort"].add(message, hint)
+        draft.field["plugins"]["queueSort"].add(message, hint)
     binds = expanded["bind"] or any(not draft.has(entry.name) for entry in draft.sets["bind"].enabled)
     if not binds and not draft.has_strangers:
         hint = "enable one: bind: {enabled: [{name: DefaultBinder}]}"
-        draft.place["plugins"]["bind"].add(f"at least one bind plugin is needed for {profile}", hint)
+        draft.field["plugins"]["bind"].add(f"at least one bind plugin is needed for {profile}", hint)
 
 
 def _warn_about_plugins(draft: _Draft, score: tuple[model.PluginRef, ...]) -> None:
@@ -318,7 +318,7 @@ def _missing(name: str, draft: _Draft) -> str:
     )
 
 
-def decode_args(name: str, value: object, place: Place) -> PluginArgs:
+def decode_args(name: str, value: object, field: FieldPath) -> PluginArgs:
     """Decode the arguments of the in-tree plugin `name`; absent ones get their defaults.
 
     `apiVersion` and `kind` may be absent, and must be right where they are present. Upstream: staging
@@ -329,17 +329,17 @@ def decode_args(name: str, value: object, place: Place) -> PluginArgs:
         stated_kind, stated_version = value.get("kind") or kind, value.get("apiVersion") or API_VERSION
         if stated_version != API_VERSION:
             message = f"no kind {shown(stated_kind)} is registered for version {shown(stated_version)}"
-            place["apiVersion"].add(message, f"write: apiVersion: {API_VERSION}, or leave it out")
+            field["apiVersion"].add(message, f"write: apiVersion: {API_VERSION}, or leave it out")
         elif stated_kind != kind:
             got = f"{stated_kind}.{API_GROUP}" if isinstance(stated_kind, str) else shown(stated_kind)
             message = f"args for plugin {name} were not of type {kind}.{API_GROUP}, got {got}"
-            place["kind"].add(message, f"write: kind: {kind}, or leave it out")
-    args = model.decode({} if value is None else value, ARGS_TYPES[name], place).defaulted(place.release)
+            field["kind"].add(message, f"write: kind: {kind}, or leave it out")
+    args = model.decode({} if value is None else value, ARGS_TYPES[name], field).defaulted(field.release)
     if isinstance(value, dict) and isinstance(args, DynamicResourcesArgs):
-        for field, timeout, gates in (
+        for parameter, timeout, gates in (
             ("filterTimeout", args.filter_timeout, "DRASchedulingFilterTimeout"),  # upstream's spelling of the gate
             ("bindingTimeout", args.binding_timeout, "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"),
         ):
-            if timeout is None and value.get(field) is not None:
-                place[field].forbidden(f"{gates} feature gate is disabled", "remove it, or turn the gate on")
+            if timeout is None and value.get(parameter) is not None:
+                field[parameter].forbidden(f"{gates} feature gate is disabled", "remove it, or turn the gate on")
     return args

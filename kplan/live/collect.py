@@ -25,7 +25,7 @@ from kplan.live import RESOURCES, SYSTEM_NAMESPACE, LiveOptions, Resource
 from kplan.live.connections import UNREADABLE, side_by_side
 from kplan.live.kubeconfig import load_access
 from kplan.live.reader import NO_SERVER_HINT, ExpiredListError, ListMeta, Reader, Transport
-from kplan.reading.files import MAX_OBJECT, Progress
+from kplan.reading.files import MAX_OBJECT, ReadProgress
 from kplan.reading.items import is_too_large, too_large
 from kplan.snapshot import model
 from kplan.snapshot.build import build_snapshot
@@ -316,7 +316,7 @@ class _Collected(msgspec.Struct, frozen=True):
 
 def collect_snapshot(
     options: LiveOptions,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     warn: Warn | None = None,
     begin: Callable[[str], None] | None = None,
 ) -> Snapshot:
@@ -348,7 +348,9 @@ def collect_snapshot(
         transport.close()
 
 
-def collect(transport: Transport, options: LiveOptions, *, source: str, progress: Progress | None = None) -> Snapshot:
+def collect(
+    transport: Transport, options: LiveOptions, *, source: str, progress: ReadProgress | None = None
+) -> Snapshot:
     """Return a snapshot as :func:`collect_snapshot` does, through a given transport."""
     stop = threading.Event()
     reader = Reader(transport, sleep=stop.wait)
@@ -413,7 +415,7 @@ def _autoscaler_deployments(
 class _Collector:
     """Reads the objects of kinds; every method may run in several threads at once."""
 
-    def __init__(self, reader: Reader, options: LiveOptions, progress: Progress | None, decoder: Executor) -> None:
+    def __init__(self, reader: Reader, options: LiveOptions, progress: ReadProgress | None, decoder: Executor) -> None:
         self._reader = reader
         self._options = options
         self._progress = progress

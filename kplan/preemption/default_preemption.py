@@ -33,7 +33,7 @@ from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:  # loaded when a pod fits nowhere
-    from kplan.preemption.dry_run import Budgets, DryRun
+    from kplan.preemption.dry_run import AllowedDisruptions, DryRun
     from kplan.preemption.result import Candidates, PreemptionResult
 
 
@@ -73,7 +73,11 @@ def units_of(cluster: Cluster, groups: Mapping[Key, PodGroup]) -> list[Unit]:
 
 
 def victims_of_group(
-    cluster: Cluster, budgets: Budgets, groups: Mapping[Key, PodGroup], priority: int, fits: Callable[[], fwk.Status]
+    cluster: Cluster,
+    budgets: AllowedDisruptions,
+    groups: Mapping[Key, PodGroup],
+    priority: int,
+    fits: Callable[[], fwk.Status],
 ) -> tuple[fwk.Status, fwk.GroupVictims]:
     """Return whether a group of some priority fits once some pods of lower priority leave, and these pods.
 
@@ -142,7 +146,7 @@ class DefaultPreemption:
     def __init__(self, args: PluginArgs | None, handle: fwk.Handle) -> None:
         self._args = args if isinstance(args, DefaultPreemptionArgs) else DefaultPreemptionArgs()
         self._handle = handle
-        self._budgets: Budgets | None = None
+        self._budgets: AllowedDisruptions | None = None
         self._allowed: dict[tuple[str, str], int] = {}  # of what `_budgets` does not know yet
 
     def post_filter(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> fwk.PostFilterResult:
@@ -161,18 +165,18 @@ class DefaultPreemption:
         return fwk.PostFilterResult(status, row, victims, result.cleared_pods, findings=result)
 
     @property
-    def budgets(self) -> Budgets:
+    def budgets(self) -> AllowedDisruptions:
         """The budgets, with the disruptions that they allow now; compiled when victims are looked for."""
         if self._budgets is None:
-            from kplan.preemption.dry_run import Budgets
+            from kplan.preemption.dry_run import AllowedDisruptions
 
-            self._budgets = Budgets(self._handle.listers.pod_disruption_budgets)
+            self._budgets = AllowedDisruptions(self._handle.listers.pod_disruption_budgets)
         if self._allowed:
             self._budgets, self._allowed = self._budgets.with_allowed_disruptions(self._allowed), {}
         return self._budgets
 
     @budgets.setter
-    def budgets(self, budgets: Budgets) -> None:
+    def budgets(self, budgets: AllowedDisruptions) -> None:
         self._budgets, self._allowed = budgets, {}
 
     def set_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> None:

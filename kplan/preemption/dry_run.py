@@ -131,7 +131,7 @@ class _Budget(msgspec.Struct, frozen=True):
         return is_counted and info.namespace == self.namespace and self.match.selects(info)
 
 
-class Budgets:
+class AllowedDisruptions:
     """Pod disruption budgets, compiled; a budget without a selector, or with an empty or invalid one, covers no pod."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
@@ -149,9 +149,9 @@ class Budgets:
                 )
                 self._budgets.append(compiled)
 
-    def with_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> Budgets:
+    def with_allowed_disruptions(self, allowed: Mapping[tuple[str, str], int]) -> AllowedDisruptions:
         """Return the budgets with other numbers of allowed disruptions, by (namespace, name); the rest is unchanged."""
-        updated = Budgets(())
+        updated = AllowedDisruptions(())
         updated._budgets = [
             replace(budget, allowed=allowed.get((budget.namespace, budget.name), budget.allowed))
             for budget in self._budgets
@@ -280,7 +280,9 @@ class DryRun(msgspec.Struct, frozen=True):
     reprieve: Reprieve  #: the lower-priority pods on the feasible nodes
 
 
-def dry_run(framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome, budgets: Budgets) -> DryRun:
+def dry_run(
+    framework: ProfileFilters, cycle: CycleState, outcome: FilterOutcome, budgets: AllowedDisruptions
+) -> DryRun:
     """Look for victims on every node whose rejection removing pods may resolve."""
     cluster = framework.cluster
     rows = outcome.rows_with_code(Code.UNSCHEDULABLE)
@@ -334,7 +336,7 @@ def order_of_importance(cluster: Cluster, positions: RowArray, pods: RowArray) -
     return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.derived(START)[pods])
 
 
-def _reprieve(cluster: Cluster, trials: Trials, budgets: Budgets) -> Reprieve:
+def _reprieve(cluster: Cluster, trials: Trials, budgets: AllowedDisruptions) -> Reprieve:
     """Reprieve pods one by one while the incoming pod fits; on the nodes of `trials` it fits without all of them."""
     view = trials.view
     order = order_of_importance(cluster, view.positions, view.pods)

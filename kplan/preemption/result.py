@@ -24,7 +24,7 @@ from kplan.engine.node_table import NodeTable
 from kplan.engine.pod_table import START, PodTable
 from kplan.engine.verdicts import Code
 from kplan.framework import results
-from kplan.preemption.dry_run import Budgets, DryRun, Reprieve, order_of_importance
+from kplan.preemption.dry_run import AllowedDisruptions, DryRun, Reprieve, order_of_importance
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.rules.resources import nano, pod_resources, quantity_text, resource_order, rounded_requests
 
@@ -152,7 +152,7 @@ class PreemptionResult(msgspec.Struct, frozen=True):
 
     infos: Sequence[PodInfo]  #: pods by row
     nodes: NodeTable  #: by row
-    budgets: Budgets
+    budgets: AllowedDisruptions
     eligible: bool = True  #: the pod may preempt at all
     message: str = ""  #: DefaultPreemption's message; empty when it nominates a node
     why_not: results.WhyNot | None = None  #: why it nominates none

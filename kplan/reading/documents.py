@@ -13,7 +13,7 @@ import msgspec
 from kplan.api.decode import DEEP_HINT, DecodeError, convert, refuse_unknown
 from kplan.errors import Problem
 from kplan.reading import files
-from kplan.reading.files import SETTINGS, SNAPSHOTS, Limits, Progress
+from kplan.reading.files import SETTINGS, SNAPSHOTS, Limits, ReadProgress
 from kplan.reading.positions import Document
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def read_documents(
     *,
     limits: Limits = SNAPSHOTS,
     stdin: IO[bytes] | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     expected: str = "",
     notes: list[Problem] | None = None,
 ) -> Iterator[Document]:
@@ -116,7 +116,7 @@ class _Reader(msgspec.Struct, frozen=True):
     limits: Limits
     expected: str
     stdin: IO[bytes] | None
-    progress: Progress | None
+    progress: ReadProgress | None
 
     def file(self, path: Path | None, notes: list[Problem] | None = None) -> Iterator[Document]:
         """Yield the documents of a file; an empty one is a note where there are some, as in a dump."""

@@ -23,8 +23,9 @@ import msgspec
 from kplan.errors import Problem
 from kplan.reading.positions import MAX_DEPTH
 
-#: Called with what is being read, the amount read, and the total where that is known.
-Progress = Callable[[str, int, int | None], None]
+#: Called with what is being read (a file, or the plural name of a kind), the amount read, and the total where that is
+#: known. While lists are read from a live cluster the calls come from several threads, one at a time.
+ReadProgress = Callable[[str, int, int | None], None]
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -101,7 +102,12 @@ def folders_above(path: Path) -> Sequence[Path]:
 
 
 def read_source(
-    path: Path | None, stdin: IO[bytes] | None, limits: Limits, progress: Progress | None, *, is_objects: bool = True
+    path: Path | None,
+    stdin: IO[bytes] | None,
+    limits: Limits,
+    progress: ReadProgress | None,
+    *,
+    is_objects: bool = True,
 ) -> bytearray:
     """Read a file, or standard input where there is no path, as UTF-8 and unpacked.
 
@@ -139,7 +145,7 @@ def amount(n_bytes: int) -> str:
 
 
 def read_text(
-    stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: Progress | None, *, is_objects: bool
+    stream: IO[bytes], name: str, size: int | None, limits: Limits, progress: ReadProgress | None, *, is_objects: bool
 ) -> bytearray:
     unpacked = _Unpacked(stream, limits, size)
     head = _fill(unpacked, CHUNK)

@@ -15,7 +15,7 @@ from kplan.api import decode
 from kplan.api.pod import Pod
 from kplan.errors import Problem
 from kplan.reading.documents import read_documents
-from kplan.reading.files import MAX_OBJECT, SNAPSHOTS, STANDARD_INPUT, Limits, Progress
+from kplan.reading.files import MAX_OBJECT, SNAPSHOTS, STANDARD_INPUT, Limits, ReadProgress
 from kplan.reading.pieces import ELEMENTS, NotInPieces, Piece, list_pieces
 from kplan.reading.positions import Document, Duplicate, Source, as_builtins
 
@@ -71,7 +71,7 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.locate(problem.below(self.json_path))
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """The position of an object in its file; without `origin`, the object is from memory."""
 
     origin: Document | None = None
@@ -83,11 +83,11 @@ class Place(NamedTuple):
         return self.origin.locate(located) if self.origin is not None else located
 
 
-PlaceOf = Callable[[int], Place]  #: returns the position of one of several objects
+Locate = Callable[[int], Location]  #: returns the position of one of several objects
 
 
-def nowhere(_: int) -> Place:
-    return Place()
+def nowhere(_: int) -> Location:
+    return Location()
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -100,18 +100,18 @@ class Run(msgspec.Struct, frozen=True):
     contents: Sequence[Any]
     first: int | None = None  #: the index of the first object in the list
 
-    def place(self, index: int) -> Place:
+    def location(self, index: int) -> Location:
         path = self.json_path if self.first is None else f"{self.json_path}[{self.first + index}]"
-        return Place(self.origin, path)
+        return Location(self.origin, path)
 
     def part(self, index: int) -> Run:
         """Return the run of one of the objects alone."""
-        return replace(self, json_path=self.place(index).json_path, contents=[self.contents[index]], first=None)
+        return replace(self, json_path=self.location(index).json_path, contents=[self.contents[index]], first=None)
 
     def items(self) -> Iterator[Item]:
         assert self.origin is not None  # noqa: S101 - what is in memory is never taken apart again
         for index, content in enumerate(self.contents):
-            yield Item(self.origin, self.place(index).json_path, self.api_version, self.kind, content)
+            yield Item(self.origin, self.location(index).json_path, self.api_version, self.kind, content)
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
@@ -154,7 +154,7 @@ def read_runs(
     problems: list[Problem],
     *,
     stdin: IO[bytes] | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     notes: list[Problem] | None = None,
 ) -> Iterator[Item | Run]:
     """Yield a snapshot's objects as `read_items`, those of one kind together where they follow in a list."""
@@ -163,7 +163,7 @@ def read_runs(
 
 
 def read_pieces(
-    source: str | Path, problems: list[Problem], *, progress: Progress | None = None
+    source: str | Path, problems: list[Problem], *, progress: ReadProgress | None = None
 ) -> Iterator[Item | Run]:
     """Yield the objects of a large list piece by piece, as `read_runs` does.
 
@@ -172,12 +172,12 @@ def read_pieces(
     """
     if str(source) == STANDARD_INPUT:
         raise NotInPieces("standard input cannot be read twice")
-    place = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
+    item = Item(Piece(str(source), 1, 1, None), "$.items", "", "", {})
     for elements in list_pieces(Path(source), SNAPSHOTS, progress):
         if elements and isinstance(elements[0], Pod):
-            yield Run(place.origin, place.json_path, "v1", "Pod", elements, 0)
+            yield Run(item.origin, item.json_path, "v1", "Pod", elements, 0)
         else:
-            yield from _raw_list(elements, place, problems)
+            yield from _raw_list(elements, item, problems)
 
 
 def is_too_large(content: msgspec.Raw | dict[str, Any]) -> bool:
@@ -227,40 +227,40 @@ def _parts_of(document: Document, problems: list[Problem]) -> Iterator[Item | Ru
                 yield item
 
 
-def _raw_items(content: msgspec.Raw, place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
+def _raw_items(content: msgspec.Raw, item: Item, problems: list[Problem]) -> Iterator[Item | Run]:
     if bytes(memoryview(content)[:1]) == b"[":
-        yield from _raw_list(ELEMENTS.decode(content), place, problems)
+        yield from _raw_list(ELEMENTS.decode(content), item, problems)
         return
     try:
         envelope = _ENVELOPE.decode(content)
     except (msgspec.ValidationError, RecursionError):
-        problems.append(place.locate(_mistaken(content, _no_object)))
+        problems.append(item.locate(_mistaken(content, _no_object)))
         return
-    place = replace(place, content=content)
-    if not _has_kind(envelope.api_version, envelope.kind, place, problems):
+    item = replace(item, content=content)
+    if not _has_kind(envelope.api_version, envelope.kind, item, problems):
         return
     if not _is_list(envelope.api_version, envelope.kind):
-        yield replace(place, api_version=envelope.api_version, kind=envelope.kind)
+        yield replace(item, api_version=envelope.api_version, kind=envelope.kind)
         return
-    place = replace(place, json_path=f"{place.json_path}.items")
+    item = replace(item, json_path=f"{item.json_path}.items")
     try:
         items = _ITEMS.decode(envelope.items) or []
     except msgspec.ValidationError:
-        if not _is_too_deep(place, problems):
-            problems.append(place.locate(_mistaken(envelope.items, _no_list)))
+        if not _is_too_deep(item, problems):
+            problems.append(item.locate(_mistaken(envelope.items, _no_list)))
         return
-    yield from _raw_list(items, _with_item_kind(place, envelope.api_version, envelope.kind), problems)
+    yield from _raw_list(items, _with_item_kind(item, envelope.api_version, envelope.kind), problems)
 
 
-def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem]) -> Iterator[Item | Run]:
-    if _is_too_deep(place, problems):
+def _raw_list(elements: list[msgspec.Raw], item: Item, problems: list[Problem]) -> Iterator[Item | Run]:
+    if _is_too_deep(item, problems):
         return
     end = 0
     for index, element in enumerate(elements):
         if index < end:
             continue
-        path = f"{place.json_path}[{index}]"
-        where = Item(place.origin, path, place.api_version, place.kind, element)
+        path = f"{item.json_path}[{index}]"
+        where = Item(item.origin, path, item.api_version, item.kind, element)
         try:
             if first := _KIND_FIRST.match(memoryview(element)):
                 api_version, kind = first[1].decode(), first[2].decode()
@@ -272,11 +272,11 @@ def _raw_list(elements: list[msgspec.Raw], place: Item, problems: list[Problem])
             continue
         if kind and _is_list(str(api_version), str(kind)):
             yield from _raw_items(element, where, problems)
-        elif place.kind and not kind:
+        elif item.kind and not kind:
             yield where
         elif _has_kind(api_version, kind, where, problems):
             end = _end_of_alike(elements, index, first[0]) if first else index + 1
-            yield Run(place.origin, place.json_path, api_version, kind, elements[index:end], index)
+            yield Run(item.origin, item.json_path, api_version, kind, elements[index:end], index)
 
 
 def _end_of_alike(elements: list[msgspec.Raw], start: int, prefix: bytes) -> int:
@@ -292,35 +292,35 @@ def _mistaken(content: msgspec.Raw, problem_of: Callable[[Any], Problem]) -> Pro
         return error.problems[0]
 
 
-def _is_too_deep(place: Item, problems: list[Problem]) -> bool:
-    if place.json_path.count("[") < _MAX_LISTS:
+def _is_too_deep(item: Item, problems: list[Problem]) -> bool:
+    if item.json_path.count("[") < _MAX_LISTS:
         return False
-    problems.append(place.locate(Problem("lists are nested too deeply", hint="write the objects one after the other")))
+    problems.append(item.locate(Problem("lists are nested too deeply", hint="write the objects one after the other")))
     return True
 
 
-def _builtin_items(content: Any, place: Item, problems: list[Problem]) -> Iterator[Item]:
+def _builtin_items(content: Any, item: Item, problems: list[Problem]) -> Iterator[Item]:
     if isinstance(content, list):
-        if _is_too_deep(place, problems):
+        if _is_too_deep(item, problems):
             return
         for index, element in enumerate(content):
-            yield from _builtin_items(element, replace(place, json_path=f"{place.json_path}[{index}]"), problems)
+            yield from _builtin_items(element, replace(item, json_path=f"{item.json_path}[{index}]"), problems)
         return
     if not isinstance(content, dict):
-        problems.append(place.locate(_no_object(content)))
+        problems.append(item.locate(_no_object(content)))
         return
-    api_version, kind = content.get("apiVersion") or place.api_version, content.get("kind") or place.kind
-    if not _has_kind(api_version, kind, place, problems):
+    api_version, kind = content.get("apiVersion") or item.api_version, content.get("kind") or item.kind
+    if not _has_kind(api_version, kind, item, problems):
         return
     if not _is_list(api_version, kind):
-        yield replace(place, api_version=api_version, kind=kind, content=content)
+        yield replace(item, api_version=api_version, kind=kind, content=content)
         return
     items = content.get("items")
-    place = _with_item_kind(replace(place, json_path=f"{place.json_path}.items"), api_version, kind)
+    item = _with_item_kind(replace(item, json_path=f"{item.json_path}.items"), api_version, kind)
     if isinstance(items, list):
-        yield from _builtin_items(items, place, problems)
+        yield from _builtin_items(items, item, problems)
     elif items is not None:
-        problems.append(place.locate(_no_list(items)))
+        problems.append(item.locate(_no_list(items)))
 
 
 def _no_object(value: Any) -> Problem:
@@ -339,15 +339,15 @@ def _is_list(api_version: str, kind: str) -> bool:
     return kind.endswith("List") and not api_version.startswith(_OWN)
 
 
-def _with_item_kind(place: Item, api_version: str, kind: str) -> Item:
-    return replace(place, api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else place
+def _with_item_kind(item: Item, api_version: str, kind: str) -> Item:
+    return replace(item, api_version=api_version, kind=kind.removesuffix("List")) if kind != "List" else item
 
 
-def _has_kind(api_version: Any, kind: Any, place: Item, problems: list[Problem]) -> bool:
+def _has_kind(api_version: Any, kind: Any, item: Item, problems: list[Problem]) -> bool:
     if isinstance(kind, str) and kind and isinstance(api_version, str):
         return True
     field, value = ("kind", kind) if not isinstance(kind, str) or not kind else ("apiVersion", api_version)
     message = f"expected a string, got {decode.describe(value)}" if value not in (None, "") else "missing"
     hint = _WHAT_AN_OBJECT_IS if api_version or kind else f"{_WHAT_AN_OBJECT_IS}; {_IF_VALUES}"
-    problems.append(place.locate(Problem(message, json_path=f"$.{field}", hint=hint)))
+    problems.append(item.locate(Problem(message, json_path=f"$.{field}", hint=hint)))
     return False

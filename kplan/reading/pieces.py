@@ -19,7 +19,7 @@ from msgspec import field
 
 from kplan.api.pod import Pod
 from kplan.errors import Problem
-from kplan.reading.files import MAX_OBJECT, Limits, Progress
+from kplan.reading.files import MAX_OBJECT, Limits, ReadProgress
 from kplan.reading.positions import Document
 
 _HEAD = 1 << 18
@@ -58,7 +58,7 @@ class Piece(Document):
         raise NotInPieces(problem.message)
 
 
-def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterator[list[Any]]:
+def list_pieces(path: Path, limits: Limits, progress: ReadProgress | None) -> Iterator[list[Any]]:
     """Yield the items of a list in a file, some at a time: decoded where all are pods, else as they are written.
 
     The latter are valid until the next ones are read. None of them is larger than an object may be. Raises NotInPieces,
@@ -74,7 +74,7 @@ def list_pieces(path: Path, limits: Limits, progress: Progress | None) -> Iterat
         raise NotInPieces(str(error)) from None
 
 
-def _pieces(stream: io.FileIO, name: str, size: int, progress: Progress | None) -> Iterator[list[Any]]:
+def _pieces(stream: io.FileIO, name: str, size: int, progress: ReadProgress | None) -> Iterator[list[Any]]:
     head = stream.read(_HEAD)
     start = re.match(_START, head)
     # Between two items there is what precedes the first one, or a blank as Python writes it.

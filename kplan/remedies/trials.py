@@ -36,7 +36,7 @@ from kplan.framework.listers import Key
 from kplan.framework.pod_groups import PREEMPTION_GATE, WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.preemption.default_preemption import preemptors, units_of
-from kplan.preemption.dry_run import Budgets
+from kplan.preemption.dry_run import AllowedDisruptions
 from kplan.remedies.node_shapes import NodeShape, added_nodes
 from kplan.rules.pod_info import PodInfo
 
@@ -116,10 +116,10 @@ class Trials:
         return None if self.key is None else self.live.pod_groups.groups.get(self.key)
 
     @cached_property
-    def budgets(self) -> Budgets:
+    def budgets(self) -> AllowedDisruptions:
         """The disruption budgets, with what they allow now."""
         known = (plugin.budgets for plugin in preemptors(self.live))
-        return next(known, None) or Budgets(self.live.listers.pod_disruption_budgets)
+        return next(known, None) or AllowedDisruptions(self.live.listers.pod_disruption_budgets)
 
     def all_run(self, trial: Trial) -> bool:
         return self.end(trial).runs == self.of

@@ -28,7 +28,7 @@ from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
 from kplan.facts import MissingKind
-from kplan.reading.items import Place, PlaceOf, nowhere
+from kplan.reading.items import Locate, Location, nowhere
 from kplan.snapshot.defaults import complete, resolve_priority
 from kplan.snapshot.model import LIVE, Snapshot, Warning, missing_warning  # noqa: A004 - the contract's word
 from kplan.snapshot.own_file import lean_all
@@ -442,10 +442,10 @@ class SnapshotBuilder:
         self.unchecked += 1
         return True
 
-    def add(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf = nowhere, *, completes: bool = True) -> None:
+    def add(self, objects: Sequence[Any], kind: Kind, locate: Locate = nowhere, *, completes: bool = True) -> None:
         """Add objects of one kind: all at once where they are sound, else one by one, without those with problems."""
         if not self.problems and not kind.is_open and self._are_sound(objects):
-            self._keep(objects, kind, place_of, completes=completes)
+            self._keep(objects, kind, locate, completes=completes)
             return
         for index, obj in enumerate(objects):
             if self.has_enough_problems() or (isinstance(obj, ControllerRevision) and obj.is_foreign):
@@ -456,9 +456,9 @@ class SnapshotBuilder:
                 wrong.append(Problem("has no name", json_path="$.metadata.name", hint=hint))
             if wrong:
                 name = object_name(kind.name, obj.metadata.namespace, obj.metadata.name)
-                self.problems += [place_of(index).locate(problem, name) for problem in wrong]
+                self.problems += [locate(index).locate(problem, name) for problem in wrong]
             else:
-                self._keep([obj], kind, place_of, completes=completes, first=index)
+                self._keep([obj], kind, locate, completes=completes, first=index)
 
     def _are_sound(self, objects: Sequence[Any]) -> bool:
         """Tell whether no object of one kind has a problem; quicker than to look for the problems of each."""
@@ -469,7 +469,7 @@ class SnapshotBuilder:
             and not (isinstance(objects[0], NodePool | NodeOverlay) and any(map(node_pool_problems, objects)))
         )
 
-    def _keep(self, objects: Sequence[Any], kind: Kind, place_of: PlaceOf, *, completes: bool, first: int = 0) -> None:
+    def _keep(self, objects: Sequence[Any], kind: Kind, locate: Locate, *, completes: bool, first: int = 0) -> None:
         same_kind = self._objects[kind.attribute]
         new = []
         for index, obj in enumerate([complete(obj, kind) for obj in objects] if completes else objects, first):
@@ -482,7 +482,7 @@ class SnapshotBuilder:
                 new.append(obj)
             elif same_kind[key] is not obj:
                 name = object_name(kind.name, metadata.namespace, metadata.name)
-                self._note_duplicate(same_kind[key], obj, name, place_of(index))
+                self._note_duplicate(same_kind[key], obj, name, locate(index))
         if new:
             self._lean[kind.attribute] += lean_all(new)  # duplicates are compared with all they have
 
@@ -511,7 +511,7 @@ class SnapshotBuilder:
         force_setattr(snapshot, "warnings", all_warnings)
         return snapshot
 
-    def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Place) -> None:
+    def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Location) -> None:
         if earlier == obj:
             message = "is in the input twice with equal content; the second is ignored"
             self.warnings.append(Warning("Duplicate", name, message))

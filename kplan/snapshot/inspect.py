@@ -47,7 +47,7 @@ class PodOverview(Document, frozen=True, kw_only=True):
     schedulers: dict[str, Count]  #: scheduler name -> pods
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Oddity(msgspec.Struct, frozen=True):
     """Something odd about a snapshot; `is_note` where it may well be intended."""
 
     code: str
@@ -91,13 +91,13 @@ def _state(pod: core.Pod) -> str:
     return "nominated" if pod.status.nominated_node_name else "pending"
 
 
-def check_snapshot(snapshot: Snapshot) -> tuple[Finding, ...]:
-    findings = [Finding(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
+def check_snapshot(snapshot: Snapshot) -> tuple[Oddity, ...]:
+    findings = [Oddity(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
     for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets):
         findings.extend(check(snapshot))
     for kind, count in snapshot.skipped.items():
         message = f"{count} left out; scheduling does not read this kind"
-        findings.append(Finding("SkippedKind", kind, message, is_note=True))
+        findings.append(Oddity("SkippedKind", kind, message, is_note=True))
     return tuple(findings)
 
 
@@ -119,7 +119,7 @@ _CONSEQUENCES = {
 }
 
 
-def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
+def _dangling(snapshot: Snapshot) -> Iterator[Oddity]:
     """Yield each object that is referred to but does not exist, with its referrers."""
     missing = {kind.resource for kind in snapshot.missing}
     objects = {kind.name: snapshot.objects(kind.attribute) for kind in KINDS if kind.resource not in missing}
@@ -138,10 +138,10 @@ def _dangling(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         who = _listed(by)
         message = f"not in the snapshot, but {who} {'names' if len(by) == 1 else 'name'} it; {_CONSEQUENCES[kind]}"
-        yield Finding(f"Unknown{kind}", object_name(kind, namespace, name), message)
+        yield Oddity(f"Unknown{kind}", object_name(kind, namespace, name), message)
     if not snapshot.namespaces and "namespaces" not in missing:
         message = "none in the snapshot; namespace selectors match nothing"
-        yield Finding("NoNamespaces", "Namespace", message, is_note=True)
+        yield Oddity("NoNamespaces", "Namespace", message, is_note=True)
 
 
 def _of_pod(pod: core.Pod) -> Iterator[_Reference]:
@@ -194,7 +194,7 @@ _REFERENCES: dict[str, Callable[[Any], Iterable[_Reference]]] = {
 }
 
 
-def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
+def _odd_nodes(snapshot: Snapshot) -> Iterator[Oddity]:
     """Yield nodes whose allocatable is above their capacity, and nodes with more pods than allocatable."""
     pods_on = Counter(pod.spec.node_name for pod in snapshot.pods if _state(pod) != "terminated")
     for node in snapshot.nodes:
@@ -204,37 +204,37 @@ def _odd_nodes(snapshot: Snapshot) -> Iterator[Finding]:
             if resource_name in capacity and parse(amount).nanos > parse(capacity[resource_name]).nanos:
                 above = f"a capacity of {capacity[resource_name]}; the allocatable amount counts"
                 message = f"has {amount} of {resource_name} allocatable and {above}"
-                yield Finding("AllocatableOverCapacity", name, message)
+                yield Oddity("AllocatableOverCapacity", name, message)
         room = node.status.allocatable.get("pods")
         if room is not None and pods_on[node.metadata.name] * 10**9 > parse(room).nanos:
             message = f"runs {pods_on[node.metadata.name]} pods and allows {room}; no further pod fits"
-            yield Finding("TooManyPods", name, message)
+            yield Oddity("TooManyPods", name, message)
 
 
-def _odd_labels(snapshot: Snapshot) -> Iterator[Finding]:
+def _odd_labels(snapshot: Snapshot) -> Iterator[Oddity]:
     """Yield labels that distort topologies: shared or absent host names, zones on some nodes only."""
     metadata = [node.metadata for node in snapshot.nodes]
     by_host = grouped((own.labels.get(HOSTNAME, ""), f"Node/{own.name}") for own in metadata)
     if without := by_host.pop("", []):
         message = f"not on {_listed(without)}; rules by host leave these nodes out"
-        yield Finding("NoHostname", HOSTNAME, message)
+        yield Oddity("NoHostname", HOSTNAME, message)
     for host, nodes in sorted(by_host.items()):
         if len(nodes) > 1:
-            yield Finding("SharedHostname", f"{HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
+            yield Oddity("SharedHostname", f"{HOSTNAME}={host}", f"on {_listed(nodes)}, which count as one host")
     zoneless = [f"Node/{own.name}" for own in metadata if not own.labels.get(ZONE)]
     if 0 < len(zoneless) < len(metadata):
         message = f"not on {_listed(zoneless)}; rules by zone leave these nodes out"
-        yield Finding("NoZone", ZONE, message, is_note=True)
+        yield Oddity("NoZone", ZONE, message, is_note=True)
 
 
-def _odd_pods(snapshot: Snapshot) -> Iterator[Finding]:
+def _odd_pods(snapshot: Snapshot) -> Iterator[Oddity]:
     for pod in snapshot.pods:
         if pod.status.phase == "Running" and not pod.spec.node_name:
             name = object_name("Pod", pod.metadata.namespace, pod.metadata.name)
-            yield Finding("RunningNowhere", name, "has phase Running, but no node; it counts as pending")
+            yield Oddity("RunningNowhere", name, "has phase Running, but no node; it counts as pending")
 
 
-def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
+def _odd_budgets(snapshot: Snapshot) -> Iterator[Oddity]:
     """Yield disruption budgets that protect nothing, or of which it is not known what they allow."""
     labels_in = grouped((pod.metadata.namespace, pod.metadata.labels) for pod in snapshot.pods)
     for budget in snapshot.pod_disruption_budgets:
@@ -243,13 +243,13 @@ def _odd_budgets(snapshot: Snapshot) -> Iterator[Finding]:
         try:
             selector = selector_from(budget.spec.selector)
         except InvalidSelector as error:
-            yield Finding("InvalidSelector", name, f"the selector is refused, so it protects nothing: {error}")
+            yield Oddity("InvalidSelector", name, f"the selector is refused, so it protects nothing: {error}")
             continue
         if not any(map(selector.matches, labels_in.get(namespace, ()))):
-            yield Finding("IdleBudget", name, "selects no pod", is_note=True)
+            yield Oddity("IdleBudget", name, "selects no pod", is_note=True)
         elif budget.status == PodDisruptionBudgetStatus():
             message = "has no status yet, so preemption takes it to allow no disruption; drains count its pods"
-            yield Finding("NoBudgetStatus", name, message, is_note=True)
+            yield Oddity("NoBudgetStatus", name, message, is_note=True)
 
 
 def _listed(names: list[str]) -> str:

@@ -23,7 +23,7 @@ from kplan.api.kinds import KINDS, POD_MAKERS, Kind, kind_of, metadata_of, type_
 from kplan.api.names import object_name
 from kplan.errors import ManifestError, Problem, UsageError
 from kplan.reading.arguments import listed, refuse_empty
-from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, Progress, files_below, is_archive
+from kplan.reading.files import GZIP_MAGIC, SNAPSHOTS, STANDARD_INPUT, ReadProgress, files_below, is_archive
 from kplan.reading.items import Item, Run, is_too_large, read_items, read_pieces, read_runs, too_large
 from kplan.reading.pieces import NotInPieces
 from kplan.snapshot import own_file
@@ -52,7 +52,7 @@ def load_snapshot(
     source: str | Path | Iterable[Mapping[str, Any] | msgspec.Struct],
     *,
     stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     needs_nodes: bool = True,
 ) -> Snapshot:
     """Load a cluster.
@@ -93,7 +93,7 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
     for index, obj in enumerate(listed(objects)):
         path = f"$[{index}]"
         if isinstance(obj, msgspec.Struct):
-            loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).place)
+            loader.builder.add([obj], type_of(obj), Run(None, path, "", "", []).location)
         elif isinstance(obj, Mapping):
             loader.take_mapping(dict(obj), path)
         else:
@@ -102,7 +102,7 @@ def _load_objects(objects: Iterable[Mapping[str, Any] | msgspec.Struct]) -> Snap
 
 
 def _load_files(
-    source: str | Path, name: str, stdin: BinaryIO | None, progress: Progress | None, *, needs_nodes: bool = True
+    source: str | Path, name: str, stdin: BinaryIO | None, progress: ReadProgress | None, *, needs_nodes: bool = True
 ) -> Snapshot:
     loader = _Loader(SnapshotBuilder(refuses_odd=True))
     try:
@@ -153,7 +153,7 @@ class _Loader:
         self.whole: dict[str, msgspec.Raw | dict[str, Any]] = {}  #: as `Snapshot.whole`
         self.notes: list[Problem] = []  #: about files that are passed over
 
-    def take_all(self, parts: Iterable[Item | Run], progress: Progress | None = None) -> None:
+    def take_all(self, parts: Iterable[Item | Run], progress: ReadProgress | None = None) -> None:
         n_taken = 0
         for part in parts:
             if isinstance(part, Run) and part.kind != own_file.KIND:
@@ -203,7 +203,7 @@ class _Loader:
                 if kind.is_open and not is_own:
                     self._skipped[kind.name] += 1
                 else:
-                    self.builder.problems += map(run.place(index).locate, error.problems)
+                    self.builder.problems += map(run.location(index).locate, error.problems)
             else:
                 self._add([obj], run.part(index), kind, is_own=is_own)
 
@@ -216,7 +216,7 @@ class _Loader:
                     self._add([objects[index]], run.part(index), kind, is_own=is_own)
                 return
         self.has_nodes = self.has_nodes or kind.name in _GIVES_NODES
-        self.builder.add(objects, kind, run.place)
+        self.builder.add(objects, kind, run.location)
         if kind.name in _WHOLE and not is_own:
             for obj, content in zip(objects, run.contents, strict=True):
                 # With all its fields: a manifest may change any of them.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplan.config.model import EXTENSION_POINTS, PLACEMENT_POINTS
-from kplan.config.problems import Place, Problems
+from kplan.config.problems import FieldPath, Problems
 from kplan.config.profiles import Entry, PointSet, default_sets, expand, merge
 from kplan.config.releases import newest
 
@@ -38,7 +38,7 @@ def point_set(text: str) -> PointSet:
 def expanded(**sets: str) -> dict[str, str]:
     """Expand test plugins; only points that have some, a weight beside the name where it counts."""
     problems = Problems("test")
-    found = expand({point: point_set(text) for point, text in sets.items()}, Place(problems), IMPLEMENTED)
+    found = expand({point: point_set(text) for point, text in sets.items()}, FieldPath(problems), IMPLEMENTED)
     assert problems.recorded == []
     texts = {
         point: " ".join(f"{ref.name}={ref.weight}" if ref.weight else ref.name for ref in refs)
@@ -174,14 +174,14 @@ REFUSALS = {
 @pytest.mark.parametrize(("sets", "wanted"), REFUSALS.values(), ids=REFUSALS)
 def test_expand_refuses(sets: dict[str, tuple[Entry, ...]], wanted: list[tuple[str, str]]) -> None:
     problems = Problems("test")
-    expand({point: PointSet(enabled) for point, enabled in sets.items()}, Place(problems), IMPLEMENTED)
+    expand({point: PointSet(enabled) for point, enabled in sets.items()}, FieldPath(problems), IMPLEMENTED)
     assert [(problem.json_path, problem.message) for problem in problems.recorded] == wanted
     assert all(problem.hint for problem in problems.recorded)
 
 
 def test_the_default_sets_expand_to_the_plugins_that_implement_each_point() -> None:
     problems = Problems("test")
-    found = expand(merge(DEFAULT_SETS, {}), Place(problems), IMPLEMENTS)
+    found = expand(merge(DEFAULT_SETS, {}), FieldPath(problems), IMPLEMENTS)
     assert problems.recorded == []
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name, _ in DEFAULT_PLUGINS if point in IMPLEMENTS[name]] for point in POINTS
@@ -195,8 +195,8 @@ names = st.sampled_from([name for name, _ in DEFAULT_PLUGINS])
 @given(st.dictionaries(st.sampled_from(POINTS), st.frozensets(names)))
 def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict[str, frozenset[str]]) -> None:
     custom = {point: PointSet((), tuple(names)) for point, names in disabled.items()}
-    found = expand(merge(DEFAULT_SETS, custom), Place(Problems("test")), IMPLEMENTS)
-    usual = expand(merge(DEFAULT_SETS, {}), Place(Problems("test")), IMPLEMENTS)
+    found = expand(merge(DEFAULT_SETS, custom), FieldPath(Problems("test")), IMPLEMENTS)
+    usual = expand(merge(DEFAULT_SETS, {}), FieldPath(Problems("test")), IMPLEMENTS)
     assert found == {
         point: tuple(ref for ref in refs if ref.name not in disabled.get(point, ())) for point, refs in usual.items()
     }
@@ -206,7 +206,7 @@ def test_disabling_takes_exactly_the_named_plugins_out_of_a_point(disabled: dict
 @given(st.permutations(sorted({name for name, _ in DEFAULT_PLUGINS})))
 def test_the_order_of_multi_point_after_a_star_is_the_order_at_every_point(order: list[str]) -> None:
     custom = {"multi_point": point_set(" ".join([*order, "-*"]))}
-    found = expand(merge(DEFAULT_SETS, custom), Place(Problems("test")), IMPLEMENTS)
+    found = expand(merge(DEFAULT_SETS, custom), FieldPath(Problems("test")), IMPLEMENTS)
     assert {point: [ref.name for ref in refs] for point, refs in found.items()} == {
         point: [name for name in order if point in IMPLEMENTS[name]] for point in POINTS
     }

@@ -1,7 +1,7 @@
 """Which units of pods exceed what disruption budgets allow, when a whole group preempts."""
 
 import kplan
-from kplan.preemption.dry_run import Budgets
+from kplan.preemption.dry_run import AllowedDisruptions
 from tests.objects import head, node, pod
 
 
@@ -21,7 +21,7 @@ def violating(allowed: dict[str, int], *units: str) -> list[bool]:
     session = kplan.Planner(kplan.load_snapshot([node("a"), *budgets, *pods])).session
     rows = iter(session.find(f"default/p{number}") for number in range(len(names)))
     grouped = [[row for _ in unit.split(",") if (row := next(rows)) is not None] for unit in units]
-    return Budgets(session.listers.pod_disruption_budgets).violating_units(session.cluster.pods, grouped)
+    return AllowedDisruptions(session.listers.pod_disruption_budgets).violating_units(session.cluster.pods, grouped)
 
 
 def test_a_unit_violates_with_the_first_pod_that_is_one_too_many() -> None:

@@ -33,8 +33,8 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     marked,
 )
 from kplan.autoscaling.cluster_autoscaler.pods import (
-    Budgets,
     Drainability,
+    RemainingBudgets,
     created,
     is_daemon,
     is_expendable,
@@ -424,7 +424,7 @@ class Loops:
     def _scale_down(self, scratch: Scratch, nodes: Sequence[Node], result: LoopResult, *, is_waiting: bool) -> None:
         """Plan which nodes go, and let them go unless something else happened a short time ago."""
         outcome, planner, options = result.scale_down, self.planner, self._options
-        budgets = Budgets(self._snapshot.pod_disruption_budgets)
+        budgets = RemainingBudgets(self._snapshot.pod_disruption_budgets)
         candidates = planner.update(scratch, nodes, Drainability(options, self._owners, budgets, self._now))
         outcome.utilization = planner.utilization
         in_cooldown = is_waiting or self._cooldown_until > self._now

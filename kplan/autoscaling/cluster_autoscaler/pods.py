@@ -168,7 +168,7 @@ class _Budget(msgspec.Struct):
     allowed: int
 
 
-class Budgets:
+class RemainingBudgets:
     """How many disruptions each budget still allows."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
@@ -215,7 +215,7 @@ class PodsToMove(msgspec.Struct):
 class Drainability:
     """The rules, in order; the first that decides about a pod counts. Without `owners` all controllers exist."""
 
-    def __init__(self, options: Options, owners: Owners | None, budgets: Budgets, now: int) -> None:
+    def __init__(self, options: Options, owners: Owners | None, budgets: RemainingBudgets, now: int) -> None:
         self._options, self._owners, self.budgets, self.now = options, owners, budgets, now
 
     def pods_to_move(self, pods: Iterable[Pod]) -> PodsToMove:

@@ -24,7 +24,7 @@ from kplan.autoscaling.cluster_autoscaler.nodes import (
     utilization,
 )
 from kplan.autoscaling.cluster_autoscaler.options import Options
-from kplan.autoscaling.cluster_autoscaler.pods import Budgets, Drainability, PodsToMove, bound, without_tpus
+from kplan.autoscaling.cluster_autoscaler.pods import Drainability, PodsToMove, RemainingBudgets, bound, without_tpus
 from kplan.autoscaling.cluster_autoscaler.scratch import Placer, Scratch
 from kplan.autoscaling.seam import reason_to_stay
 from kplan.documents.nodes import KeptNode
@@ -70,7 +70,7 @@ class Planner:
 
     def candidates(self, scratch: Scratch, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes of groups that may shrink: empty ones first, then those of the last loop."""
-        rules = Drainability(self._options, None, Budgets(), self._now)
+        rules = Drainability(self._options, None, RemainingBudgets(), self._now)
         own = [(node, self._group_of.get(node.metadata.name)) for node in nodes]
         may_shrink = {group.name for group in self._groups if group.target > group.least}
         may_shrink -= {name for name, until in self._held.items() if until > self._now}

@@ -29,7 +29,7 @@ from kplan.autoscaling.karpenter.cluster import StateNode, pool_requirements
 from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pods import (
     NODE_COST,
-    Budgets,
+    BudgetLimits,
     disruption_cost,
     is_disruptable,
     is_reschedulable,
@@ -127,7 +127,7 @@ def price_of(candidates: Iterable[Candidate]) -> float:
     return added(known) if len(known) == len(prices) else 0.0
 
 
-class Question(msgspec.Struct, frozen=True, dict=True):
+class DisruptableCluster(msgspec.Struct, frozen=True, dict=True):
     """The cluster at a moment, about which a method is asked."""
 
     prepared: Prepared
@@ -137,12 +137,12 @@ class Question(msgspec.Struct, frozen=True, dict=True):
     is_eventual: bool = False  #: pods do not block nodes whose claims have a termination grace period
 
     @cached_property
-    def budgets(self) -> Budgets:
-        return Budgets(self.prepared.snapshot.pod_disruption_budgets, self.now)
+    def budgets(self) -> BudgetLimits:
+        return BudgetLimits(self.prepared.snapshot.pod_disruption_budgets, self.now)
 
-    def later(self) -> Question:
-        """Return the question at the moment when a command is looked at again."""
-        return Question(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
+    def later(self) -> DisruptableCluster:
+        """Return the cluster at the moment when a command is looked at again."""
+        return DisruptableCluster(self.prepared, self.conditions, self.events, self.now + _VALIDATION_DELAY)
 
     @cached_property
     def every(self) -> list[Candidate]:
@@ -221,7 +221,7 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         return allowed
 
 
-Filter = Callable[[Candidate, Question], bool]  #: tells whether a method concerns itself with a node
+Filter = Callable[[Candidate, DisruptableCluster], bool]  #: tells whether a method concerns itself with a node
 
 
 def _why_blocked(state: StateNode) -> str:
@@ -238,7 +238,7 @@ def _why_blocked(state: StateNode) -> str:
     return "" if NODEPOOL in state.labels else f"Node doesn't have required label (label={NODEPOOL})"
 
 
-def _why_held(state: StateNode, budgets: Budgets, now: int) -> tuple[str, str]:
+def _why_held(state: StateNode, budgets: BudgetLimits, now: int) -> tuple[str, str]:
     """Return why a pod holds a node, and the pod; empty where none does."""
     for pod in state.pods:
         if not is_disruptable(pod, now):

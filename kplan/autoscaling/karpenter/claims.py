@@ -17,7 +17,7 @@ from kplan.api.affinity import Taint
 from kplan.api.labels import INSTANCE_TYPE
 from kplan.autoscaling.karpenter.amounts import Amounts, add, fits, least_of, less, most_of, total_of
 from kplan.autoscaling.karpenter.cluster import StateNode, Template, joined
-from kplan.autoscaling.karpenter.devices import Allocation, Devices, Place
+from kplan.autoscaling.karpenter.devices import Allocation, Devices, TargetNode
 from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.pod_requirements import Entrant
 from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, conflict, untolerated
@@ -89,7 +89,7 @@ class Host(ABC):
 
     @property
     @abstractmethod
-    def _place(self) -> Place:
+    def _place(self) -> TargetNode:
         """The node as devices are looked for."""
 
     def _outcomes(self, entrant: Entrant, groups: Sequence[TopologyGroup]) -> Iterator[Fit | Refusal]:
@@ -211,10 +211,10 @@ class NewClaim(Host):
         return reserved if isinstance(reserved, Plain) else Fit(node, types, reserved, allocation)
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> TargetNode:
         types = self.ordered_types if self.pods else bits_of(self.types)
         names = [self.template.columns.types[index].name for index in types]
-        return Place(self.hostname, "", self.requirements, names, has_published=False)
+        return TargetNode(self.hostname, "", self.requirements, names, has_published=False)
 
     def _types(self, fit: Fit) -> Collection[str]:
         return {self.template.columns.types[index].name for index in bits_of(fit.types)}
@@ -318,10 +318,10 @@ class ExistingNode(Host):
         return next((outcome for outcome in self._outcomes(entrant, groups) if isinstance(outcome, Fit)), None)
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> TargetNode:
         state, own = self.state, "" if self.state.node is None else self.state.node.metadata.name
         types = [state.labels.get(INSTANCE_TYPE, "")]
-        return Place(state.name, own, self.requirements, types, has_published=state.is_initialized)
+        return TargetNode(state.name, own, self.requirements, types, has_published=state.is_initialized)
 
     def _types(self, fit: Fit) -> Collection[str]:
         return () if fit.allocation is None else fit.allocation.types

@@ -18,7 +18,14 @@ from kplan.api.core import Pod
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import NODES
-from kplan.autoscaling.karpenter.candidates import CANDIDATE, UNCONSOLIDATABLE, Candidate, Events, Question, price_of
+from kplan.autoscaling.karpenter.candidates import (
+    CANDIDATE,
+    UNCONSOLIDATABLE,
+    Candidate,
+    DisruptableCluster,
+    Events,
+    price_of,
+)
 from kplan.autoscaling.karpenter.cluster import StateNode, why_not_ready
 from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.planned import Planned
@@ -75,18 +82,18 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def simulate_without(
-    question: Question, candidates: Sequence[Candidate], *, consolidates: bool = True
+    cluster: DisruptableCluster, candidates: Sequence[Candidate], *, consolidates: bool = True
 ) -> Simulated | None:
     """Run a pass without some nodes, with their pods; None where there is no pool that gets nodes.
 
     The errors are those of pods other than pending ones.
     """
-    prepared, budgets = question.prepared, question.budgets
+    prepared, budgets = cluster.prepared, cluster.budgets
     names = {candidate.name for candidate in candidates}
     states = [state for state in prepared.state.active if state.name not in names]
     leaving = leaving_pods(prepared, budgets)
     moving = [pod for candidate in candidates for pod in candidate.pods if budgets.lets_move(pod)]
-    spared = question.spared if consolidates else frozenset()
+    spared = cluster.spared if consolidates else frozenset()
     result = prepared.simulate([*prepared.pending, *moving, *leaving], states, is_strict=False, spared=spared)
     if result is None:
         return None
@@ -108,48 +115,48 @@ def first_unplaced(prepared: Prepared, simulated: Simulated) -> tuple[str, str]:
     return pod, "; ".join(text for one in simulated.errors[pod] for text in prepared.texts.of_pool(one))
 
 
-def consolidation(question: Question, candidates: Sequence[Candidate]) -> Command | None:
+def consolidation(cluster: DisruptableCluster, candidates: Sequence[Candidate]) -> Command | None:
     """Return how to do without some nodes, or with a cheaper one; None if neither is possible."""
-    by_requirements = question.prepared.release.saves_by_requirements
-    result = simulate_without(question, candidates)
+    by_requirements = cluster.prepared.release.saves_by_requirements
+    result = simulate_without(cluster, candidates)
     if result is None:
         return None
     if result.errors:
-        pod, particulars = first_unplaced(question.prepared, result)
-        _keep(question, candidates, NO_PLACE, pod, particulars)
+        pod, particulars = first_unplaced(cluster.prepared, result)
+        _keep(cluster, candidates, NO_PLACE, pod, particulars)
         return None
     if not result.nodes:
         return Command(tuple(candidates), (), result.existing, saves_by_requirements=by_requirements)
     if len(result.nodes) > 1:
-        _keep(question, candidates, f"Can't remove without creating {len(result.nodes)} candidates")
+        _keep(cluster, candidates, f"Can't remove without creating {len(result.nodes)} candidates")
         return None
-    replacement = _replacement(question, candidates, result.nodes[0])
+    replacement = _replacement(cluster, candidates, result.nodes[0])
     if replacement is None:
         return None
     command = Command(tuple(candidates), (replacement,), result.existing, saves_by_requirements=by_requirements)
-    command.note(question.events, CANDIDATE, "Consolidation candidate")
+    command.note(cluster.events, CANDIDATE, "Consolidation candidate")
     return command
 
 
 def _keep(
-    question: Question, candidates: Sequence[Candidate], message: str, pod: str = "", particulars: str = ""
+    cluster: DisruptableCluster, candidates: Sequence[Candidate], message: str, pod: str = "", particulars: str = ""
 ) -> None:
     """Note why a node cannot be consolidated, if it is asked about alone."""
     if len(candidates) == 1:
-        question.events.note(candidates[0].state, UNCONSOLIDATABLE, message, pod=pod, particulars=particulars)
+        cluster.events.note(candidates[0].state, UNCONSOLIDATABLE, message, pod=pod, particulars=particulars)
 
 
-def _replacement(question: Question, candidates: Sequence[Candidate], node: Planned) -> Planned | None:
-    known = question.prepared.known
+def _replacement(cluster: DisruptableCluster, candidates: Sequence[Candidate], node: Planned) -> Planned | None:
+    known = cluster.prepared.known
     wanted = node.requirements.items.get(CAPACITY_TYPE)
     allows = {name: wanted is None or known.has(wanted, name) for name in (SPOT, ON_DEMAND)}
     from_spot_to_spot = allows[SPOT] and all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in candidates)
     columns = node.template.columns
     only_spot = known.join(node.requirements, known.of([known.requirement(CAPACITY_TYPE, "In", (SPOT,))]))
     if from_spot_to_spot:
-        if not question.prepared.options.is_on("SpotToSpotConsolidation"):
+        if not cluster.prepared.options.is_on("SpotToSpotConsolidation"):
             message = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
-            _keep(question, candidates, message)
+            _keep(cluster, candidates, message)
             return None
         types = [index for index in node.types if columns.offerings_of(index, only_spot)]
         node = replace(node, types=tuple(types), requirements=only_spot)
@@ -157,10 +164,10 @@ def _replacement(question: Question, candidates: Sequence[Candidate], node: Plan
     if lacking:
         labels = " ".join(sorted(lacking))
         message = f"Filtering by price: minValues requirement is not met for label(s) (label(s)=[{labels}])"
-        _keep(question, candidates, message)
+        _keep(cluster, candidates, message)
         return None
     if not cheaper:
-        _keep(question, candidates, "Can't replace with a cheaper node")
+        _keep(cluster, candidates, "Can't replace with a cheaper node")
         return None
     if not from_spot_to_spot:
         both = allows[SPOT] and allows[ON_DEMAND]
@@ -169,7 +176,7 @@ def _replacement(question: Question, candidates: Sequence[Candidate], node: Plan
         # A spot node that replaces one keeps the cheapest types; there must be enough of them to choose from.
         if len(cheaper) < _LEAST_SPOT_TYPES:
             message = f"SpotToSpotConsolidation requires {_LEAST_SPOT_TYPES} cheaper instance type options than the"
-            _keep(question, candidates, f"{message} current candidate to consolidate, got {len(cheaper)}")
+            _keep(cluster, candidates, f"{message} current candidate to consolidate, got {len(cheaper)}")
             return None
         needed, _ = columns.needed_for_min_values(cheaper, node.requirements)
         cheaper = cheaper[: max(_LEAST_SPOT_TYPES, needed)]

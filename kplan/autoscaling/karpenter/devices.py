@@ -127,7 +127,7 @@ class DeviceCatalogue:
         return holders
 
 
-class Place(msgspec.Struct, frozen=True):
+class TargetNode(msgspec.Struct, frozen=True):
     """A node for which devices are looked for."""
 
     name: str  #: no other node of the pass has it
@@ -216,7 +216,7 @@ class Devices:
             claims.append(claim)
         return claims
 
-    def allocate(self, place: Place, pod: Pod) -> Allocation | Plain | ClaimMissing | ClaimUnusable:
+    def allocate(self, place: TargetNode, pod: Pod) -> Allocation | Plain | ClaimMissing | ClaimUnusable:
         claims = self.claims_of(pod)
         if isinstance(claims, ClaimMissing):
             return claims
@@ -236,7 +236,7 @@ class Devices:
             return Allocation(frozenset(place.types), requirements)
         return self._search(place, waiting, requirements)
 
-    def _wanted_by(self, claim: resource.ResourceClaim, place: Place) -> Requirements | Plain | None:
+    def _wanted_by(self, claim: resource.ResourceClaim, place: TargetNode) -> Requirements | Plain | None:
         """Return what the devices of a claim require of a node; None for a claim that has none yet."""
         allocation, held = claim.status.allocation, self.held.get(key_of(claim))
         if allocation is not None and not self._is_freed(claim):
@@ -256,7 +256,7 @@ class Devices:
         return self._known.join_all(self._known.of_expressions(term.match_expressions) for term in terms)
 
     def _search(
-        self, place: Place, claims: Sequence[resource.ResourceClaim], requirements: Requirements
+        self, place: TargetNode, claims: Sequence[resource.ResourceClaim], requirements: Requirements
     ) -> Allocation | Plain | ClaimUnusable:
         pools = list(self._pools_of(place, requirements))
         potential = {
@@ -283,7 +283,7 @@ class Devices:
         keys = map(key_of, claims)
         return Allocation(types, self._required_by(held), dict(zip(keys, held, strict=True)))
 
-    def _pools_of(self, place: Place, requirements: Requirements) -> Iterator[Pool]:
+    def _pools_of(self, place: TargetNode, requirements: Requirements) -> Iterator[Pool]:
         for pool_id in sorted(self._pools):
             slices = self._pools[pool_id]
             own = [one for one in slices if one.has_counters or self._reaches(one, place, requirements)]
@@ -293,7 +293,7 @@ class Devices:
             if pool.is_invalid or any(not one.has_counters for one in own):
                 yield pool
 
-    def _reaches(self, slice_: SliceInfo, place: Place, requirements: Requirements) -> bool:
+    def _reaches(self, slice_: SliceInfo, place: TargetNode, requirements: Requirements) -> bool:
         spec = slice_.slice.spec
         if spec.all_nodes:
             return True
@@ -366,7 +366,7 @@ class Devices:
     def _search_for(
         self,
         name: str,
-        place: Place,
+        place: TargetNode,
         claims: Sequence[resource.ResourceClaim],
         requests: Sequence[Request],
         *,
@@ -427,7 +427,7 @@ class Devices:
             return None
         return requirements if topology is None else self._known.join(requirements, topology)
 
-    def _state(self, place: Place, name: str) -> AllocatedState:
+    def _state(self, place: TargetNode, name: str) -> AllocatedState:
         """Return what is allocated if a node becomes of a type."""
         state = AllocatedState()
         state.devices = set(self._taken)

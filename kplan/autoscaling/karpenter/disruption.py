@@ -28,10 +28,10 @@ from kplan.autoscaling.karpenter.candidates import (
     UNCONSOLIDATABLE,
     Candidate,
     ClaimState,
+    DisruptableCluster,
     Event,
     Events,
     Filter,
-    Question,
     no_budget,
     price_of,
 )
@@ -59,23 +59,23 @@ REJECTED = "ConsolidationRejected"
 APPROVED = "ConsolidationApproved"
 
 
-def _concerns_emptiness(candidate: Candidate, question: Question) -> bool:
+def _concerns_emptiness(candidate: Candidate, cluster: DisruptableCluster) -> bool:
     if candidate.is_static:
         return False
     why = _why_disabled(candidate)
-    if not why and candidate.name in question.prepared.buffer_nodes:
+    if not why and candidate.name in cluster.prepared.buffer_nodes:
         why = f'Node "{candidate.name}" has buffer pods'
     if why:
-        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
+        cluster.events.note(candidate.state, UNCONSOLIDATABLE, why)
         return False
     return candidate.is_empty and candidate.condition.is_consolidatable
 
 
-def _concerns_consolidation(candidate: Candidate, question: Question) -> bool:
+def _concerns_consolidation(candidate: Candidate, cluster: DisruptableCluster) -> bool:
     """Tell whether a node may be removed or replaced to save money."""
     if candidate.is_static:
         return False
-    release, why = question.prepared.release, _why_unpriced(candidate) or _why_disabled(candidate)
+    release, why = cluster.prepared.release, _why_unpriced(candidate) or _why_disabled(candidate)
     if not why and release.empties_costless and candidate.is_empty:
         return False
     policy = candidate.pool.spec.disruption.consolidation_policy
@@ -84,7 +84,7 @@ def _concerns_consolidation(candidate: Candidate, question: Question) -> bool:
         words = words if release.balances else "non-empty consolidation disabled"
         why = f'NodePool "{candidate.pool_name}" has {words}'
     if why:
-        question.events.note(candidate.state, UNCONSOLIDATABLE, why)
+        cluster.events.note(candidate.state, UNCONSOLIDATABLE, why)
         return False
     return candidate.condition.is_consolidatable
 
@@ -118,11 +118,11 @@ class Method(msgspec.Struct, frozen=True):
     name: str
     reason: str
     concerns: Filter
-    compute: Callable[[Question, dict[str, int], list[Candidate]], list[Command]]
+    compute: Callable[[DisruptableCluster, dict[str, int], list[Candidate]], list[Command]]
     is_eventual: bool = False
 
     def ask(self, prepared: Prepared, conditions: Mapping[str, ClaimState]) -> MethodResult:
-        cluster = Question(prepared, conditions, Events(), prepared.now, self.is_eventual)
+        cluster = DisruptableCluster(prepared, conditions, Events(), prepared.now, self.is_eventual)
         candidates = cluster.candidates(self.concerns)
         allowed = cluster.allowed(self.reason)
         commands = self.compute(cluster, dict(allowed), candidates) if candidates else []
@@ -141,13 +141,15 @@ def _takes_one(allowed: dict[str, int], candidate: Candidate) -> bool:
     return True
 
 
-def _later(cluster: Question, before: Iterable[Candidate], concerns: Filter) -> tuple[Question, list[Candidate]]:
-    """Return the question at the second look, and which of the candidates before are still some."""
+def _later(
+    cluster: DisruptableCluster, before: Iterable[Candidate], concerns: Filter
+) -> tuple[DisruptableCluster, list[Candidate]]:
+    """Return the cluster at the second look, and which of the candidates before are still some."""
     later, names = cluster.later(), {candidate.name for candidate in before}
     return later, [one for one in later.candidates(concerns) if one.name in names]
 
 
-def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _emptiness(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     empty = [one for one in _ranked(candidates) if one.is_empty and _takes_one(allowed, one)]
     if not empty:
         return []
@@ -157,7 +159,7 @@ def _emptiness(cluster: Question, allowed: dict[str, int], candidates: list[Cand
     return [Command(valid)] if valid else []
 
 
-def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _static_drift(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     present, staying = counts_of(cluster.prepared)
     commands = []
     for name, own in sorted(_by_pool(candidates).items()):
@@ -170,7 +172,7 @@ def _static_drift(cluster: Question, allowed: dict[str, int], candidates: list[C
     return commands
 
 
-def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _drift(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     ordered = go_sorted(candidates, (candidate.condition.drifted_since for candidate in candidates))
     for candidate in sorted(ordered, key=lambda one: bool(one.pods)):
         if not allowed.get(candidate.pool_name, 0):
@@ -184,7 +186,7 @@ def _drift(cluster: Question, allowed: dict[str, int], candidates: list[Candidat
     return []
 
 
-def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _multi_node(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     """Search for the most nodes, from the cheapest on, that can be consolidated together."""
     candidates = [one for one in _ranked(candidates) if not one.is_empty and _takes_one(allowed, one)]
     best: Command | None = None
@@ -206,7 +208,7 @@ def _multi_node(cluster: Question, allowed: dict[str, int], candidates: list[Can
     return [] if best is None or _why_invalid(cluster, best) else [best]
 
 
-def _single_node(cluster: Question, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
+def _single_node(cluster: DisruptableCluster, allowed: dict[str, int], candidates: list[Candidate]) -> list[Command]:
     balance, pools = Balance(cluster), _by_pool(_ranked(candidates))
     # One candidate of each pool, then another one of each, and so on.
     in_turns = chain.from_iterable(zip_longest(*(pools[name] for name in sorted(pools))))
@@ -232,7 +234,7 @@ def _by_pool(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
     return grouped((candidate.pool_name, candidate) for candidate in candidates)
 
 
-def _why_invalid(cluster: Question, command: Command) -> str:
+def _why_invalid(cluster: DisruptableCluster, command: Command) -> str:
     """Return why a command would not be given again after the delay; empty if it would."""
     later, current = _later(cluster, command.candidates, _concerns_consolidation)
     if len(current) != len(command.candidates):
@@ -303,14 +305,14 @@ def _alone(prepared: Prepared, candidate: Candidate) -> KeptNode | None:
     """Return why Karpenter could not do without a node; where it could, that another one comes first."""
     if candidate.is_empty:
         return None
-    question = Question(prepared, {}, Events(), prepared.now)
-    command = consolidation(question, [candidate])
-    telling = [event for event in question.events.about(candidate.name) if event.reason not in _SECOND_WORDS]
+    cluster = DisruptableCluster(prepared, {}, Events(), prepared.now)
+    command = consolidation(cluster, [candidate])
+    telling = [event for event in cluster.events.about(candidate.name) if event.reason not in _SECOND_WORDS]
     if telling:
         return _stay(telling[0])
     if command is None:
         return None
-    scores, text = Balance(question).scores(command), command.text_for(candidate)
+    scores, text = Balance(cluster).scores(command), command.text_for(candidate)
     if are_enough(scores):
         return reason_to_stay(CANDIDATE, f"{text} is possible, but Karpenter disrupts other nodes first")
     (score,) = scores.values()
@@ -362,22 +364,22 @@ class Score(msgspec.Struct, frozen=True):
 class Balance:
     """The price of each pool with nodes that may go, and what it would cost to disrupt all of its nodes."""
 
-    def __init__(self, question: Question) -> None:
-        self._is_followed = question.prepared.release.balances
+    def __init__(self, cluster: DisruptableCluster) -> None:
+        self._is_followed = cluster.prepared.release.balances
         self._prices: defaultdict[str, float] = defaultdict(float)
         self._costs: defaultdict[str, float] = defaultdict(float)
-        every = question.every
+        every = cluster.every
         if not self._is_followed or not any(map(self._concerns, every)):
             return
         costs = {candidate.name: candidate.move_cost for candidate in every}
-        for state in question.prepared.state.nodes:
+        for state in cluster.prepared.state.nodes:
             cost = costs.get(state.name)
             if cost is None:
                 cost = move_cost(pod for pod in state.pods if not is_terminal(pod) and not is_of_daemon_set(pod))
             self._costs[state.pool] += cost
         for candidate in every:
             self._prices[candidate.pool_name] += candidate.price or 0.0
-        prepared, of_claims = question.prepared, defaultdict[str, float](float)
+        prepared, of_claims = cluster.prepared, defaultdict[str, float](float)
         for claim in prepared.snapshot.node_claims:
             labels = claim.metadata.labels
             if all(key in labels for key in _LABELS) and labels[NODEPOOL] in prepared.pools:

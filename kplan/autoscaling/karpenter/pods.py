@@ -194,7 +194,7 @@ def disruption_cost(pods: Iterable[Pod], claim: NodeClaim, now: int) -> float:
     return added(map(eviction_cost, pods)) * lifetime_remaining(claim, now)
 
 
-class Budgets:
+class BudgetLimits:
     """The budgets of a cluster, at a moment (microseconds since 1970)."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget], now: int) -> None:

@@ -30,7 +30,7 @@ from kplan.autoscaling.karpenter.instance_types import Columns, InstanceType, Ov
 from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
-from kplan.autoscaling.karpenter.pods import Budgets, PodFacts, is_pending, is_provisionable
+from kplan.autoscaling.karpenter.pods import BudgetLimits, PodFacts, is_pending, is_provisionable
 from kplan.autoscaling.karpenter.requirements import NODEPOOL, Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
 from kplan.autoscaling.karpenter.texts import Texts
@@ -187,7 +187,7 @@ class Prepared:
     @cached_property
     def provisioned(self) -> Simulated:
         """The places of all pending pods, and of those of nodes that are going away."""
-        budgets = Budgets(self.snapshot.pod_disruption_budgets, self.now)
+        budgets = BudgetLimits(self.snapshot.pod_disruption_budgets, self.now)
         pods = [*self.pending, *leaving_pods(self, budgets)]
         if not pods:
             return Simulated([], {}, {})
@@ -277,7 +277,7 @@ class Prepared:
         return Simulated(planned, existing, errors, devices=devices)
 
 
-def leaving_pods(prepared: Prepared, budgets: Budgets) -> list[Pod]:
+def leaving_pods(prepared: Prepared, budgets: BudgetLimits) -> list[Pod]:
     """Return the pods of nodes that are going away, as far as they can be moved at present."""
     return [pod for state in prepared.state.deleting for pod in state.pods if budgets.lets_move(pod)]
 

@@ -374,7 +374,7 @@ class ReplicaSetState(Owner):
             self.related[pod.node] = self.related.get(pod.node, 0) + sign
 
 
-class Progress(msgspec.Struct, frozen=True):
+class RolloutProgress(msgspec.Struct, frozen=True):
     """How a rollout gets on, as status and Progressing condition tell. Upstream: controller/deployment/progress.go."""
 
     is_complete: bool = True
@@ -413,7 +413,7 @@ class DeploymentState(msgspec.Struct):
     is_whole: bool = True  #: the snapshot has its template with all fields
     min_ready: int = 0  #: ``minReadySeconds``
     deadline: int | None = None  #: ``progressDeadlineSeconds``; None for none
-    progress: Progress = Progress()  #: how its rollout gets on, with a clock
+    progress: RolloutProgress = RolloutProgress()  #: how its rollout gets on, with a clock
 
     def want(self, obj: Deployment) -> bool:
         """Want what an object says; tell whether that is another number of replicas, or a pause."""
@@ -480,7 +480,7 @@ class DeploymentState(msgspec.Struct):
         old = sum(len(state.pods) for state in sets) - updated
         ready, available = sum(state.n_ready for state in sets), sum(state.n_available for state in sets)
         before, wanted = self.progress, self.wanted.replicas
-        counts = Progress(updated=updated, old=old, ready=ready, available=available)
+        counts = RolloutProgress(updated=updated, old=old, ready=ready, available=available)
         if before.is_complete and old == 0:
             self.progress = replace(counts, is_complete=True)
             return None

@@ -55,18 +55,18 @@ REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 REASON_PV_NOT_EXIST = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, PV_NOT_EXIST, FIRST_ERROR = (1 << k for k in range(5))
-"""Bits of a finding, in the order in which reasons are reported."""
+"""Bits of `PodVolumes`, in the order in which reasons are reported."""
 
 
 class PodClaims(msgspec.Struct):
-    """A pod's claims, an entry per volume, and what the first Filter of the cycle finds for them.
+    """A pod's claims, an entry per volume, and what the first Filter of the cycle finds for them (`pod_volumes`).
 
-    Nothing within a cycle changes the finding, not even the pods on nodes, so all views share it.
+    Nothing within a cycle changes them, not even the pods on nodes, so all views share it.
     """
 
     bound: tuple[PersistentVolumeClaim, ...]  #: claims with a volume
     delayed: tuple[PersistentVolumeClaim, ...]  #: claims that are bound once the pod has a node
-    finding: Finding | None = None
+    pod_volumes: PodVolumes | None = None
 
 
 class StaticMatch(msgspec.Struct):
@@ -77,7 +77,7 @@ class StaticMatch(msgspec.Struct):
     indices: Int64Array  #: int64 array of shape (n_nodes,); index into `volumes`, or NO_VOLUME
 
 
-class Finding:
+class PodVolumes:
     """On which nodes the claims of a pod cannot be satisfied, and why; read from what reservations leave."""
 
     def __init__(self, assumed: AssumedVolumes, claims: PodClaims) -> None:
@@ -251,14 +251,14 @@ _ClassSums = defaultdict[str, tuple[Int64Array, Int64Array, BoolArray]]
 """Requested bytes, capacity in bytes and whether the class counts, by storage class; arrays of shape (n_nodes,)."""
 
 
-def storage_scores(finding: Finding, by_utilization: Int64Array) -> Int64Array:
+def storage_scores(pod_volumes: PodVolumes, by_utilization: Int64Array) -> Int64Array:
     """Score every node by the storage that the pod's unbound claims take there, int64 of shape (n_nodes,).
 
     Where an existing volume would be bound, only such volumes count; else the claims that would be provisioned from
     storage whose capacity is reported. Volumes of a class add up, but the reported capacity of a class is one. The
     scores by percentage stand in `by_utilization`, int64 of shape (101,).
     """
-    n_nodes = len(finding.bits)
+    n_nodes = len(pod_volumes.bits)
 
     def no_sums() -> tuple[Int64Array, Int64Array, BoolArray]:
         return np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.bool_)
@@ -273,7 +273,7 @@ def storage_scores(finding: Finding, by_utilization: Int64Array) -> Int64Array:
 
     binds = np.zeros(n_nodes, np.bool_)
     static, dynamic = _ClassSums(no_sums), _ClassSums(no_sums)
-    for match in finding.matches:
+    for match in pod_volumes.matches:
         is_bound = match.indices != NO_VOLUME
         binds |= is_bound
         if is_bound.any():
@@ -282,9 +282,9 @@ def storage_scores(finding: Finding, by_utilization: Int64Array) -> Int64Array:
             capacity[is_bound] += np.asarray(capacities, np.int64)[match.indices[is_bound]]
             requested[is_bound] += value(match.claim.spec.resources.requests.get(STORAGE, 0))
             counts |= is_bound
-    for claim, is_missing in finding.to_provision:
-        storage_class = finding.assumed.listers.storage_classes.get(claim_class(claim))
-        provisioning = finding.assumed.catalogue.provisioning
+    for claim, is_missing in pod_volumes.to_provision:
+        storage_class = pod_volumes.assumed.listers.storage_classes.get(claim_class(claim))
+        provisioning = pod_volumes.assumed.catalogue.provisioning
         reported = None if storage_class is None else provisioning.reported(storage_class, claim)
         if storage_class is not None and reported is not None:
             is_provisioned = is_missing & (reported != NO_SPACE)
@@ -401,19 +401,19 @@ class VolumeBinding:
         state = cycle.find(PodClaims)
         if state is None:
             return Verdicts.error(len(nodes), "not found")  # PreFilter is disabled in the profile
-        finding = state.finding = state.finding or Finding(self.assumed, state)
+        pod_volumes = state.pod_volumes = state.pod_volumes or PodVolumes(self.assumed, state)
 
         def reason(text: str, explain: Callable[[int], Iterable[Detail]]) -> Reason:
             return Reason(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, lambda position: explain(nodes.row(position)))
 
         reasons = (
-            reason(REASON_NODE_CONFLICT, finding.node_conflicts),
-            reason(REASON_BIND_CONFLICT, finding.bind_conflicts),
-            reason(REASON_NOT_ENOUGH_SPACE, finding.space_shortages),
-            reason(REASON_PV_NOT_EXIST, lambda _row: finding.missing_volumes()),
-            *(Reason(text, Code.ERROR) for text in finding.errors),
+            reason(REASON_NODE_CONFLICT, pod_volumes.node_conflicts),
+            reason(REASON_BIND_CONFLICT, pod_volumes.bind_conflicts),
+            reason(REASON_NOT_ENOUGH_SPACE, pod_volumes.space_shortages),
+            reason(REASON_PV_NOT_EXIST, lambda _row: pod_volumes.missing_volumes()),
+            *(Reason(text, Code.ERROR) for text in pod_volumes.errors),
         )
-        return Verdicts(nodes.take(finding.bits), reasons)
+        return Verdicts(nodes.take(pod_volumes.bits), reasons)
 
     def pre_score(self, cycle: fwk.CycleState, nodes: NodeView) -> fwk.PreScoreResult | None:
         return fwk.PreScoreResult.SKIP_SHAPE if self._by_utilization is None else None
@@ -425,9 +425,9 @@ class VolumeBinding:
     def score(self, cycle: fwk.CycleState, nodes: NodeView) -> Int64Array:
         """Score by how much of the nodes' storage the claims take; 0 where no claim has to be bound."""
         state = cycle.find(PodClaims)
-        if self._by_utilization is None or state is None or state.finding is None:
+        if self._by_utilization is None or state is None or state.pod_volumes is None:
             return np.zeros(len(nodes), np.int64)
-        return nodes.take(storage_scores(state.finding, self._by_utilization))
+        return nodes.take(storage_scores(state.pod_volumes, self._by_utilization))
 
     def score_details(self, cycle: fwk.CycleState, row: int) -> list[str]:
         state = cycle.find(PodClaims)
@@ -438,11 +438,11 @@ class VolumeBinding:
     def reserve(self, cycle: fwk.CycleState, row: int) -> fwk.Status:
         """Promise the node's volumes to their claims, and select the node for claims to be provisioned."""
         state = cycle.find(PodClaims)
-        if state is None or state.finding is None or not state.delayed:
+        if state is None or state.pod_volumes is None or not state.delayed:
             return fwk.SUCCESS
         reservation = _Reservation()
-        to_provision = list(state.finding.selected)
-        for match in state.finding.matches:
+        to_provision = list(state.pod_volumes.selected)
+        for match in state.pod_volumes.matches:
             index = int(match.indices[row])
             if index == NO_VOLUME:
                 to_provision.append(match.claim)
