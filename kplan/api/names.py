@@ -88,7 +88,7 @@ def dns_label_problems(name: str) -> tuple[str, ...]:
 
 
 def dns_1035_label_problems(name: str) -> list[str]:
-    """Check a name without dots that begins with a letter, as services have before 1.36; bytes count as characters."""
+    """Check a name without dots that begins with a letter, as those of services once; bytes count as characters."""
     too_long = [f"must be no more than {_MAX_LABEL} characters"] if _bytes(name) > _MAX_LABEL else []
     return too_long if re.fullmatch(_DNS_1035_LABEL, name) else [*too_long, _DNS_1035_TEXT]
 
