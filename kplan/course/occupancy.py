@@ -1,19 +1,16 @@
-"""What goes on in a simulation with a clock: how many pods wait for a node, or are ready, and how full nodes are."""
+"""How many pods wait for a node in the course of a simulation with a clock, and how full nodes are."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from kplan.course.answers.utilisation import allocatable, requested, resources_of
-from kplan.course.clock import Clock
-from kplan.course.simulation.durations import Duration
 from kplan.course.simulation.loop import Simulation
 from kplan.documents import change as d
 from kplan.documents.change import StepEvent
@@ -137,115 +134,3 @@ def _thinned(points: Sequence[tuple[float, N]], end: float) -> tuple[tuple[float
         if slot not in highest or number > highest[slot][1]:
             highest[slot] = at, number
     return tuple(highest.values())
-
-
-_NOT_READY = frozenset({StepEvent.LOST, StepEvent.TERMINATING, StepEvent.SUCCEEDED, StepEvent.GONE})
-_IS_READY = frozenset({StepEvent.READY, StepEvent.RECOVERED})
-_IN_MOTION = frozenset({StepEvent.CREATED, StepEvent.BOUND, StepEvent.BLOCKED, *_IS_READY, *_NOT_READY})
-
-
-def timeline_of(simulation: Simulation, clock: Clock, *, is_over: bool, is_stuck: bool) -> d.Timeline:
-    """Return when a simulation with a clock ended, and how many pods of each workload were ready meanwhile.
-
-    `is_over`: nothing more was to happen. `is_stuck`: something is wanting at the end.
-    """
-    end = round(max(simulation.log.last_change - simulation.starts_at, 0.0), 2)
-    return d.Timeline(
-        end=end,
-        until=clock.look if clock.look < math.inf else None,
-        runs_for=min(clock.runs_for, clock.look) if clock.runs_for else UNSET,
-        is_over=is_over,
-        stuck_at=end if is_over and is_stuck else None,
-        workloads=_workloads(simulation),
-        nodes=_nodes(simulation),
-    )
-
-
-_OF_NODES: Mapping[StepEvent, str] = {
-    StepEvent.REQUESTED: "requested",
-    StepEvent.ADDED: "ready",
-    StepEvent.UNNEEDED: "unneeded",
-    StepEvent.UNREACHABLE: "unreachable",
-    StepEvent.DRAINING: "draining",
-    StepEvent.EMPTIED: "emptied",
-    StepEvent.REMOVED: "gone",
-}
-
-
-def _nodes(simulation: Simulation) -> dict[str, d.NodeTimeline]:
-    """Return the last time of each event of the nodes that come, are emptied or go."""
-    times: dict[str, dict[str, Any]] = {}
-    for step in simulation.log.steps:
-        if step.pod or step.node is None or isinstance(step.at, UnsetType):
-            continue
-        known = times.setdefault(step.node, {})
-        if step.event is StepEvent.NEEDED:
-            known.update(unneeded=None, draining=None)
-        elif step.event is StepEvent.RECOVERED:
-            known.update(unreachable=None)
-        elif step.event in _OF_NODES:
-            known[_OF_NODES[step.event]] = step.at
-        if step.because:
-            known["because"] = step.because
-    return {name: d.NodeTimeline(**known) for name, known in times.items() if any(known.values())}
-
-
-def _workloads(simulation: Simulation) -> dict[str, d.WorkloadTimeline]:
-    ready = dict(simulation.kubelets.ready_at_start)
-    before = Counter(ready.values())
-    counts, lowest = before.copy(), dict.fromkeys(before, 0.0)
-    least = before.copy()
-    courses: dict[str, list[tuple[float, int]]] = {}
-    for step in simulation.log.steps:
-        at, workload = step.at, step.workload
-        if isinstance(at, UnsetType) or not step.pod or step.event not in _IN_MOTION:
-            continue
-        course = courses.setdefault(workload, [])
-        if step.event in _IS_READY:
-            ready[step.pod] = workload
-            counts[workload] += 1
-        elif step.event in _NOT_READY and ready.pop(step.pod, None) is not None:
-            counts[workload] -= 1
-        else:
-            continue
-        n = counts[workload]
-        if course and course[-1][0] == at:
-            course.pop()
-        course.append((at, n))
-        if n < least[workload]:
-            least[workload], lowest[workload] = n, at
-    times = {workload: simulation.durations.of(workload) for workload in sorted(courses)}
-    return {
-        workload: d.WorkloadTimeline(
-            wanted=_wanted(simulation, workload),
-            ready_before=before[workload],
-            lowest_ready=least[workload],
-            lowest_ready_at=lowest.get(workload, 0.0),
-            ready_over_time=tuple(courses[workload]),
-            durations=d.PodDurations(
-                start=_duration(known.start),
-                stop=_duration(known.stop),
-                run=UNSET if known.run is None else _duration(known.run),
-            ),
-        )
-        for workload, known in times.items()
-    }
-
-
-def _wanted(simulation: Simulation, workload: str) -> int:
-    owner = simulation.workloads.find(workload)
-    if owner is not None or not workload.startswith("Pod/"):
-        return 0 if owner is None else owner.desired
-    # A pod that was being deleted before is not wanted any more.
-    name = workload.removeprefix("Pod/")
-    row = simulation.session.pod_ids.get(name)
-    is_there = row in simulation.pods and not simulation.pods[row].is_terminating
-    if is_there and row is not None and simulation.pods[row].owner:
-        return 0  # a controller has taken it over, and counts it
-    removals = simulation.life.removals
-    return int(is_there or any(one.pod.key == name and not one.by_owner for one in removals))
-
-
-def _duration(duration: Duration) -> d.PodDuration:
-    seconds = None if math.isinf(duration.seconds) else duration.seconds
-    return d.PodDuration(seconds=seconds, source=duration.source.value, samples=duration.n_samples)
