@@ -21,7 +21,8 @@ from kplan.questions.base import question_type
 
 if TYPE_CHECKING:
     from kplan.questions.capacity import Capacity, Headroom, Shapes, Shrink
-    from kplan.questions.check import Check, Checks, Expect
+    from kplan.questions.check import Check, Checks
+    from kplan.questions.check.expectations import Expect
     from kplan.questions.diff import Diff
     from kplan.questions.drain import Drain
     from kplan.questions.explain import Explain

@@ -8,7 +8,8 @@ from typing import Any
 
 from kplan.api.quantity import capitalized
 from kplan.errors import Problem, UsageError
-from kplan.questions.check import Check, Checks, plain_question, share_of, untold
+from kplan.questions.check import Check, Checks
+from kplan.questions.check.expectations import plain_question, share_of, untold
 from kplan.questions.reading import API_VERSION, converted, refuse
 from kplan.reading.arguments import seconds_of
 from kplan.reading.documents import read_contents
@@ -51,7 +52,7 @@ def checks_of(content: Any) -> tuple[list[Check], list[Problem]]:
 def _problems_of_expectations(check: Check, path: str) -> Iterator[Problem]:
     """Yield what no answer would tell: a check that expects it in vain must not pass."""
     kinds = type(plain_question(check.question)).answer_about.__annotations__["return"].split(" | ")
-    for name, why in untold(check, *kinds):
+    for name, why in untold(check.question, check.expect, *kinds):
         yield Problem(why.message, json_path=f"{path}.{name}", hint=why.hint)
     values: tuple[tuple[str, Any, Callable[[Any], object]], ...] = (
         ("within", check.expect.within, partial(seconds_of, option="within")),
