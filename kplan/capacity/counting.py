@@ -286,7 +286,7 @@ def fill_growing(
         pods = [*_running(base, session, templates, fit), *_waiting(templates, fit, n_waiting, left)]
         n_waiting *= 2
         present = tuple(pod for pod in base.objects.pods if pod.spec.node_name)
-        snapshot = growth.found(replace(base.objects, pods=(*present, *pods)), session)
+        snapshot = growth.as_seen(replace(base.objects, pods=(*present, *pods)), session)
         adds = growth.look(snapshot, session, () if fit.stopped_group is None else fit.stopped_group.pods, base.now)
         if not adds:
             break

@@ -53,7 +53,7 @@ class Growth(msgspec.Struct):
         gone += sum(new.facts.price or 0.0 for removal in self.removes for new in removal.replacements)
         return round((self.price_before or 0.0) + sum(prices) - gone, 9)
 
-    def found(self, snapshot: Snapshot, session: Session) -> Snapshot:
+    def as_seen(self, snapshot: Snapshot, session: Session) -> Snapshot:
         """Return a cluster with what it has added, as the autoscaler finds it once the scheduler is done."""
         there = [obj for new in self.adds for obj in (*new.daemons, *new.objects)]
         return as_waiting(with_objects(snapshot, there), session.cluster.nodes.nodes)

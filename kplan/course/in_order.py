@@ -153,7 +153,7 @@ class OrderedCourse:
         if not rows:
             return
         snapshot = _snapshot_after(self._base.objects, session, self._question, results)
-        if adds := growth.look(growth.found(snapshot, session), session, rows, self._base.now):
+        if adds := growth.look(growth.as_seen(snapshot, session), session, rows, self._base.now):
             self._rounds.append((adds, rows))
 
     def _settled(self) -> tuple[Session, dict[int, CycleResult]]:
