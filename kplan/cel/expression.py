@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from kplan.api.field_errors import quoted
 from kplan.api.quantity import Quantity
 from kplan.cel import library as cel
+from kplan.cel import tree as trees
 from kplan.cel.functions import DEVICE_FIELDS, FUNCTIONS, MAX_ELEMENTS, environment_config
-from kplan.cel.library import Node, Tree, call, name, walk
+from kplan.cel.tree import Node, Tree, call, name, walk
 from kplan.cel.values import (
     CelCompileError,
     CelError,
@@ -30,6 +31,7 @@ from kplan.cel.values import (
     too_costly,
     type_name,
 )
+from kplan.cel.wire import constant_of, decode
 
 #: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(
@@ -131,10 +133,10 @@ class Pieces:
         self._numbers = count()
         self._n_nodes = 0
         root = self._plain(tree.root, {})
-        _check_size(cel.size(root))
-        if cel.growth(root) > _MAX_GROWTH:
+        _check_size(trees.size(root))
+        if trees.growth(root) > _MAX_GROWTH:
             raise UnsupportedError("macros in macros that multiply what they are given cannot be evaluated")
-        self.n_iterations = cel.n_iterations(root)  #: that its macros need at least, if each runs to its end
+        self.n_iterations = trees.n_iterations(root)  #: that its macros need at least, if each runs to its end
         try:
             self.evaluate = self._operand(root)
         except _OpenCallError as error:
@@ -163,7 +165,7 @@ class Pieces:
 
     def _operand(self, node: Node) -> Reader:
         if node.kind == "constant":
-            return _Fixed(node.constant())
+            return _Fixed(constant_of(node))
         rewritten = self._rewrite(node)
         if rewritten.kind == "name" and rewritten.name in self._readers:
             return self._readers[rewritten.name]
@@ -219,16 +221,16 @@ class Pieces:
 
         Upstream's `!=` is true of whatever is not equal, errors of its comparison included (evalNe).
         """
-        if node.name != "_==_" or cel.free_variables(node.parts[0]):
+        if node.name != "_==_" or trees.free_variables(node.parts[0]):
             return False
         left, right = map(self._type, node.parts)
         is_read = right in _OPAQUE  # to know of what type it is
         is_same = right == "null" or (left == right and left not in {"any", "dyn"})
-        return left in _OPAQUE and not is_same and not (is_read and cel.free_variables(node.parts[1]))
+        return left in _OPAQUE and not is_same and not (is_read and trees.free_variables(node.parts[1]))
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
-        if cel.free_variables(node):
+        if trees.free_variables(node):
             raise _OpenCallError(node.name)
         # Upstream's quantities equal none that was added up: its sums are pointers, of another type.
         function = _no_equality if node.name == "_==_" and self._is_sum(node.parts[1]) else FUNCTIONS[node.name]
@@ -313,17 +315,17 @@ class Pieces:
             parts = tuple(map(self._rewrite, others))
             return replace(node, parts=(self._range(source, node), *parts))
         except _OpenCallError:
-            terms = cel.unrolled(node)
+            terms = trees.unrolled(node)
             if terms is None:
                 raise
             return self._rewrite(terms)
 
     def _range(self, source: Node, loop: Node) -> Node:
         """Return the node over which a macro runs, limited if it creates a list: that has quadratic cost."""
-        makes_list = any(cel.adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
+        makes_list = any(trees.adds_to(loop.variables[2], node) for node in walk(loop.parts[3]))
         if not makes_list or (source.kind == "list" and len(source.parts) <= MAX_ELEMENTS):
             return self._rewrite(source)
-        if cel.free_variables(source):
+        if trees.free_variables(source):
             msg = "a macro that makes a list out of a list that another macro makes cannot be evaluated"
             raise UnsupportedError(msg)
         return self._variable(_Computed(_few, (self._operand(source),)))
@@ -373,7 +375,7 @@ def _key(node: Node) -> tuple[str | Node | None, bool]:
     if node.kind != "call" or node.name not in {"_[_]", "_[?_]", "_?._"}:
         return None, False
     key = node.parts[1]
-    literal = key.constant() if key.kind == "constant" else None
+    literal = constant_of(key) if key.kind == "constant" else None
     return literal if isinstance(literal, str) else key, node.name != "_[_]"
 
 
@@ -453,7 +455,7 @@ def _check(expression: str, *, lists: bool) -> Tree:
         raise UnsupportedError(f"an expression with more than {_MAX_DOUBLING} optMap() cannot be evaluated")
     try:
         known = _ALWAYS_PRESENT.sub(lambda test: "true".ljust(len(test[0])), expression)
-        tree = cel.decode(_checker(lists=lists).compile(known).serialize())
+        tree = decode(_checker(lists=lists).compile(known).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
         if _nesting(expression) > _MAX_NESTING:
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
@@ -534,14 +536,14 @@ def _problems(node: Node, tree: Tree) -> Iterator[str]:
             if node.name not in NATIVE and node.name not in FUNCTIONS and node.name not in _NOT_EVALUATED:
                 yield f"function '{node.name}' cannot be used in a device selector"
             elif node.name in _LITERALS and node.parts[-1].kind == "constant":
-                literal = node.parts[-1].constant()
+                literal = constant_of(node.parts[-1])
                 try:
                     if isinstance(literal, str):
                         cel.evaluate(f"[{_LITERALS[node.name]}].size()", literal=literal)
                 except CelError:
                     yield f"invalid {node.name} argument"
             elif node.name == "format" and [part.kind for part in node.parts] == ["constant", "list"]:
-                yield from _format_problems(str(node.parts[0].constant()), node.parts[1], tree)
+                yield from _format_problems(str(constant_of(node.parts[0])), node.parts[1], tree)
         case "list" | "map" as kind:
             yield from _mixed(kinds[::2] if kind == "map" else [])
             values = kinds[1::2] if kind == "map" else kinds
