@@ -138,8 +138,8 @@ class JobState(Owner):
         """Whether its controller may have something to do."""
         if self.wanted.is_over:
             return False
-        is_same = (self.wanted, len(self.pods), self.n_ready, len(self.terminating)) == self.at_rest
-        return bool(self.uncounted) or not is_same
+        present = self.wanted, len(self.pods), self.n_ready, len(self.terminating)
+        return bool(self.uncounted) or present != self.at_rest
 
     @property
     def workload(self) -> WorkloadRef:

@@ -152,8 +152,9 @@ class Kubelets:
                 self.become_ready(row)
 
     def _is_lost(self, row: int) -> bool:
-        pod = self._motion.pods.get(row)
-        return pod is not None and pod.node in self._motion.lost_nodes
+        lost = self._motion.lost_nodes
+        pod = self._motion.pods.get(row) if lost else None
+        return pod is not None and pod.node in lost
 
     def _hold(self, row: int, act: Act) -> None:
         """Have the kubelet of a pod's node do something when it is back."""

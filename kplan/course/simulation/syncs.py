@@ -18,8 +18,8 @@ from kplan.api.core import target_of
 from kplan.api.labels import TEMPLATE_HASH
 from kplan.api.workloads import ReplicaSet, ReplicaSetMeta, ReplicaSetSpec
 from kplan.course.simulation.controllers.deployment import Scale
-from kplan.course.simulation.controllers.observed import Action, Create, ObservedPod
-from kplan.course.simulation.jobs import JobState, sync
+from kplan.course.simulation.controllers.observed import Create, ObservedPod
+from kplan.course.simulation.jobs import JobState, JobSync, sync
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion, Signal
@@ -107,7 +107,8 @@ class Controllers:
     def _sync(self, owner: Owner) -> None:
         motion = self._motion
         self._claim_pods(owner)
-        actions = self._sync_job(owner) if isinstance(owner, JobState) else owner.actions(motion.now, self.draws)
+        of_job = self._sync_job(owner) if isinstance(owner, JobState) else None
+        actions = owner.actions(motion.now, self.draws) if of_job is None else of_job.actions
         slots = self._life.not_replaced.get(owner.ref.key) if actions else None
         not_replaced = None if slots is None else Counter(slots)
         for action in actions:
@@ -120,8 +121,10 @@ class Controllers:
                 self._life.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
         if isinstance(owner, StatefulSetState):
             owner.complete()
+        elif of_job is not None and of_job.has_changed and actions:
+            motion.notify(owner)
 
-    def _sync_job(self, job: JobState) -> list[Action]:
+    def _sync_job(self, job: JobState) -> JobSync:
         motion = self._motion
         done = sync(job, motion.now, self.draws, has_deadline=motion.durations.is_timed)
         for row in done.released:
@@ -132,13 +135,13 @@ class Controllers:
             motion.timers.post(done.again_at, again, key, is_awaited=done.holds_on)
         if done.has_changed:
             motion.log.note_change()
-            if done.actions or not (job.wanted.is_over or job.at_rest):
+            if not (done.actions or job.wanted.is_over or job.at_rest):
                 motion.notify(job)
         if done.has_changed and job.wanted.is_over:
             job.finished_at = math.floor(motion.now)
             self.expire(job)
             self.on_job_over(job)
-        return done.actions
+        return done
 
     def expire(self, job: JobState) -> None:
         """Delete a job that is over in its time. Upstream: pkg/controller/ttlafterfinished."""

@@ -177,6 +177,8 @@ class ClaimTracker:
 
         The resource claim controller of a cluster does the same, a moment after the pod is gone.
         """
+        if not (self._before or self._reserved or self._unnamed):
+            return  # nobody holds any
         identity = pod.metadata.identity
         self._before.pop(identity, None)
         for key in sorted(self._reserved.pop(identity, ())):
