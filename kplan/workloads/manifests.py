@@ -18,7 +18,7 @@ from kplan.admission.decoding import ApiKind, decode_object, kind_named
 from kplan.admission.gates import NEWEST
 from kplan.admission.judge import Judged, is_judged, judge, template_of
 from kplan.admission.stored import for_validation
-from kplan.admission.validation.pods import FIRST_WITH_RECREATE, ROLLING_UPDATE, pod_errors, recreate_errors
+from kplan.admission.validation.pods import pod_errors
 from kplan.api import decode
 from kplan.api.core import Pod, PodTemplateSpec, ServiceAccount
 from kplan.api.decode import DecodeError, convert
@@ -317,12 +317,8 @@ class _Reader(_ReaderBase, kw_only=True):
             self.warnings.append(InputWarning("DuplicateField", where, message))
         if not self.takes_others and api_kind.is_namespaced:
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
-        errors = [*judged.errors]
-        if item.kind == "StatefulSet" and self.minor < FIRST_WITH_RECREATE:
-            unknown = [*recreate_errors(judged.content)]
-            errors = [error for error in errors if not unknown or error.field != ROLLING_UPDATE] + unknown
-        self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in errors)
-        return judged if judged.is_readable and not errors else None
+        self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
+        return judged if judged.is_readable and not judged.errors else None
 
     def pod_problems(self) -> Iterator[Problem]:
         """Yield what is invalid in pods before admission, which validates them otherwise."""

@@ -102,16 +102,15 @@ def when(holds: str | Callable[[Any], object], *checks: Check) -> Check:
     return lambda value, path: inner(value, path) if is_so(value) else ()
 
 
-def since(minor: int, *checks: Check) -> Check:
-    """Return checks that API servers have from a minor such as 36 on."""
-    inner = rules(*checks)
-    return lambda value, path: [replace(error, since=minor) for error in inner(value, path)]
+_passed = rules()
 
 
-def before(minor: int, *checks: Check) -> Check:
-    """Return checks that API servers no longer have in a minor."""
-    inner = rules(*checks)
-    return lambda value, path: [replace(error, before=minor) for error in inner(value, path)]
+def since(minor: int, inner: Check, older: Check = _passed) -> Check:
+    """Return the check of API servers from a minor such as 36 on, and that of older ones."""
+    return lambda value, path: [
+        *(replace(error, since=minor) for error in inner(value, path)),
+        *(replace(error, before=minor) for error in older(value, path)),
+    ]
 
 
 def barred(words: str) -> Check:

@@ -96,9 +96,8 @@ _sources = check.rules(*(check.field(key, errors) for key, errors in _SOURCES.it
 
 
 _older = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`"
-_no_source = check.rules(
-    check.before(35, check.never(f"{_older} or `secretKeyRef`")),
-    check.since(35, check.never(f"{_older}, `secretKeyRef` or `fileKeyRef`")),
+_no_source = check.since(
+    35, check.never(f"{_older}, `secretKeyRef` or `fileKeyRef`"), check.never(f"{_older} or `secretKeyRef`")
 )
 
 
@@ -379,13 +378,9 @@ def _host_port_errors(containers: list[Object], path: str) -> Errors:
 _exit_codes = check.rules(
     check.field("operator", check.one_of("In", "NotIn"), absent=""), check.field("values", check.at_most_items(255))
 )
+_restart_actions = check.since(36, check.one_of("Restart", "RestartAllContainers"), check.one_of("Restart"))
 _rule = check.rules(
-    check.field(
-        "action",
-        check.before(36, check.one_of("Restart")),
-        check.since(36, check.one_of("Restart", "RestartAllContainers")),
-        absent="",
-    ),
+    check.field("action", _restart_actions, absent=""),
     check.present("exitCodes", _exit_codes, words="must be specified"),
 )
 _policy_for_rules = check.when(

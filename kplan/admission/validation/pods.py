@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import containers, pod_fields
@@ -311,9 +312,6 @@ FIRST_WITH_RECREATE = 37
 """The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""
 
 
-ROLLING_UPDATE = "spec.updateStrategy.rollingUpdate"
-
-
 def _something(called: str) -> Check:
     words = f"empty selector is invalid for {called}"
     return lambda selector, path: [] if any(selector.values()) else [invalid(path, shown_selector(selector), words)]
@@ -426,23 +424,16 @@ replication_controller_errors = of_kind(
 def _update_errors(strategy: Object, path: str) -> Errors:
     kind, at = strategy.get("type", ""), f"{path}.rollingUpdate"
     rolling = strategy.get("rollingUpdate")
-    if kind in ("OnDelete", "Recreate"):  # whether Recreate is known at all: `recreate_errors`
-        if rolling is not None:
-            shown = go_struct(rolling, **_PARTITIONED)
-            yield invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'")
+    since = FIRST_WITH_RECREATE if kind == "Recreate" else 0
+    if kind in ("OnDelete", "Recreate") and rolling is not None:
+        shown = go_struct(rolling, **_PARTITIONED)
+        yield replace(invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'"), since=since)
     elif kind == "RollingUpdate":
         yield from check.field("partition", check.not_negative)(rolling or {}, at)
-    else:
+    if kind not in ("OnDelete", "RollingUpdate"):
         shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
-        yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
-
-
-def recreate_errors(stateful_set: Object) -> Errors:
-    """Refuse the update strategy Recreate, as an API server does that does not know it, or has its gate off."""
-    strategy = (stateful_set.get("spec") or {}).get("updateStrategy") or {}
-    if strategy.get("type") == "Recreate":
-        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
-        yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+        error = invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+        yield replace(error, before=since or error.before)
 
 
 def _stateful_template_errors(spec: Object, path: str) -> Errors:

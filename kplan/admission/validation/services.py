@@ -195,6 +195,9 @@ def _traffic_errors(spec: Object, path: str) -> Errors:
         yield invalid(f"{path}.healthCheckNodePort", spec["healthCheckNodePort"], words)
 
 
+_distributions = check.since(
+    34, check.one_of("PreferClose", "PreferSameZone", "PreferSameNode"), check.one_of("PreferClose")
+)
 spec_errors = check.rules(
     _kind_errors,
     check.field("ports", _ports_errors),
@@ -207,17 +210,12 @@ spec_errors = check.rules(
     _unique_port_errors,
     _traffic_errors,
     check.field("internalTrafficPolicy", check.one_of("Cluster", "Local")),
-    check.field(
-        "trafficDistribution",
-        check.before(34, check.one_of("PreferClose")),
-        check.since(34, check.one_of("PreferClose", "PreferSameZone", "PreferSameNode")),
-    ),
+    check.field("trafficDistribution", _distributions),
 )
 """The check of the ``spec`` of a service, its defaults filled in."""
 
 _service_errors = check.rules(
-    check.before(36, metadata_check(dns_1035_label_problems)),
-    check.since(36, metadata_check(check.dns_label)),
+    check.since(36, metadata_check(check.dns_label), metadata_check(dns_1035_label_problems)),
     check.field("spec", spec_errors),
 )
 

@@ -15,9 +15,10 @@ from typing import Any
 import msgspec
 
 from kplan.admission.decoding import emptiness, kind_named
+from kplan.admission.gates import NEWEST
 from kplan.admission.judge import Judged, judge
 from kplan.admission.updates import IMMUTABLE
-from kplan.admission.validation.pods import recreate_errors
+from kplan.admission.validation.pods import FIRST_WITH_RECREATE
 from kplan.api.affinity import REQUIRED
 from kplan.api.core import GRACE_SECONDS, Pod
 from kplan.api.decode import convert
@@ -272,8 +273,9 @@ def update_of(
         if isinstance(obj, Job):
             obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
-        invalid = () if is_valid else _errors(target, metadata, wanted)
-        refused = _words(target, name, [*invalid, *_gated(target, {}, wanted, is_on)])
+        # The minor alone does not say whether the strategy of a stateful set is allowed.
+        is_known = is_valid and (kind != "StatefulSet" or is_on(RECREATE_GATE))
+        refused = _words(target, name, () if is_known else _errors(target, metadata, wanted, is_on))
         return Update(key, obj, None, wanted, refused=refused, content=content, scaled_by=scaled_by, warnings=warnings)
     whole = whole_object(snapshot, key)
     last: Plain = {} if whole is None else last_applied(whole)
@@ -287,12 +289,12 @@ def update_of(
     status = getattr(live, "status", None)  # nothing reads that of a daemon set
     obj = msgspec.structs.replace(obj, metadata=live.metadata, **({} if status is None else {"status": status}))
     live_metadata = msgspec.to_builtins(live.metadata)
-    known = set(_errors(target, live_metadata, before))
+    known = set(_errors(target, live_metadata, before, is_on))
     stored_before, stored_after = (_with_defaults(target, live_metadata, spec) for spec in (before, after))
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
-    errors = [error for error in _errors(target, merged(live_metadata, metadata), whole_after) if error not in known]
-    errors += _gated(target, before, whole_after, is_on)
+    stated = _errors(target, merged(live_metadata, metadata), whole_after, is_on)
+    errors = [error for error in stated if error not in known]
     refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, last.get("replicas")
@@ -335,24 +337,17 @@ def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> A
     return next((obj for obj in held if key_of(obj) == (namespace, name)), None)
 
 
-def _judged(target: type[Any], metadata: Any, spec: Any) -> Judged | None:
+def _judged(target: type[Any], metadata: Any, spec: Any, minor: int = NEWEST) -> Judged | None:
     kind = target.__name__
     api_kind = kind_named(CHANGED_IN_PLACE[target].api_version, kind)
-    return None if api_kind is None else judge({"metadata": metadata, "spec": spec}, api_kind, kind, DEFAULT_NAMESPACE)
+    whole = {"metadata": metadata, "spec": spec}
+    return None if api_kind is None else judge(whole, api_kind, kind, DEFAULT_NAMESPACE, minor)
 
 
-def _errors(target: type[Any], metadata: Any, spec: Any) -> tuple[FieldError, ...]:
+def _errors(target: type[Any], metadata: Any, spec: Any, is_on: IsOn) -> tuple[FieldError, ...]:
     """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
-    judged = _judged(target, metadata, spec)
+    judged = _judged(target, metadata, spec, FIRST_WITH_RECREATE if is_on(RECREATE_GATE) else NEWEST)
     return () if judged is None else judged.errors
-
-
-def _gated(target: type[Any], before: Plain, after: Plain, is_on: IsOn) -> list[FieldError]:
-    """Return what is invalid in a spec because a feature gate is off; what was stored before stays."""
-    if target.__name__ != "StatefulSet" or is_on(RECREATE_GATE):
-        return []
-    known = set(recreate_errors({"spec": before}))
-    return [error for error in recreate_errors({"spec": after}) if error not in known]
 
 
 def _with_defaults(target: type[Any], metadata: Any, spec: Plain) -> Plain:
