@@ -14,7 +14,7 @@ from kplan.api.core import Pod
 from kplan.capacity.templates import Template
 from kplan.capacity.together import fill_at_once
 from kplan.cluster.base import Base
-from kplan.cluster.runs import carry_out, nominates
+from kplan.cluster.runs import bind_or_evict, nominates
 from kplan.course.answers.placement import Placement, group_plan, last_placement, member_placement
 from kplan.course.growth import Growth, join_nodes
 from kplan.documents.placement import GroupPlan
@@ -254,11 +254,11 @@ def _place_replica(session: Session, pod: int, fit: Fit, *, preempt: bool) -> Cy
         session.bind(pod, result.row)
     elif preempt and nominates(result) and result.post_filter is not None:
         leaving = result.post_filter.victims
-        carry_out(session, result)
+        bind_or_evict(session, result)
         retry = schedule_pod(session, pod)
         if retry.outcome is Outcome.SCHEDULED:
             fit.evicted += leaving
-            carry_out(session, retry)
+            bind_or_evict(session, retry)
             return retry
     return result
 

@@ -138,15 +138,15 @@ def run_in_order(
             continue
         result = schedule_pod(session, pod)
         yield result
-        if carry_out(session, result) if settle_preemption else place(session, result):
+        if bind_or_evict(session, result) if settle_preemption else bound(session, result):
             continue
         if settle_preemption and session.nominator.row_of(pod) is not None and nominates(result):
             result = schedule_pod(session, pod)
             yield result
-            carry_out(session, result)
+            bind_or_evict(session, result)
 
 
-def place(session: Session, result: CycleResult) -> bool:
+def bound(session: Session, result: CycleResult) -> bool:
     """Bind a scheduled pod, or run the effects of its PostFilter plugins; return whether it is scheduled."""
     if result.row is not None:
         session.bind(result.pod, result.row)
@@ -160,9 +160,9 @@ def nominates(result: CycleResult) -> bool:
     return result.post_filter is not None and result.post_filter.nominated_row is not None
 
 
-def carry_out(session: Session, result: CycleResult) -> bool:
+def bind_or_evict(session: Session, result: CycleResult) -> bool:
     """Carry out a decision, with its preemption; return whether the pod is scheduled."""
-    if place(session, result):
+    if bound(session, result):
         return True
     post_filter = result.post_filter
     if post_filter is not None and post_filter.nominated_row is not None:

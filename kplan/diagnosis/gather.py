@@ -297,7 +297,7 @@ def wanted_labels(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield alone[0].key, tuple(value for condition in alone for value in condition.values)
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _PluginVerdict(msgspec.Struct, frozen=True):
     """The verdict of one plugin on a pod; `rows` are the node rows by position."""
 
     session: Session
@@ -318,85 +318,85 @@ def _filtered(session: Session, info: PodInfo, outcome: FilterOutcome) -> Iterat
     for index, (plugin, verdict) in enumerate(outcome.verdicts):
         rejected = np.flatnonzero((outcome.first == index) & counted)
         if len(rejected):
-            answer = _Answer(session, info, plugin, verdict, rows)
-            yield from (_nodes_of(answer, group) for group in _groups(answer, rejected))
+            judged = _PluginVerdict(session, info, plugin, verdict, rows)
+            yield from (_nodes_of(judged, group) for group in _groups(judged, rejected))
 
 
-def _groups(answer: _Answer, rejected: RowArray) -> Iterator[RowArray]:
+def _groups(judged: _PluginVerdict, rejected: RowArray) -> Iterator[RowArray]:
     """Split the positions that a plugin rejects by its reasons; those that TaintToleration rejects, by taint."""
-    if answer.plugin == _TAINTS:
-        table, tolerations = answer.session.cluster.nodes, answer.info.pod.spec.tolerations
-        codes = first_untolerated_hard_taints(table, tolerations, compares=answer.compares)[0][answer.rows[rejected]]
+    if judged.plugin == _TAINTS:
+        table, tolerations = judged.session.cluster.nodes, judged.info.pod.spec.tolerations
+        codes = first_untolerated_hard_taints(table, tolerations, compares=judged.compares)[0][judged.rows[rejected]]
     else:
-        codes = answer.verdict.bits[rejected]
+        codes = judged.verdict.bits[rejected]
     distinct = np.unique(codes)
     yield from (rejected[codes == code] for code in distinct) if len(distinct) <= _MOST_GROUPS else (rejected,)
 
 
-def _nodes_of(answer: _Answer, group: RowArray) -> c.NodesOut:
-    reasons = answer.verdict.reasons_at(int(group[0]))
+def _nodes_of(judged: _PluginVerdict, group: RowArray) -> c.NodesOut:
+    reasons = judged.verdict.reasons_at(int(group[0]))
     measured = [None if one.shortfall is None else int(group[one.shortfall(group).argmin()]) for one in reasons]
     closest = next((best for best in measured if best is not None), int(group[0]))
-    nodes, rows = answer.session.cluster.nodes, answer.rows
+    nodes, rows = judged.session.cluster.nodes, judged.rows
     details: list[d.Detail] = []
     for reason, best in zip(reasons, measured, strict=True):
         details += details_at((reason,), closest if best is None else best)
-    largest = _largest(answer, details, rows[group]) if answer.plugin == _RESOURCES else {}
+    largest = _largest(judged, details, rows[group]) if judged.plugin == _RESOURCES else {}
     key = next((detail.topology_key for detail in details if isinstance(detail, d.TooMuchSkew | d.AntiAffinity)), "")
     domains = len(np.unique(nodes.label(key).codes[rows[group]])) if key else 0
     return c.NodesOut(
         nodes=len(group),
         closest=nodes.names[int(rows[closest])],
-        plugin=answer.plugin,
+        plugin=judged.plugin,
         reasons=tuple(reason.text for reason in reasons),
         details=tuple(details),
         largest=largest,
         domains=domains,
-        meant=_meant(answer, details, nodes.nodes[int(rows[closest])]),
-        devices=_devices_of(answer, group),
+        meant=_meant(judged, details, nodes.nodes[int(rows[closest])]),
+        devices=_devices_of(judged, group),
     )
 
 
-def _devices_of(answer: _Answer, group: RowArray) -> c.DevicesOut:
+def _devices_of(judged: _PluginVerdict, group: RowArray) -> c.DevicesOut:
     """Return how many devices nodes have that a claim could take, and which pods use them.
 
     Devices that several nodes can reach are not counted, nor those of many nodes.
     """
-    if answer.plugin != _DEVICES or len(group) > _MOST_WITH_DEVICES:
+    if judged.plugin != _DEVICES or len(group) > _MOST_WITH_DEVICES:
         return c.DevicesOut()
     positions = map(int, group)
-    details = (one for position in positions for one in details_at(answer.verdict.reasons_at(position), position))
+    details = (one for position in positions for one in details_at(judged.verdict.reasons_at(position), position))
     missing = [one for one in details if isinstance(one, d.MissingDevices)]
     held_by = tuple(dict.fromkeys(pod for one in missing for pod in one.held_by))
     tainted = tuple(dict.fromkeys(taint for one in missing for taint in one.tainted or ()))
-    is_local = all(one.spec.node_name for one in answer.session.listers.snapshot.resource_slices)
+    is_local = all(one.spec.node_name for one in judged.session.listers.snapshot.resource_slices)
     is_counted = is_local and len({(one.claim, one.request) for one in missing}) == 1
     return c.DevicesOut(held_by, tainted, sum(int(one.matching) for one in missing) if is_counted else None)
 
 
 def _meant(  # noqa: PLR0911 - one case a kind, in one place
-    answer: _Answer, details: Sequence[d.Detail], node: Node
+    judged: _PluginVerdict, details: Sequence[d.Detail], node: Node
 ) -> c.Meant:
     """Return what the pod's rule was probably meant to say where it matches nothing."""
-    pod, nodes = answer.info.pod, answer.session.cluster.nodes
+    pod, nodes = judged.info.pod, judged.session.cluster.nodes
     # What is said about taints, hangs on all of them together.
     n_taints = sum(isinstance(detail, d.UntoleratedTaint) for detail in details)
     for detail in details:
         match detail:
             case d.UntoleratedTaint() if n_taints == 1:
-                taints = intended.untolerated(pod, node, compares=answer.compares)
+                taints = intended.untolerated(pod, node, compares=judged.compares)
                 return _instead(pod, taints[0], nodes) if len(taints) == 1 else c.Meant()
             case d.SpreadLabelMissing() | d.AffinityLabelMissing():
                 return c.Meant(suggested=intended.suggested_topology_key(detail.missing_label, nodes))
-            case d.TakenHostPort(pods=(name, *_)) if (holder := answer.session.find(name)) is not None:
-                other = answer.session.cluster.pods.infos[holder]
+            case d.TakenHostPort(pods=(name, *_)) if (holder := judged.session.find(name)) is not None:
+                other = judged.session.cluster.pods.infos[holder]
                 if name := daemon_set_of(other.pod):
                     return c.Meant(daemon_set=f"{other.namespace}/{name}")
             case d.UnreachableVolume(requires=(only,)) if only.startswith(f"{HOSTNAME}="):
                 name = only.partition("=")[2]
                 return c.Meant(lost_node="" if name in nodes.label(HOSTNAME).code_of else name)
             case d.UnmetAffinity() if not detail.domains_with_matching_pods:
-                for guess_of_pods in intended.suggested_pods(answer.session, answer.info):
+                for guess_of_pods in intended.suggested_pods(judged.session, judged.info):
                     if isinstance(guess_of_pods, intended.MeantNamespace):
                         return c.Meant(runs_in=guess_of_pods.namespace)
                     return c.Meant(suggested="=".join(guess_of_pods.to))
@@ -415,8 +415,8 @@ def _instead(pod: Pod, taint: Taint, nodes: NodeTable) -> c.Meant:
     return c.Meant() if other is None else c.Meant(instead=intended.toleration_text(other))
 
 
-def _largest(answer: _Answer, details: Iterable[d.Detail], rows: RowArray) -> dict[str, str]:
-    nodes, requests = answer.session.cluster.nodes, answer.info.requests
+def _largest(judged: _PluginVerdict, details: Iterable[d.Detail], rows: RowArray) -> dict[str, str]:
+    nodes, requests = judged.session.cluster.nodes, judged.info.requests
     names = [one.resource for one in details if isinstance(one, d.InsufficientResource) and one.resource != PODS]
     most = {name: int(nodes.allocatable(name)[rows].max()) for name in names}
     return {name: quantity_text(name, most[name]) for name in names if most[name] < requests.get(name, 0)}
