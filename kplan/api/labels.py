@@ -13,7 +13,7 @@ import msgspec
 from kplan.api.field_errors import FieldError, aggregate, invalid, not_supported, quoted
 from kplan.api.meta import LabelSelector, LabelSelectorRequirement
 from kplan.api.names import label_key_problems, label_value_problems
-from kplan.api.quantity import INT64
+from kplan.api.quantity import INT64, MAX_INT64, natural
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -242,13 +242,10 @@ _SELECTION_OPERATORS = ("!", "=", "==", "exists", "gt", "in", "lt", "notin", "!=
 
 def parse_int64(text: str) -> int | None:
     """Return the number as Go's ParseInt parses it in base 10; None for another text."""
-    digits = text[1:] if text[:1] in {"+", "-"} else text
-    if not digits.isascii() or not digits.isdigit():
+    number = natural(text[1:] if text[:1] in {"+", "-"} else text, MAX_INT64 + 1)
+    if number is None:
         return None
-    significant = digits.lstrip("0") or "0"
-    if len(significant) > 19:
-        return None
-    number = -int(significant) if text[0] == "-" else int(significant)
+    number = -number if text[0] == "-" else number
     return number if number in INT64 else None
 
 

@@ -259,6 +259,13 @@ def in_cores(quantity: str) -> str:
     return readable(quantity)
 
 
+def natural(text: str, most: int) -> int | None:
+    """Return the number that a text of ASCII digits says; None for another text, and for more than `most`."""
+    digits = text.lstrip("0") or text[-1:]  # Python reads no more than 4,300 of them
+    is_number = text.isascii() and text.isdecimal() and len(digits) <= len(str(most))
+    return number if is_number and (number := int(digits)) <= most else None
+
+
 def capitalized(text: str) -> str:
     """Return a text with a large first letter; all others stay as they are."""
     return text[:1].upper() + text[1:]

@@ -14,7 +14,7 @@ from kplan.api import affinity
 from kplan.api.kinds import kind_called
 from kplan.api.labels import job_labels
 from kplan.api.names import PodKey, WorkloadRef
-from kplan.api.quantity import count, listing
+from kplan.api.quantity import count, listing, natural
 from kplan.changes import remedy as r
 from kplan.changes.base import (
     MOST_NAMED,
@@ -259,10 +259,11 @@ class AddNodes(ChangeBase, frozen=True, tag="addNodes"):
     def parse(cls, text: str) -> AddNodes:
         """Read ``N=NODE``; raises UsageError for anything else."""
         number, _, like = text.partition("=")
-        if not like or not number.isascii() or not number.isdecimal() or not 0 < int(number[:9]) <= MOST_NODES:
+        nodes = natural(number, MOST_NODES)
+        if not like or not nodes:
             hint = f"for example 3=node-01; N is a number from 1 to {MOST_NODES}"
             raise UsageError(f"{text}: expected N=NODE", hint=hint)
-        return cls(int(number), like)
+        return cls(nodes, like)
 
     @property
     def words(self) -> str:
@@ -402,10 +403,11 @@ class Scale(ChangeBase, frozen=True, tag="scale"):
     def parse(cls, text: str) -> Scale:
         """Read ``KIND/[NS/]NAME=N``; raises UsageError for anything else."""
         workload, _, number = text.rpartition("=")
-        if not workload or not number.isascii() or not number.isdecimal() or int(number[:9]) > MOST_REPLICAS:
+        replicas = natural(number, MOST_REPLICAS)
+        if not workload or replicas is None:
             hint = f"for example deployment/shop/web=5; N is a number up to {MOST_REPLICAS}"
             raise UsageError(f"{text}: expected KIND/[NS/]NAME=N", hint=hint)
-        return cls(workload, int(number))
+        return cls(workload, replicas)
 
     @property
     def words(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from kplan.api.quantity import enumerated
+from kplan.api.quantity import enumerated, natural
 from kplan.cli.arguments import check_read_once
 from kplan.cli.cluster import ChangedClusterFlags
 from kplan.cli.options import MORE, Flags, flag, option, repeated, switch
@@ -357,11 +357,11 @@ class TimelineFlags(Flags, panel="Time"):
 
     def _least_ready(self) -> int | str:
         text = self.min_ready.strip() or "1"
-        digits = text.removesuffix("%")
-        if not digits.isdecimal() or not digits.isascii() or len(digits) > len("1000000"):
+        number = natural(text.removesuffix("%"), 9_999_999)
+        if number is None:
             hint = "give a number of pods, or a share such as 80%"
             raise UsageError(f"--min-ready {self.min_ready}: neither a number nor a percentage", hint=hint)
-        return text if text.endswith("%") else int(digits)
+        return text if text.endswith("%") else number
 
 
 def _seconds_by_workload(option: str, values: Sequence[str]) -> dict[str, float]:

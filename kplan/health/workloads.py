@@ -13,7 +13,7 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.labels import REVISION_HASH, TEMPLATE_GENERATION, parse_int64
 from kplan.api.names import controller_name, object_name
 from kplan.api.pod import ENDED
-from kplan.api.quantity import grouped
+from kplan.api.quantity import grouped, natural
 from kplan.api.time import is_time_zone
 from kplan.api.workloads import ON_DELETE, CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.facts import Count, Document, NodesLeftOut, RefusedPods
@@ -65,7 +65,6 @@ _SAYS_REFUSED = (Deployment, ReplicaSet, ReplicationController)
 _FAILED = ("failed", "evicted")
 _MOST_TROUBLED, _MOST_EVICTED = 50, 10  # the last ones: a workload that fails all the time has any number of them
 _MANY_RESTARTS = 3
-_MOST_DIGITS = 10  #: of the number of a pod of a stateful set
 
 
 class HeldUpdate(Document, frozen=True, kw_only=True):
@@ -375,8 +374,8 @@ def _held_stateful(obj: StatefulSet, living: Sequence[Pod], health: WorkloadHeal
     partition = (rolling and rolling.partition) or 0
     start = obj.spec.ordinals.start if obj.spec.ordinals else 0
     old = (pod for pod in living if update and pod.metadata.labels.get(REVISION_HASH, update) != update)
-    numbers = ((pod.metadata.name.rpartition("-")[2], pod.metadata.key) for pod in old)
-    outdated = {int(number): key for number, key in numbers if number.isdecimal() and len(number) <= _MOST_DIGITS}
+    names = ((pod.metadata.name.rpartition("-")[2], pod.metadata.key) for pod in old)
+    outdated = {number: key for text, key in names if (number := natural(text, 2**31 - 1)) is not None}
     if not outdated:
         return None
     held = HeldUpdate(pods=len(outdated), next=outdated[max(outdated)], because="OnDelete")

@@ -23,7 +23,7 @@ from kplan.api.labels import parse_int64
 from kplan.api.meta import QuantityLike, ResourceList, structs_in, types_of
 from kplan.api.names import camel_case, nearest_texts, object_name
 from kplan.api.provisioning import REASONS, REQUIREMENT_OPERATORS, Budget, NodeOverlay, NodePool, NodeRequirement
-from kplan.api.quantity import MAX_INT64, InvalidQuantity, grouped, listing, parse
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, grouped, listing, natural, parse
 from kplan.api.time import from_micros, to_micros
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ENOUGH_PROBLEMS, Problem, SnapshotError
@@ -386,9 +386,6 @@ def _skewed_kubelets(snapshot: Snapshot) -> Iterator[Warning]:
             yield Warning("KubeletSkew", object_name("Node", "", names[0]), message)
 
 
-_MOST_DIGITS = 20  #: a resource version has fewer: it is an unsigned 64-bit number
-
-
 def build_snapshot(
     objects: Iterable[msgspec.Struct],
     *,
@@ -540,10 +537,7 @@ class SnapshotBuilder:
 
 def _versions(pods: Mapping[str, core.Pod]) -> dict[str, int]:
     return {
-        key: int(version)
+        key: version
         for key, pod in pods.items()
-        if (version := pod.metadata.resource_version)
-        and version.isascii()
-        and version.isdecimal()
-        and len(version) < _MOST_DIGITS
+        if (version := natural(pod.metadata.resource_version, MAX_INT64)) is not None
     }

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplan.api.quantity import MAX_INT64, InvalidQuantity, canonical, milli_value, parse, value
+from kplan.api.quantity import MAX_INT64, InvalidQuantity, canonical, milli_value, natural, parse, value
 
 DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 BASES = {suffix: Fraction(1000) ** (power - 3) for power, suffix in enumerate(DECIMAL)} | {
@@ -97,3 +97,7 @@ SHOWN = """
 def test_canonical(pair: str) -> None:
     text, shown = pair.split("=")
     assert canonical(text) == shown
+
+
+def test_a_number_of_digits_is_read_up_to_the_most() -> None:
+    assert [natural(text, 10) for text in ("007", "0" * 5000 + "9", "11", "", "-1", "²")] == [7, 9, *[None] * 4]

@@ -285,6 +285,7 @@ def test_warnings_about_what_is_gone_go_with_it() -> None:
         ({"scale": ["pod/alone=2"]}, "pod/alone: a Pod has no number of replicas", None),
         ({"scale": ["rs/web"]}, "rs/web: expected KIND/[NS/]NAME=N", None),
         ({"scale": ["rs/web=-1"]}, "rs/web=-1: expected KIND/[NS/]NAME=N", None),
+        ({"add_nodes": ["0000000019999999=n1"]}, "0000000019999999=n1: expected N=NODE", None),
     ],
 )
 def test_what_cannot_be_changed_is_told_with_the_nearest(change: Any, message: str, hint: str | None) -> None:

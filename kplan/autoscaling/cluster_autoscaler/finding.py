@@ -23,7 +23,7 @@ from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
 from kplan.api.labels import ARCH, BETA_ZONE, OS, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
-from kplan.api.quantity import InvalidQuantity, grouped, parse
+from kplan.api.quantity import InvalidQuantity, grouped, natural, parse
 from kplan.api.time import to_micros
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
@@ -31,7 +31,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
-_MOST_DIGITS = 6
+_MOST_SIZE = 999_999  #: of a group, in nodes
 
 
 def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> Iterator[NodeGroup]:
@@ -49,7 +49,7 @@ def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWar
         if not (annotations.min_size and annotations.max_size):
             continue
         name = f"{scalable.kind}/{scalable.metadata.namespace}/{scalable.metadata.name}"
-        least, most = _size(annotations.min_size), _size(annotations.max_size)
+        least, most = (natural(size, _MOST_SIZE) for size in (annotations.min_size, annotations.max_size))
         if least is None or most is None:
             message = f"sizes {annotations.min_size!r} and {annotations.max_size!r} are no numbers"
             warnings.append(InputWarning("NodeGroup", name, message[:300]))
@@ -60,10 +60,6 @@ def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWar
         yield NodeGroup(
             name=name, least=least, most=most, target=target, nodes=nodes, template=template, options=options
         )
-
-
-def _size(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _owners(machine: Machine, sets: Mapping[tuple[str, str], MachineSet]) -> Iterator[tuple[str, str, str]]:
@@ -263,8 +259,9 @@ def sizes_by_flag(values: Iterable[str]) -> dict[str, tuple[int, int]]:
     for value in values:
         least, _, rest = value.partition(":")
         most, _, name = rest.partition(":")
-        if least.isdecimal() and most.isdecimal() and name and len(least) + len(most) <= 12:
-            sizes[name] = int(least), int(most)
+        at_least, at_most = natural(least, _MOST_SIZE), natural(most, _MOST_SIZE)
+        if at_least is not None and at_most is not None and name:
+            sizes[name] = at_least, at_most
     return sizes
 
 

@@ -25,6 +25,7 @@ from kplan.api.labels import (
 )
 from kplan.api.meta import LabelSelector, OwnerReference, condition_of, controller_of
 from kplan.api.names import WorkloadRef, object_name
+from kplan.api.quantity import natural
 from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kplan.course.simulation.controllers.daemon_set import Eligibility, WantedDaemonSet
@@ -480,8 +481,7 @@ def _is_released(owner: StatefulSetState, pod: Pod) -> bool:
 
 def ordinal_of(name: str) -> int | None:
     """Return the number at the end of a pod's name; None where it has none."""
-    _, _, digits = name.rpartition("-")
-    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else None
+    return natural(name.rpartition("-")[2], 2**31 - 1)
 
 
 def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from kplan.api.quantity import MAX_INT64, natural
 from kplan.changes.values import DrainOptions
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.watching import unmoved
@@ -57,10 +58,10 @@ class AboutWorkloads(Question, frozen=True):
 
 
 def _shares(text: str) -> tuple[int, ...]:
-    parts = text.split(":")
-    if not all(part.isdecimal() and int(part) for part in parts):
+    shares = [natural(part, MAX_INT64) for part in text.split(":")]
+    if not all(shares):
         raise UsageError(f"--mix {text}: expected numbers from 1 up with colons between", hint="for example --mix 3:1")
-    return tuple(map(int, parts))
+    return tuple(filter(None, shares))
 
 
 class Counting(AboutWorkloads, frozen=True):

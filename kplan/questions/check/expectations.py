@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kplan.api.names import camel_case
-from kplan.api.quantity import clause, count
+from kplan.api.quantity import clause, count, natural
 from kplan.changes.remedy import Remedy
 from kplan.documents.base import Head, Report
 from kplan.documents.capacity import HeadroomReport
@@ -226,10 +226,10 @@ def share_of(least: str | int, total: int) -> int:
     """Return how many of a total are so many, or such a share; raises UsageError for what is neither."""
     if isinstance(least, int):
         return least
-    digits = least.removesuffix("%")
-    if digits == least or not digits.isdecimal() or len(digits) > 3 or int(digits) > 100:
+    percent = natural(least[:-1], 100) if least.endswith("%") else None
+    if percent is None:
         raise UsageError(f"{least} is neither a number nor a share", hint="write min: 3 or min: 80%")
-    return -(-int(digits) * total // 100)
+    return -(-percent * total // 100)
 
 
 def _placements(document: PlacementReport, expect: Expect) -> Judgement:

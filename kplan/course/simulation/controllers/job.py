@@ -15,6 +15,7 @@ from random import Random
 
 import msgspec
 
+from kplan.api.quantity import MAX_INT64, natural
 from kplan.api.workloads import Job, OnExitCodes, PodFailurePolicy
 from kplan.course.simulation.controllers.observed import PHASES, Action, Create, Delete, ObservedPod, in_map_order
 
@@ -133,8 +134,9 @@ def _indexes(text: str) -> frozenset[int]:
     indexes: set[int] = set()
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        if first.isdecimal() and (not last or last.isdecimal()):
-            indexes.update(range(min(int(first), 100_000), min(int(last or first), 100_000) + 1))
+        least, most = natural(first, MAX_INT64), natural(last or first, MAX_INT64)
+        if least is not None and most is not None:
+            indexes.update(range(least, min(most, 100_000) + 1))
     return frozenset(indexes)
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kplan.api.labels import parse_int64
 from kplan.api.meta import IntOrString
 from kplan.rules.pod_info import PodInfo
 
@@ -103,10 +104,8 @@ def scaled(amount: IntOrString, total: int, *, round_up: bool) -> int:
     """
     if isinstance(amount, int):
         return amount
-    digits = amount.removesuffix("%")
-    if digits == amount or not digits.lstrip("-").isdecimal() or len(digits) > len(str(2**31)):
-        return 0
-    share = int(digits) * total
+    share = (parse_int64(amount[:-1]) if amount.endswith("%") else None) or 0
+    share *= total
     return -(-share // _ALL) if round_up else share // _ALL
 
 
