@@ -24,12 +24,12 @@ _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 _DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
 
-_WITH_PATTERN = "yaml.reader"
-"""PyYAML's own reader, for which libyaml stands in. Its pattern, of all characters that may be printed, takes longer to
-compile than many a question to answer."""
+_WITH_PATTERNS = ("gettext", "yaml.constructor", "yaml.reader", "yaml.resolver")
+"""Modules with patterns that few runs use: those of PyYAML, for most of which libyaml stands in, take longer to compile
+than many a question to answer."""
 
 _SELDOM = "base64 bz2 ctypes gzip lzma pickle shellingham subprocess textwrap tokenize traceback"
-_LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), _WITH_PATTERN)} | {
+_LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_WITH_PATTERNS)} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
@@ -92,7 +92,7 @@ class Later(ModuleType):
 
 
 def _load(name: str) -> ModuleType:
-    if name != _WITH_PATTERN:
+    if name not in _WITH_PATTERNS:
         return import_module(name)
     compile_now = re.compile
     vars(re).update(compile=PatternLater)
