@@ -13,12 +13,11 @@ import os
 import typing
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from kplan.api.decode import DecodeError
 from kplan.api.field_errors import shown
@@ -202,8 +201,8 @@ def _ignore_extender_resources(
         if fit.ignored_resources:
             text = f"the ignoredResources of NodeResourcesFit give way to those of the extenders: {', '.join(names)}"
             field.problems.warn("IgnoredConfiguration", f"profile {profile.scheduler_name}", text)
-        args = {**profile.args, "NodeResourcesFit": msgspec.structs.replace(fit, ignored_resources=names)}
-        changed.append(msgspec.structs.replace(profile, args=MappingProxyType(args)))
+        args = {**profile.args, "NodeResourcesFit": replace(fit, ignored_resources=names)}
+        changed.append(replace(profile, args=MappingProxyType(args)))
     return tuple(changed) if ignored else profiles
 
 

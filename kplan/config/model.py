@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -94,8 +93,7 @@ class Extender(ConfigStruct, frozen=True, kw_only=True):
     ignorable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfiguration:
+class SchedulerConfiguration(msgspec.Struct, frozen=True):
     """A KubeSchedulerConfiguration as kube-scheduler runs it."""
 
     profiles: tuple[Profile, ...]
@@ -107,14 +105,14 @@ class SchedulerConfiguration:
     source: str = "default"  #: "default", or the file that was read
     warnings: tuple[InputWarning, ...] = ()  #: about the release, and settings of the file that kplan does not model
     #: fields that no decision depends on (`leaderElection`, `clientConnection`, …), defaulted, as JSON values
-    settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, object] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     #: the release that reads it; another may read the same file differently
-    release: Release = field(default_factory=reference)
+    release: Release = msgspec.field(default_factory=reference)
     #: the document as plain values, for another release to read; None for the default configuration
-    document: object = field(default=None, repr=False, compare=False)
+    document: object = None
     #: how many further documents the file has, which are ignored
-    other_documents: int = field(default=0, repr=False, compare=False)
-    is_release_explicit: bool = field(default=False, compare=False)  #: the caller chose the release
+    other_documents: int = 0
+    is_release_explicit: bool = False  #: the caller chose the release
 
     def profile(self, scheduler_name: str) -> Profile | None:
         """Return the profile of a scheduler name; None where this scheduler has none of that name."""
