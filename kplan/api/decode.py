@@ -282,29 +282,29 @@ def _zero(type_info: inspect.Type) -> Any:
     return ("0" if is_quantity else "") if isinstance(kind, inspect.StrType | inspect.BytesType) else 0
 
 
-_WORDS: dict[type[inspect.Type], tuple[str, str]] = {
-    inspect.VarTupleType: ("a list", "write a list: a dash before each item in YAML, [ ] around them in JSON"),
-    inspect.ListType: ("a list", ""),
-    inspect.StructType: ("an object", "write its fields below it, indented, in YAML, or { } around them in JSON"),
-    inspect.DictType: ("an object", "write its entries below it, indented, in YAML, or { } around them in JSON"),
-    inspect.StrType: ("a string", ""),
-    inspect.IntType: ("an integer", "write a whole number, without quotes"),
-    inspect.FloatType: ("a number", ""),
-    inspect.BoolType: ("true or false", "write true or false, without quotes"),
-    inspect.BytesType: ("base64 text", "encode the PEM file: base64 -w0 FILE"),
-    inspect.Metadata: ("a duration", "write a number with its unit: 500ms, 30s, 1m30s, 2h"),
-    inspect.CustomType: ("a function", ""),  # the only type of parameters of the Python API that no document has
+_WORDS = {
+    "VarTupleType": ("a list", "write a list: a dash before each item in YAML, [ ] around them in JSON"),
+    "ListType": ("a list", ""),
+    "StructType": ("an object", "write its fields below it, indented, in YAML, or { } around them in JSON"),
+    "DictType": ("an object", "write its entries below it, indented, in YAML, or { } around them in JSON"),
+    "StrType": ("a string", ""),
+    "IntType": ("an integer", "write a whole number, without quotes"),
+    "FloatType": ("a number", ""),
+    "BoolType": ("true or false", "write true or false, without quotes"),
+    "BytesType": ("base64 text", "encode the PEM file: base64 -w0 FILE"),
+    "Metadata": ("a duration", "write a number with its unit: 500ms, 30s, 1m30s, 2h"),
+    "CustomType": ("a function", ""),  # the only type of parameters of the Python API that no document has
 }
-"""What is expected, and how it is written; of several the first counts."""
+"""What is expected, and how it is written, by the name of its type; of several the first counts."""
 
 
 def _name(kind: inspect.Type, value: Any) -> str:
     if isinstance(kind, inspect.IntType | inspect.FloatType) and isinstance(value, int | float):
-        return _WORDS[type(kind)][0] + _bounds(kind, value)
+        return _WORDS[type(kind).__name__][0] + _bounds(kind, value)
     if isinstance(kind, inspect.LiteralType | inspect.EnumType):
         choices = _choices(kind)
         return ("one of " if len(choices) > 1 else "") + ", ".join(map(describe, choices))
-    return _WORDS.get(type(kind), ("another value", ""))[0]
+    return _WORDS.get(type(kind).__name__, ("another value", ""))[0]
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType, value: float) -> str:
@@ -355,5 +355,5 @@ def _hint(value: Any, kinds: _Kinds) -> str:
     names = [field.encode_name for one in kinds.others if isinstance(one, inspect.StructType) for field in one.fields]
     if 0 < len(names) <= _FEW_FIELDS:
         return f"write an object with the fields {', '.join(names)}"
-    expected = {type(kind) for kind in kinds.others}
+    expected = {type(kind).__name__ for kind in kinds.others}
     return next((hint for kind, (_, hint) in _WORDS.items() if hint and kind in expected), "")

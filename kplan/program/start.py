@@ -7,7 +7,6 @@ import re
 import sys
 import typing
 import warnings
-from collections.abc import Collection
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -28,7 +27,7 @@ _WITH_PATTERNS = ("gettext", "yaml.constructor", "yaml.reader", "yaml.resolver")
 """Modules with patterns that few runs use: those of PyYAML, for most of which libyaml stands in, take longer to compile
 than many a question to answer."""
 
-_SELDOM = "base64 bz2 ctypes gzip lzma pickle shellingham subprocess textwrap tokenize traceback"
+_SELDOM = "base64 bz2 ctypes gzip json lzma msgspec.inspect pickle shellingham subprocess textwrap tokenize traceback"
 _LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_WITH_PATTERNS)} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
@@ -36,8 +35,12 @@ _LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_W
 }
 """Modules that libraries import at their start, and of which few runs need more than these names."""
 
-_FUNCTIONS = {"difflib": {"get_close_matches"}, "numpy.linalg": {"eigvals", "inv", "lstsq", "matrix_power"}}
-"""The same for modules of which libraries import functions: few runs call one."""
+_CALLED = "difflib shutil typer.completion numpy.linalg"
+_CALLED_OF_NUMPY = "_arraysetops_impl _histograms_impl _nanfunctions_impl _npyio_impl _polynomial_impl"
+_FUNCTIONS: dict[str, dict[str, Any]] = {name: {} for name in _CALLED.split()} | {
+    f"numpy.lib.{name}": {"__all__": (), "DataSource": object, "NpzFile": object} for name in _CALLED_OF_NUMPY.split()
+}
+"""The same for modules of which functions are imported by name: few runs call one."""
 
 _ROOM_FOR_FRAMES = 1 << 16
 """Words of 8 bytes; what the deepest recursion that Python allows takes is less."""
@@ -59,20 +62,20 @@ class PatternLater:
 class Later(ModuleType):
     """A module that is loaded when somebody first asks for what it has, besides the names that it begins with.
 
-    `functions`: names that may be imported, too; the module is loaded when one of them is called.
+    `calls`: any name in small letters may be imported, too, as of a function: the module is loaded when one is called.
     """
 
-    def __init__(self, name: str, names: dict[str, Any], functions: Collection[str] = ()) -> None:
+    def __init__(self, name: str, names: dict[str, Any], *, calls: bool) -> None:
         super().__init__(name)
         vars(self).update(names)
         self.__spec__ = ModuleSpec(name, None)  # it can be found
-        self._has_names = bool(names or functions)
-        self._functions = functions
+        self._has_names = bool(names or calls)
+        self._calls = calls
 
     def __getattr__(self, name: str) -> Any:
         if name == "__path__" and self._has_names:  # asked for by every import of names
             raise AttributeError(name)
-        if name not in self._functions:
+        if not self._calls or name.startswith("__") or not name.islower():
             return self._loaded(name)
         package, _, own_name = self.__name__.rpartition(".")
         if package:
@@ -121,13 +124,13 @@ def complete_for_kubectl() -> None:
     write_out(complete(typer.main.get_command(app), sys.argv[1:]))
 
 
-def run(name: str = "kplan") -> None:
+def run(called: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
     sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
-    put_off = (_LATER.keys() | _FUNCTIONS.keys()) - sys.modules.keys()
-    sys.modules.update({name: Later(name, _LATER.get(name, {}), _FUNCTIONS.get(name, ())) for name in put_off})
+    for name, names in (_LATER | _FUNCTIONS).items():
+        sys.modules.setdefault(name, Later(name, names, calls=name in _FUNCTIONS))
     from kplan.program import streams
 
     streams.prepare()
@@ -139,7 +142,7 @@ def run(name: str = "kplan") -> None:
     from kplan.program.main import app
 
     try:
-        app(prog_name=name)
+        app(prog_name=called)
     except SystemExit as end:
         streams.end_with(end.code)
         raise
