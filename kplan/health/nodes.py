@@ -17,6 +17,7 @@ from kplan.api.quantity import InvalidQuantity, parse, readable
 from kplan.api.time import seconds
 from kplan.facts import Count, Document
 from kplan.snapshot.model import Snapshot
+from kplan.snapshot.own_file import LONGEST_MESSAGE
 
 RENEWAL_SECONDS = 10.4  #: from a renewal to the next one, at most
 _SLACK = 4.6  #: a renewal may take time, and so may a list of leases
@@ -179,7 +180,7 @@ def _health(
         node=name,
         states=tuple(_states(node, n_pods, is_ready=is_ready, is_silent=is_silent, starts=starts)),
         since=node.metadata.creation_timestamp if starts and not is_silent else changed,
-        message=UNSET if ready is None or is_ready or is_silent else ready.message or UNSET,
+        message=UNSET if ready is None or is_ready or is_silent else ready.message[:LONGEST_MESSAGE].rstrip() or UNSET,
         startup_taints=taints,
         is_overdue=starts and not is_young and age is not None,
         finalizers=node.metadata.finalizers if node.metadata.deletion_timestamp else (),

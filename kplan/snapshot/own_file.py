@@ -14,7 +14,7 @@ what was not redacted, and one that was changed on paper its changes.
 `lean` removes contents that do not affect scheduling, so that snapshots stay small and their digests comparable:
 annotations of other programs, volumes without a source that storage plugins know, statuses of containers that run as
 the spec says, and unread conditions. Messages go, as they may hold anything; of the kubelet's stays which resource was
-short, and of the API server's which webhook or policy refuses pods, and why.
+short and why its node is not ready, and of the API server's which webhook or policy refuses pods, and why.
 """
 
 from __future__ import annotations
@@ -163,13 +163,13 @@ _CALL = r'failed to call webhook: \w+ "[^"]*": '
 _REFUSAL = (
     r"""failed calling webhook "|admission webhook "[^"]+" denied the request|ValidatingAdmissionPolicy '[^']+' with """
 )
-_LONGEST_REFUSAL = 240
+LONGEST_MESSAGE = 240  #: characters that are kept, and told, of what a server or a kubelet says
 
 
 def refusal_by_others(message: str) -> str:
     """Return what the API server says about a webhook or a policy that refuses pods; empty for any other message."""
     match = re.search(_REFUSAL, message)
-    return "" if match is None else re.sub(_CALL, "", message[match.start() :])[:_LONGEST_REFUSAL]
+    return "" if match is None else re.sub(_CALL, "", message[match.start() :])[:LONGEST_MESSAGE]
 
 
 def short_resource(message: str) -> str:
@@ -212,15 +212,17 @@ def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[c
     if not conditions:
         return None
     reduced = tuple(
-        replace(condition, reason="", message="")
-        if (condition.reason or condition.message) and condition.status == "True" and condition.type == "Ready"
-        else condition
-        if condition.type == "Ready" or condition.last_heartbeat_time is None
-        else replace(condition, last_heartbeat_time=None)
-        for condition in conditions
-        if condition.type == "Ready" or condition.status != "False"
+        map(_lean_node_condition, (one for one in conditions if one.type == "Ready" or one.status != "False"))
     )
     return reduced if reduced != conditions else None
+
+
+def _lean_node_condition(condition: core.NodeCondition) -> core.NodeCondition:
+    if condition.type != "Ready":
+        return replace(condition, message="", last_heartbeat_time=None)
+    if condition.status == "True":
+        return replace(condition, reason="", message="")
+    return replace(condition, message=condition.message[:LONGEST_MESSAGE])
 
 
 API_VERSION = "kplan/v1"

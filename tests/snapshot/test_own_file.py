@@ -201,14 +201,14 @@ def test_container_statuses_go_when_they_repeat_the_spec(status: dict[str, Any],
 def test_nodes_keep_readiness_and_troubles() -> None:
     conditions = [
         {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory"},
-        {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure"},
-        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"},
+        {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure", "message": "full"},
+        {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no network" * 100},
     ]
     node = decode("v1", "Node", metadata={"name": "n"}, status={"conditions": conditions})
 
-    assert [(each.type, each.status) for each in lean(node).status.conditions] == [
-        ("DiskPressure", "True"),
-        ("Ready", "Unknown"),
+    assert [(each.type, each.status, len(each.message)) for each in lean(node).status.conditions] == [
+        ("DiskPressure", "True", 0),
+        ("Ready", "False", 240),
     ]
 
 
