@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
 
@@ -69,10 +70,10 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 def _comments(struct: type[msgspec.Struct]) -> list[tuple[str, str]]:
     """Return the fields of a struct that a comment ``#:``, above it or behind it, is about, and what it says."""
     source = "".join(linecache.getlines(inspect.getfile(struct), vars(sys.modules[struct.__module__])))
-    body = re.search(rf"^class {struct.__name__}\b.*?:\n(.*?)(?=^\S|\Z)", source, re.MULTILINE | re.DOTALL)
+    body = source.partition(f"\nclass {struct.__name__}(")[2].partition(":\n")[2]
     described: list[tuple[str, str]] = []
     above: list[str] = []
-    for line in body[1].splitlines() if body else ():
+    for line in takewhile(lambda line: not line[:1].strip(), body.splitlines()):
         if line.startswith("    #: "):
             above.append(line.removeprefix("    #: "))
             continue
