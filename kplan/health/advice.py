@@ -127,11 +127,19 @@ def _ways_of_rollouts(health: WorkloadHealth, named: str) -> Iterator[tuple[str,
     if held and held.because == "partition":
         strategy = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
         yield "To update all of them", f"kubectl patch {named} -p {_patch(strategy)}"
-    elif held:
-        pod = quote(own_name(held.next))
-        yield "To have it made anew", f"kubectl delete pod {pod} -n {quote(namespace)}"
-    if "progress-deadline" in states:
-        yield "Back to the revision before", f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
+    elif held and not held.waits_for:
+        yield "To have it made anew", _deletion(held.next)
+    if "progress-deadline" in states or (held and held.waits_for):
+        undo = f"kubectl rollout undo {what}/{quote(own)} -n {quote(namespace)}"
+        yield (
+            "Back to the revision before",
+            f"{undo} && {_deletion(held.waits_for)}" if held and held.is_ordered else undo,
+        )
+
+
+def _deletion(pod: str) -> str:
+    namespace, _, name = pod.partition("/")
+    return f"kubectl delete pod {quote(name)} -n {quote(namespace)}"
 
 
 def _ways_of_runs(health: WorkloadHealth) -> Iterator[tuple[str, str]]:

@@ -401,6 +401,9 @@ def _held_update(held: HeldUpdate, n_pods: int) -> str:
         case "not-ready":
             next_one = own_name(held.next)
             return f"{former}: {next_one} is replaced only once it is ready, or somebody deletes it (OrderedReady)"
+        case "update-not-ready":
+            by_hand = ", or after an undo until somebody deletes it (OrderedReady)" if held.is_ordered else ""
+            return f"{former} until {own_name(held.waits_for)} is ready{by_hand}"
 
 
 def _not_refused(health: WorkloadHealth) -> str:

@@ -72,9 +72,11 @@ class HeldUpdate(Document, frozen=True, kw_only=True):
 
     pods: Count  #: how many
     next: str  #: NAMESPACE/NAME of the one that is replaced first
-    #: what keeps them: the updateStrategy, the partition, or a pod of them that is not ready
-    because: Literal["OnDelete", "partition", "not-ready"]
+    #: what keeps them: the updateStrategy, the partition, or a pod that is not ready, of them or of the new revision
+    because: Literal["OnDelete", "partition", "not-ready", "update-not-ready"]
     partition: Count = 0  #: the first number of a pod that is updated
+    waits_for: str = ""  #: NAMESPACE/NAME of the pod of the new revision that is not ready; empty for none
+    is_ordered: bool = False  #: that pod is not replaced either before it is ready, whatever becomes of the template
 
 
 class ActiveRun(Document, frozen=True, kw_only=True):
@@ -283,13 +285,14 @@ def _with_states(  # noqa: C901, PLR0912 - one case a kind of workload
             states.append("progress-deadline")
             changes |= {"reason": condition.reason, "since": condition.last_transition_time}
         states += ["paused"] if obj.spec.paused else []
-    if held := _held_update(obj, own, health):
-        states.append("update-held")
-        changes["held_update"] = held
+    held = _held_update(obj, own, health)
+    changes["held_update"] = held or UNSET
+    states += ["update-held"] if held and not held.waits_for else []
     if health.pending:
         states.append("pods-pending")
     if any(pod.is_late or pod.state not in ("starting", *_FAILED) for pod in health.troubled):
         states.append("pods-not-ready")
+    states += ["update-held"] if held and held.waits_for else []  # for a pod that was just told of
     if health.resizing:
         states.append("resize-pending")
     return replace(health, states=tuple(states), **changes)
@@ -366,7 +369,8 @@ def _held_update(obj: Any, own: Sequence[Pod], health: WorkloadHealth) -> HeldUp
 def _held_stateful(obj: StatefulSet, living: Sequence[Pod], health: WorkloadHealth) -> HeldUpdate | None:
     """Return which pods of a stateful set keep a former revision, and why; None where its controller goes on.
 
-    With OrderedReady no pod is replaced while one is not ready, even the one that is to be replaced.
+    With OrderedReady no pod is replaced while one is not ready, even the one that is to be replaced; with Parallel none
+    while one of the new revision is not ready.
     Upstream: stateful_set_control.go updateStatefulSet.
     """
     strategy, update = obj.spec.update_strategy, obj.status.update_revision
@@ -383,11 +387,16 @@ def _held_stateful(obj: StatefulSet, living: Sequence[Pod], health: WorkloadHeal
         return held
     if max(outdated) < start + partition:
         return replace(held, because="partition", partition=start + partition)
-    unwell = {pod.pod for pod in health.troubled}
+    unwell = [pod.pod for pod in health.troubled]
+    is_ordered = obj.spec.pod_management_policy in ("", "OrderedReady")
     reached = sorted(number for number in outdated if number >= start + partition)
     stuck = [outdated[number] for number in reached if outdated[number] in unwell]
-    if stuck and obj.spec.pod_management_policy in ("", "OrderedReady"):
+    if stuck and is_ordered:
         return replace(held, because="not-ready", next=stuck[0])
+    keys = outdated.values()
+    broken = [one.pod for one in health.troubled if one.state == "not-ready" and one.pod not in keys]
+    if reached and broken:
+        return replace(held, because="update-not-ready", waits_for=broken[0], is_ordered=is_ordered)
     return None
 
 
