@@ -1,7 +1,5 @@
 """What the arguments of a command name, as kubectl takes them: manifests, pods, workloads and nodes."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -111,17 +109,17 @@ class PodChoiceFlags(Flags, panel="Pods"):
     all_namespaces: bool = switch("--all-namespaces -A", "Pods of all namespaces; overrides --namespace.")
     selector: str = flag("--selector -l SELECTOR", "Pods with these labels, as in kubectl.")
 
-    def of(self, pods: Iterable[Pod], namespace: str) -> list[Pod]:
+    def of(self, pods: "Iterable[Pod]", namespace: str) -> "list[Pod]":
         """Return the chosen pods of a namespace, "" or with ``-A`` of all, in their order; raises UsageError."""
         wanted, where = read_selector(self.selector), "" if self.all_namespaces else namespace
         own = (pod for pod in pods if not where or pod.metadata.namespace == where)
         return [pod for pod in own if wanted.matches(pod.metadata.labels)]
 
-    def among(self, keys: Iterable[str], snapshot: Snapshot, namespace: str) -> list[str]:
+    def among(self, keys: Iterable[str], snapshot: "Snapshot", namespace: str) -> list[str]:
         """Return the chosen ones among pods, NAMESPACE/NAME; as `of`."""
         return [pod.metadata.key for pod in self.of(map(snapshot.pod_by_key.__getitem__, keys), namespace)]
 
-    def workloads_of(self, snapshot: Snapshot, namespace: str) -> frozenset[str]:
+    def workloads_of(self, snapshot: "Snapshot", namespace: str) -> frozenset[str]:
         """Return the workloads whose pods are chosen, as KIND/NAMESPACE/NAME; only those that no other one controls."""
         from kplan.api.core import Pod
         from kplan.api.kinds import POD_MAKERS
@@ -148,7 +146,7 @@ class NodeChoiceFlags(Flags, panel=OPTIONS):
     zone: str = flag("--zone ZONE", "All nodes of this zone.")
     pool: str = flag("--pool POOL", "All nodes of this node pool.")
 
-    def of(self, snapshot: Snapshot, names: Sequence[str], *, or_all: bool) -> list[str]:
+    def of(self, snapshot: "Snapshot", names: Sequence[str], *, or_all: bool) -> list[str]:
         """Return the chosen nodes: those named, in that order, then those of the options, by name.
 
         `names`: nodes, or globs.
@@ -186,7 +184,7 @@ class NodeChoiceFlags(Flags, panel=OPTIONS):
         return list(dict.fromkeys(chosen))
 
 
-def pool_labels(snapshot: Snapshot) -> tuple[str, ...]:
+def pool_labels(snapshot: "Snapshot") -> tuple[str, ...]:
     present = {key for node in snapshot.nodes for key in node.metadata.labels}
     return tuple(label for label in POOL_LABELS if label in present)[:1]
 
@@ -201,7 +199,7 @@ def _labelled(labels: Mapping[str, Mapping[str, str]], keys: Sequence[str], valu
     return matching
 
 
-def read_selector(text: str) -> Selector:
+def read_selector(text: str) -> "Selector":
     """Parse the value of ``--selector``; raises UsageError for an invalid one."""
     try:
         return parse_selector(text)

@@ -4,8 +4,6 @@ A command takes them as :class:`ClusterFlags` or :class:`ChangedClusterFlags`, a
 :func:`open_cluster` or :func:`changed_cluster`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -47,7 +45,7 @@ class ClusterFlags(Flags, panel="Cluster"):
         "--namespaces NS,…", "Read only these namespaces; for users who may not read the whole cluster."
     )
 
-    def live(self, *, stdin_is_free: bool = True) -> LiveOptions:
+    def live(self, *, stdin_is_free: bool = True) -> "LiveOptions":
         """Return how a live cluster is read, or raise UsageError; standard input is free where kplan reads none."""
         from kplan.live import LiveOptions, parse_timeout
 
@@ -76,7 +74,7 @@ class ClusterFlags(Flags, panel="Cluster"):
 
 def open_cluster(
     flags: ClusterFlags, source: str, others: Sequence[str] = (), *, quiet: bool = False, needs_nodes: bool = True
-) -> Snapshot:
+) -> "Snapshot":
     """Load the cluster from its file, or that of the flags from its API server; raises KplanError where it cannot.
 
     `source`: the file; empty for the live cluster.
@@ -107,7 +105,7 @@ def open_cluster(
 
 
 @contextmanager
-def _progress_bar(*, shown: bool) -> Iterator[ReadProgress | None]:
+def _progress_bar(*, shown: bool) -> "Iterator[ReadProgress | None]":
     """Show a progress bar for every kind that takes more than one request; remove them at the end."""
     if not shown:
         yield None
@@ -161,12 +159,12 @@ class ChangedClusterFlags(ClusterFlags, panel="What if"):
     def is_changed(self) -> bool:
         return self.settle or any(getattr(self, name) for name in _NAMES)
 
-    def unchanged(self, snapshot: str) -> ChangedClusterFlags:
+    def unchanged(self, snapshot: str) -> "ChangedClusterFlags":
         nothing = dict.fromkeys(_NAMES)
         return replace(self, snapshot=snapshot, settle=False, **nothing)  # type: ignore[arg-type] # none of each
 
 
-def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
+def requested_changes(flags: ChangedClusterFlags) -> "list[Edit]":
     """Return the changes of the options, in their order, settling last; KplanErrors name the option."""
     if not flags.is_changed:
         return []
@@ -192,7 +190,7 @@ def requested_changes(flags: ChangedClusterFlags) -> list[Edit]:
     return edits
 
 
-def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> Snapshot:
+def changed_cluster(flags: ChangedClusterFlags, source: str, *, quiet: bool) -> "Snapshot":
     """Return a cluster with the changes of the options; `source` is its file, empty for the live one."""
     check_read_once([source, *(flags.with_ or ())])
     changes = requested_changes(flags)

@@ -1,7 +1,5 @@
 """Options that several commands share, in groups."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +94,7 @@ class ManifestFlags(Flags, panel=_MANIFESTS_PANEL):
         """Tell whether the command names manifests, or pods; `what`: its arguments."""
         return bool(what or self.filename or self.kustomize)
 
-    def or_pods_of_namespace(self, what: Sequence[str] | None) -> tuple[ManifestFlags, str]:
+    def or_pods_of_namespace(self, what: Sequence[str] | None) -> "tuple[ManifestFlags, str]":
         """Return the flags for manifests, and the namespace for pods of the snapshot: ``--namespace`` is for either."""
         return (self, "") if self.name_any(what) else (replace(self, namespace=""), self.namespace)
 
@@ -216,7 +214,7 @@ class SweepFlags(Flags, panel=_MANY_PANEL):
                 check_address(self.dask)
 
     def ask_all(
-        self, base: Base, questions: Sequence[Callable[[Base], T]], /, *, progress: Notify | None = None
+        self, base: "Base", questions: "Sequence[Callable[[Base], T]]", /, *, progress: "Notify | None" = None
     ) -> list[T]:
         """Return the answers to questions, in order; `progress` is called with the numbers of answers and questions."""
         from kplan.sweeps import ask_all
@@ -277,7 +275,7 @@ class AutoscalerFlags(Flags, panel="Autoscaler"):
         """Raise UsageError where both files are standard input."""
         check_read_once((self.node_groups, self.instance_types))
 
-    def settings_for(self, snapshot: Snapshot) -> Settings | None:
+    def settings_for(self, snapshot: "Snapshot") -> "Settings | None":
         """Return the settings of the autoscaler to follow in a cluster; None for none."""
         from kplan.autoscaling.settings import autoscaler_of
 
@@ -336,7 +334,7 @@ class TimelineFlags(Flags, panel="Time"):
     def has_clock(self) -> bool:
         return self.timeline or bool(self.runs_for)
 
-    def clock(self) -> Clock | None:
+    def clock(self) -> "Clock | None":
         """Return the clock; None for none. Raises UsageError for what is no duration, workload or number of pods."""
         from kplan.course.clock import Clock
 

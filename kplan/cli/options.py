@@ -110,7 +110,7 @@ def with_flags(command: Callable[..., None]) -> Callable[..., None]:
         call(typed)
 
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined] # what Typer reads
-    run.__annotations__ = {one.name: one.annotation for one in options}
+    run.__annotations__ = {}  # those of the command, which it would read for nothing
     return run
 
 
@@ -131,8 +131,7 @@ def _part(name: str, hint: Any, default: Any) -> _Part:
 
 @functools.cache
 def _of_group(group: Any) -> _Part:
-    hints = get_type_hints(group, include_extras=True)
-    parts = {one.name: _part(one.name, hints[one.name], one) for one in fields(group)}
+    parts = {one.name: _part(one.name, one.type, one) for one in fields(group)}
     for name, part in parts.items():
         owner = next(base for base in group.__mro__ if name in vars(base).get("__annotations__", ()))
         for declared in (one for parameter in part.options for one in parameter.annotation.__metadata__):

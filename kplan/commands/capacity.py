@@ -1,7 +1,5 @@
 """`kplan capacity`: how many replicas fit, where, and what stops the next one."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`kplan config`: look at the scheduler configuration that would take effect, or check one."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,7 +36,7 @@ class _ConfigFlags(Flags, panel=OPTIONS):
             raise UsageError("two configurations given", hint="name the file once, or use --scheduler-config")
         return self.scheduler_config if self.file is None else self.file
 
-    def release(self) -> Release:
+    def release(self) -> "Release":
         from kplan.config.releases import chosen_release, parse_gates, reference, with_gates
 
         gates = parse_gates(self.feature_gates)

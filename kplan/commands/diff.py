@@ -1,7 +1,5 @@
 """`kplan diff`: the differences between two answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,7 +32,7 @@ class _AgainstFlags(Flags, panel=OPTIONS):
         "--against-manifests PATH|git:REV", "Compare with these manifests, or those of a git revision: before."
     )
 
-    def with_manifests_of(self, names: list[str]) -> tuple[_AgainstFlags, list[str]]:
+    def with_manifests_of(self, names: list[str]) -> "tuple[_AgainstFlags, list[str]]":
         """Return the same with the earlier manifests, where another option or the first of two arguments names them."""
         flags = self
         if self.against.startswith(GIT) and not self.against_manifests:
@@ -149,7 +147,7 @@ def diff(
     emit(located(document, question), output, verbosity)
 
 
-def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
+def _fail_on(output: OutputFlags) -> "tuple[Condition, ...]":
     words = [word.strip() for word in (output.fail_on or "none").split(",") if word.strip()]
     unknown = [word for word in words if word not in CONDITIONS]
     if unknown or not words or ("none" in words and len(words) > 1):
@@ -158,7 +156,7 @@ def _fail_on(output: OutputFlags) -> tuple[Condition, ...]:
     return tuple(dict.fromkeys(words))  # type: ignore[arg-type] # each is one of the conditions
 
 
-def _saved(names: Sequence[str]) -> tuple[ComparedAnswer, ComparedAnswer]:
+def _saved(names: Sequence[str]) -> "tuple[ComparedAnswer, ComparedAnswer]":
     if len(names) != 2:
         of_git = next((name for name in names if name.startswith(GIT)), "")
         hint = "name the manifests beside the revision, such as kplan diff git:HEAD web.yaml" if of_git else _HINT

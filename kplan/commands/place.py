@@ -1,7 +1,5 @@
 """`kplan place`: where pods or workloads would land, and why there."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -142,7 +140,7 @@ def place(
     emit(clusters_report(reports), flags.output, flags.verbosity)
 
 
-def _pending(subject: Subject, choice: PodChoiceFlags, namespace: str) -> Subject:
+def _pending(subject: "Subject", choice: PodChoiceFlags, namespace: str) -> "Subject":
     """Return the same about the chosen pending pods; raises NotFoundError where there are none."""
     if not (keys := choice.among(subject.base.pending_keys(), subject.base.objects, namespace)):
         where = f" in namespace {namespace}" if namespace and not choice.all_namespaces else ""

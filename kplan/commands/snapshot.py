@@ -1,7 +1,5 @@
 """`kplan snapshot`: save a cluster to a file, show what is in it, or check it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +41,7 @@ class _SourceFlags(ChangedClusterFlags):
 
     quiet: bool = switch("--quiet -q", "Print no progress and no warnings on standard error.", panel=OPTIONS)
 
-    def open(self, file: str = "") -> Snapshot:
+    def open(self, file: str = "") -> "Snapshot":
         """Load the file of the argument, else the cluster of the flags, with the flags' changes."""
         return changed_cluster(self, file or self.snapshot, quiet=self.quiet)
 
