@@ -10,7 +10,6 @@ Upstream: pkg/kubeapiserver/options/plugins.go for the order, plugin/pkg/admissi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -39,7 +38,7 @@ _EVERYWHERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-syst
 """Namespaces that every cluster has."""
 
 
-class Named(NamedTuple):
+class Named(msgspec.Struct, frozen=True):
     """The identity of an object, for quotas and messages; `resource` such as ``deployments``."""
 
     group: str

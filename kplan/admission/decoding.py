@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -21,7 +21,7 @@ from kplan.api.kinds import split_api_version
 from kplan.api.quantity import MAX_INT64, InvalidQuantity, stored
 
 
-class ApiKind(NamedTuple):
+class ApiKind(msgspec.Struct, frozen=True):
     """A kind that can be created: its struct, its resource (the plural in URLs), and whether it is namespaced."""
 
     struct: str
@@ -29,7 +29,7 @@ class ApiKind(NamedTuple):
     is_namespaced: bool
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """The type of a field."""
 
     outer: str  #: ``[`` and ``{`` from the outside in: lists and maps around the value
@@ -101,7 +101,7 @@ def fields_of(struct: str) -> dict[str, Field]:
     return {name: _field(code) for name, code in codes.items() if f"{short}.{name}" not in table.newer}
 
 
-class Emptiness(NamedTuple):
+class Emptiness(msgspec.Struct, frozen=True):
     """The names of fields of workloads where an empty value such as ``false`` or ``""`` is another than none."""
 
     pointers: frozenset[str]  #: Go's pointers; without those names that are none in another struct

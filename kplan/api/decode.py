@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -150,7 +150,7 @@ Refuse = Callable[[type[msgspec.Struct], str, str], Problem | None]
 _WRONG: Final = object()  #: in place of a value that does not match its type
 
 
-class _Kinds(NamedTuple):
+class _Kinds(msgspec.Struct, frozen=True):
     """The alternatives of a field's type, without None."""
 
     allows_none: bool

@@ -7,7 +7,7 @@ objects of a cluster do not affect scheduling.
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,7 +15,7 @@ from kplan.api import core, provisioning, resource, scheduling, storage, workloa
 from kplan.api.meta import ApiObject, PlainMeta
 
 
-class Kind(NamedTuple):
+class Kind(msgspec.Struct, frozen=True):
     """A kind that scheduling reads."""
 
     group: str

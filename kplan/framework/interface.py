@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import ReferenceType, ref
 
 import msgspec
@@ -245,7 +245,7 @@ def no_event_helps(_pod: PodInfo, _event: Event) -> bool:
     return False
 
 
-class ReservedObjects(NamedTuple):
+class ReservedObjects(msgspec.Struct, frozen=True):
     """The objects that change once a plugin's reservations are written to the API server."""
 
     objects: tuple[msgspec.Struct, ...]  #: claims and volumes as they are afterwards

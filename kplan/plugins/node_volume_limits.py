@@ -226,7 +226,7 @@ class _Known(msgspec.Struct):
     attached: set[int] = set()  #: node rows with a VolumeAttachment
 
 
-class _AttachedDelta(NamedTuple):
+class _AttachedDelta(msgspec.Struct, frozen=True):
     """By how much the nodes of a view differ from the cluster's, int64 arrays of shape (n_view,)."""
 
     by_driver: dict[str, Int64Array]  #: the change of the number of attached volumes
@@ -386,7 +386,7 @@ class _PreFilterState(msgspec.Struct, frozen=True):
     by_driver: dict[str, list[int]]
 
 
-class _Counts(NamedTuple):
+class _Counts(msgspec.Struct, frozen=True):
     """Volumes of a driver on the nodes of a view, int64 arrays of shape (n_view,), and whether they are too many."""
 
     limit: Int64Array

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, cached_property, partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -33,7 +33,7 @@ _DISK_SOURCES = ("gce_persistent_disk", "aws_elastic_block_store", "iscsi", "rbd
 Disk = tuple[str, ...]  #: the identity of a disk: its type, and the names that identify it within the type
 
 
-class DiskUse(NamedTuple):
+class DiskUse(msgspec.Struct, frozen=True):
     """A disk that a pod mounts; two pods may share it on a node when both mounts are shareable."""
 
     disk: Disk

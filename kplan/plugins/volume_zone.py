@@ -6,7 +6,7 @@ Upstream: plugins/volumezone/volume_zone.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -29,7 +29,7 @@ REASON_CONFLICT = "node(s) had no available volume zone"
 _TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 
 
-class VolumeTopology(NamedTuple):
+class VolumeTopology(msgspec.Struct, frozen=True):
     """A topology label of a volume: nodes must have one of its values, under the same key or its current name."""
 
     volume: str

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -41,7 +41,7 @@ _FIELD = r"    (\w+): "
 _OF_SEVERAL = r"(\w+(?:, \w+)+): (.+)"  #: a comment above several fields, which begins with their names
 
 
-class Option(NamedTuple):
+class Option(msgspec.Struct, frozen=True):
     """How the command line sets a field of a question, whose type it annotates; the docstring says what it is for."""
 
     #: its names, and the word for its value, such as ``--max N``; without a name it has that of the field

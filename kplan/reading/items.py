@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -71,7 +71,7 @@ class Item(msgspec.Struct, frozen=True):
         return self.origin.locate(problem.below(self.json_path))
 
 
-class Location(NamedTuple):
+class Location(msgspec.Struct, frozen=True):
     """The position of an object in its file; without `origin`, the object is from memory."""
 
     origin: Document | None = None

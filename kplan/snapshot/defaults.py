@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -258,7 +258,7 @@ _COMPLETIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class ResolvedPriority(NamedTuple):
+class ResolvedPriority(msgspec.Struct, frozen=True):
     """The fields that admission sets in a pod."""
 
     class_name: str

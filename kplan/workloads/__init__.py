@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -106,7 +106,7 @@ class Manifests(msgspec.Struct, frozen=True):
     items: tuple[Item, ...] = ()  #: all objects, also those that are skipped, with their places
 
 
-class WrittenWorkload(NamedTuple):
+class WrittenWorkload(msgspec.Struct, frozen=True):
     """A workload or a pod as it is written, with its namespace filled in."""
 
     type: type[Any]
