@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 from urllib.parse import unquote
 
+import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, VolumeNodeAffinity
@@ -91,7 +91,7 @@ class TranslationError(ValueError):
     """An in-tree volume cannot be translated; the message is upstream's."""
 
 
-class InTreePlugin(NamedTuple):
+class InTreePlugin(msgspec.Struct, frozen=True):
     """An in-tree volume type and the CSI driver that replaces it."""
 
     name: str

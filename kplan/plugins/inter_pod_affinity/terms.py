@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from kplan.engine.arrays import BoolArray, Int64Array, NDArray
@@ -111,7 +111,7 @@ class KeyCounts:
         self.counts: Int64Array = np.zeros(len(column.values) + 1, np.int64)
 
 
-class _Effect(NamedTuple):
+class _Effect(msgspec.Struct, frozen=True):
     """What a term of a running pod adds to the counts of its domain."""
 
     key_counts: KeyCounts
