@@ -6,7 +6,9 @@ Upstream: k8s.io/api core/v1 Toleration.ToleratesTaint, component-helpers schedu
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+import msgspec
 
 from kplan.api.field_errors import aggregate, invalid, not_supported
 from kplan.api.labels import InvalidSelector, Requirement, Selector, new_requirement, parse_int64, selector_of
@@ -221,7 +223,7 @@ class TopologySelectorTerm(KubeStruct, frozen=True):
 NAME_FIELD = "metadata.name"  #: the only field of a node that selectors can name
 
 
-class FieldRequirement(NamedTuple):
+class FieldRequirement(msgspec.Struct, frozen=True):
     """A field that must (or, if `is_negated`, must not) equal the value; unknown fields are empty."""
 
     key: str
@@ -233,7 +235,7 @@ class FieldRequirement(NamedTuple):
         return (actual == self.value) != self.is_negated
 
 
-class CompiledTerm(NamedTuple):
+class CompiledTerm(msgspec.Struct, frozen=True):
     """One term; `labels` or `fields` is None where the term has no such expressions."""
 
     labels: Selector | None
@@ -248,7 +250,7 @@ class CompiledTerm(NamedTuple):
         return all(requirement.matches(node_name) for requirement in self.fields)
 
 
-class CompiledNodeSelector(NamedTuple):
+class CompiledNodeSelector(msgspec.Struct, frozen=True):
     """Terms of which one must hold; without any, no node matches."""
 
     terms: tuple[CompiledTerm, ...]
@@ -262,7 +264,7 @@ class CompiledNodeSelector(NamedTuple):
         return any(term.matches(labels, node_name) for term in self.terms)
 
 
-class WeightedTerm(NamedTuple):
+class WeightedTerm(msgspec.Struct, frozen=True):
     """A term, and the weight that it adds where it holds."""
 
     term: CompiledTerm

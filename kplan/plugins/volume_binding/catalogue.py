@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -140,7 +141,7 @@ class ClaimIdentity(NamedTuple):
     uid: str
 
 
-class ClaimRequirements(NamedTuple):
+class ClaimRequirements(msgspec.Struct, frozen=True):
     """What a claim requires of a volume besides its size."""
 
     volume_mode: str
@@ -329,7 +330,7 @@ def has_required_form(volume: PersistentVolume, requirements: ClaimRequirements)
 NO_VOLUME = -1  #: the index of the volume on a node where no volume matches
 
 
-class Rejections(NamedTuple):
+class Rejections(msgspec.Struct, frozen=True):
     """How many volumes of a class a claim does not get, by the first reason of each."""
 
     n_promised: int
