@@ -161,6 +161,7 @@ class Pieces:
         if node.kind == "constant":
             return _Fixed(constant_of(node))
         rewritten = self._rewrite(node)
+        _check_size(trees.size(rewritten))  # what was rewritten may have copies of its parts, and these of theirs
         if rewritten.kind == "name" and rewritten.name in self._readers:
             return self._readers[rewritten.name]
         if rewritten.kind == "name" and rewritten.name in _TYPE_NAMES:
