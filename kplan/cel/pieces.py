@@ -198,7 +198,7 @@ class Pieces:
         if node.name == "substring" and len(parts) == 3:
             parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
         elif self._may_differ_in_kind(node):
-            operands = node.parts if self._type(node.parts[1]) in _OPAQUE else node.parts[:1]
+            operands = node.parts if self._held_type(node.parts[1]) in _OPAQUE else node.parts[:1]
             parts[0] = self._variable(_Computed(_of_one_kind, tuple(map(self._operand, operands))))
         native = replace(node, parts=tuple(parts))
         if node.name in {"indexOf", "lastIndexOf"} and len(parts) == 3:  # the library takes no start beyond the text
@@ -218,7 +218,7 @@ class Pieces:
         """
         if node.name != "_==_" or trees.free_variables(node.parts[0]):
             return False
-        left, right = map(self._type, node.parts)
+        left, right = map(self._held_type, node.parts)
         is_read = right in _OPAQUE  # to know of what type it is
         is_same = right == "null" or (left == right and left not in {"any", "dyn"})
         return left in _OPAQUE and not is_same and not (is_read and trees.free_variables(node.parts[1]))
@@ -239,6 +239,10 @@ class Pieces:
 
     def _type(self, node: Node) -> str:
         return self._types.get(node.id, "dyn")
+
+    def _held_type(self, node: Node) -> str:
+        """Return the type of a node, or of what it makes dynamic."""
+        return self._held_type(node.parts[0]) if node.kind == "call" and node.name == "dyn" else self._type(node)
 
     def _is_sum(self, node: Node) -> bool:
         return node.name in {"add", "sub"} and self._type(node) == "kubernetes.Quantity"

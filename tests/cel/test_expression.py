@@ -129,7 +129,7 @@ TRUE = [
     'string(1.0) == "1" && string(1e21) == "1e+21" && int("42") == 42 && double("0.5") == 0.5',
     'timestamp("2026-03-01T10:00:00Z").getFullYear() == 2026 && duration("90m").getHours() == 1',
     'timestamp("2026-03-01T10:00:00Z") - duration("1h") < timestamp("2026-03-01T09:30:00Z")',
-    "type(1) == int && type('a') == string && dyn(1) == dyn(1u)",
+    "type(1) == int && dyn(1) == dyn(1u) && dyn([null]) == dyn([null]) && dyn(duration('1s')) == dyn(duration('1s'))",
     # addresses
     f'cidr("10.0.0.0/8").containsIP({OWN}.address) && ip({OWN}.address).family() == 4',
     'cidr("10.1.0.0/16").masked() == cidr("10.1.0.0/16") && cidr("10.0.0.0/8").containsCIDR("10.1.0.0/16")',
