@@ -25,7 +25,8 @@ from kplan.api.workloads import DaemonSet
 from kplan.cluster.base import Base
 from kplan.course.answers.verdict import Happened, counted_warnings
 from kplan.course.simulation.loop import Simulation
-from kplan.course.simulation.objects import eligible_nodes
+from kplan.course.simulation.objects import eligible_nodes, ordinal_of
+from kplan.course.simulation.owners import StatefulSetState
 from kplan.course.task import Task
 from kplan.course.watching import begin
 from kplan.diagnosis.intended import meant_labels, missing_name
@@ -39,7 +40,7 @@ from kplan.health.nodes import moment, nodes_health
 from kplan.health.words import shortage_text
 from kplan.plugins.node_affinity import unmet_by_node
 from kplan.snapshot.model import Snapshot
-from kplan.workloads.expansion import with_tolerations
+from kplan.workloads.expansion import stateful_claims, with_tolerations
 
 RUNS_PILE_UP = "RunsPileUp"
 
@@ -172,29 +173,27 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
     if not lacking:
         return {}
     simulation = _tried(base, lacking)
-    specs = _specs(base.objects)
+    specs, claims = _specs(base.objects), _MissingClaims(base.objects)
     facts: dict[str, RefusedPods] = {}
-    by_quota: list[tuple[Pod | PersistentVolumeClaim, int]] = []
-    not_refused: list[tuple[Pod, int]] = []
+    wanted: list[tuple[Pod | PersistentVolumeClaim, int]] = []  # what quotas have to take until nothing is missing
     for key in lacking:
         owner = simulation.workloads.owner(key)
         if owner is None or key not in specs:
             continue
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
-        if not owner.refusal:
-            not_refused.append((pod, missing[key]))  # they count in quotas, too, once they are made
-            continue
-        item: Pod | PersistentVolumeClaim = pod
-        because, name = simulation.maker.why_refused(pod), f"{owner.ref.namespace}/{owner.ref.name}"
-        if because is None and (of_claim := simulation.maker.why_claim_refused(name)):
-            item, because = of_claim
-        because = because or RefusedPods(message=owner.refusal)
-        if not because.by:
-            because = structs.replace(because, lacks=missing_name(base.objects, pod, because.message) or UNSET)
-        facts[key] = because
-        if because.uses:
-            by_quota.append((item, missing[key]))
-    raises = _raises(base, [*not_refused, *by_quota]) if by_quota else {}
+        if owner.refusal:
+            because = simulation.maker.why_refused(pod)
+            because = because or simulation.maker.why_claim_refused(f"{owner.ref.namespace}/{owner.ref.name}")
+            because = because or RefusedPods(message=owner.refusal)
+            if not because.by:
+                because = structs.replace(because, lacks=missing_name(base.objects, pod, because.message) or UNSET)
+            facts[key] = because
+            if not because.uses:
+                continue  # no quota lets them in
+        wanted.append((pod, missing[key]))
+        if isinstance(owner, StatefulSetState):
+            wanted += claims.of(owner)
+    raises = _raises(base, wanted) if any(because.uses for because in facts.values()) else {}
     refused: dict[str, RefusedPods] = {}
     for key, because in facts.items():
         above, namespace = key, WorkloadRef.parse(key).namespace
@@ -202,6 +201,28 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
             refused[above] = structs.replace(because, raises=raises.get(namespace, ()) if because.uses else ())
             above = owners.get(above, "")
     return refused
+
+
+class _MissingClaims:
+    """Counts the claims that stateful sets of a cluster have still to make."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._sets = {stateful_set.metadata.key: stateful_set for stateful_set in snapshot.stateful_sets}
+        self._made: dict[str, list[int]] = {}  # NAMESPACE/TEMPLATE-SET -> the ordinals that have such a claim
+        for claim in snapshot.persistent_volume_claims:
+            ordinal = ordinal_of(claim.metadata.name)
+            if ordinal is not None:
+                self._made.setdefault(claim.metadata.key.rpartition("-")[0], []).append(ordinal)
+
+    def of(self, owner: StatefulSetState) -> Iterator[tuple[PersistentVolumeClaim, int]]:
+        """Yield a claim of each template of a set, without an ordinal in its name, and how many such are missing."""
+        ordinals = range(owner.wanted.start, owner.wanted.start + owner.wanted.replicas)
+        pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace, name=owner.ref.name))
+        stateful_set = self._sets[f"{owner.ref.namespace}/{owner.ref.name}"]
+        for claim in stateful_claims(stateful_set, pod, self._snapshot, known=())[1]:
+            made = sum(ordinal in ordinals for ordinal in self._made.get(claim.metadata.key, ()))
+            yield claim, len(ordinals) - made
 
 
 def _tried(base: Base, workloads: Iterable[str]) -> Simulation:

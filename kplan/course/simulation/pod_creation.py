@@ -40,7 +40,9 @@ class SetClaims:
         self._claims = listers.persistent_volume_claims
         self._admitter = admitter
         self._numbers = count(1)
-        self.refused: dict[str, PersistentVolumeClaim] = {}  #: NAMESPACE/NAME of a set -> a claim of it that is refused
+        self.refused: dict[
+            str, PersistentVolumeClaim
+        ] = {}  #: NAMESPACE/NAME of a set -> a claim refused in its last sync
         self._fresh: dict[str, list[str]] = {}  #: NAMESPACE/NAME of a pod -> claims created for it, not told yet
         #: binds a new claim to a volume where its class does so at once
         self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = lambda claim: claim
@@ -55,10 +57,11 @@ class SetClaims:
         """
         pod, missing = stateful_claims(stateful_set, pod, self._snapshot, self._claims)
         problems: list[str] = []
+        self.refused.pop(stateful_set.metadata.key, None)
         for claim in missing:
             problems.append(problem := self._create(claim))
             if problem:
-                self.refused[stateful_set.metadata.key] = claim
+                self.refused.setdefault(stateful_set.metadata.key, claim)
             else:
                 self._fresh.setdefault(pod.metadata.key, []).append(claim.metadata.name)
         for volume in pod.spec.volumes:
@@ -284,11 +287,10 @@ class PodMaker:
             return replace(admitted.because, raises=tuple(quotas.lacking([(admitted.pod, number)])))
         return admitted.because
 
-    def why_claim_refused(self, stateful_set: str) -> tuple[PersistentVolumeClaim, RefusedPods] | None:
-        """Return a claim of a set, NAMESPACE/NAME, that the API server refuses, with the facts; None for no such."""
+    def why_claim_refused(self, stateful_set: str) -> RefusedPods | None:
+        """Return the facts for which the API server refuses a claim of a set, NAMESPACE/NAME; None for no such."""
         claim = self.set_claims.refused.get(stateful_set)
-        because = None if claim is None else self._admitter.why_claim_refused(claim)
-        return None if claim is None or because is None else (claim, because)
+        return None if claim is None else self._admitter.why_claim_refused(claim)
 
     def counts_quota(self, namespace: str) -> bool:
         return namespace in self._has_quota
