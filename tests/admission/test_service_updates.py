@@ -1,6 +1,7 @@
 from typing import Any
 
 from kplan.admission.validation.services import updated_service
+from kplan.api.field_errors import errors_in
 from tests.objects import Object
 
 PLAIN: Object = {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"]} | {
@@ -8,18 +9,12 @@ PLAIN: Object = {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilie
     "ports": [{"port": 80}],
 }
 HEADLESS = {**PLAIN, "clusterIP": "None", "clusterIPs": ["None"]}
-DUAL = {
-    **PLAIN,
-    "clusterIPs": ["10.0.0.1", "fd00::1"],
-    "ipFamilies": ["IPv4", "IPv6"],
-    "ipFamilyPolicy": "RequireDualStack",
-}
-BALANCED: Object = {**PLAIN, "type": "LoadBalancer", "loadBalancerClass": "example.com/lb"} | {
-    "externalTrafficPolicy": "Local",
-    "healthCheckNodePort": 31000,
-    "ports": [{"port": 80, "nodePort": 30080}],
-}
+_FAMILIES = {"clusterIPs": ["10.0.0.1", "fd00::1"], "ipFamilies": ["IPv4", "IPv6"]}
+DUAL = {**PLAIN, **_FAMILIES, "ipFamilyPolicy": "RequireDualStack"}
+_LOCAL = {"externalTrafficPolicy": "Local", "healthCheckNodePort": 31000, "ports": [{"port": 80, "nodePort": 30080}]}
+BALANCED: Object = {**PLAIN, **_LOCAL, "type": "LoadBalancer", "loadBalancerClass": "example.com/lb"}
 ELSEWHERE = {"type": "ExternalName", "externalName": "db.example.com"}
+OLD = {**PLAIN, "clusterIP": "010.0.0.5", "clusterIPs": ["010.0.0.5"]}
 ONCE = "may not change once set"
 
 
@@ -63,6 +58,10 @@ def test_the_first_family_stays() -> None:
         'spec.clusterIPs[0]: Invalid value: "10.0.0.1": expected an IPv6 value as indicated by `ipFamilies[0]`'
     ]
     assert said(HEADLESS, ipFamilies=["IPv6"]) == []
+    assert said(OLD) == []
+    changes = updated_service(OLD, OLD | {"clusterIP": "010.0.0.6"})[1]
+    assert [error.detail for error in errors_in(35, changes)] == [ONCE]
+    assert [error.detail for error in errors_in(36, changes)] == ["must not have leading 0s"]
 
 
 def test_a_load_balancer_keeps_its_class_and_the_port_of_its_health_check() -> None:
@@ -74,7 +73,6 @@ def test_a_load_balancer_keeps_its_class_and_the_port_of_its_health_check() -> N
 
 def test_what_another_type_lacks_is_wiped_unless_the_manifest_changes_it() -> None:
     stored, errors = updated_service(BALANCED, BALANCED | {"type": "ClusterIP"})
-
     assert errors == []
     assert stored["ports"] == [{"port": 80, "protocol": "TCP"}]
     assert not {"loadBalancerClass", "healthCheckNodePort", "externalTrafficPolicy"} & stored.keys()

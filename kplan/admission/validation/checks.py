@@ -91,8 +91,24 @@ def every_item(*checks: Check) -> Check:
 
 
 def in_turn(*checks: Check) -> Check:
-    """Return the check that tells what the first of some checks says that says anything."""
-    return lambda value, path: next(filter(None, (list(check(value, path)) for check in checks)), [])
+    """Return the check that tells an API server what the first of some checks says that says anything to it."""
+
+    def errors_of(value: Any, path: str) -> Errors:
+        said: list[FieldError] = []
+        for check in checks:
+            if all(error.since for error in said):  # some API servers go on
+                said += list(behind(said, check(value, path)))
+        return said
+
+    return errors_of
+
+
+def behind(said: list[FieldError], errors: Errors) -> Errors:
+    """Yield errors for the API servers that say nothing of what was `said`: those older than all of it."""
+    for error in errors:
+        oldest = min((one.since for one in said), default=error.before)
+        if error.since < oldest:
+            yield replace(error, before=min(error.before, oldest))
 
 
 def when(holds: str | Callable[[Any], object], *checks: Check) -> Check:
@@ -351,7 +367,7 @@ def ip_errors(value: str, path: str) -> Errors:
 
 def endpoint_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address of something outside (upstream ValidateEndpointIP)."""
-    address = ipaddress.ip_address(value)
+    address = ipaddress.ip_address(_without_leading_zeros(value) if "." in value else value)
     if address.is_unspecified:
         yield invalid(path, value, f"may not be unspecified ({value})")
     if address.is_loopback:

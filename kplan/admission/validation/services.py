@@ -9,6 +9,7 @@ normalizeClusterIPs; pkg/apis/core/v1 SetDefaults_Service.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation.checks import Object
@@ -33,12 +34,12 @@ def family_of(address: str) -> str:
     return IPV6 if ":" in address else IPV4
 
 
-def address_errors(spec: Object, path: str) -> Errors:
-    """Return what is wrong with the addresses of a service and with their families."""
+def address_errors(spec: Object, path: str, stored: Sequence[str] = ()) -> Errors:
+    """Return what is wrong with the addresses of a service, but for those `stored`, and with their families."""
     if spec.get("type") == EXTERNAL_NAME:
         return
     first, listed = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
-    families, at = spec.get("ipFamilies", []), f"{path}.clusterIPs"
+    at = f"{path}.clusterIPs"
     if first and not listed:
         yield required(at)
     elif first != (listed[0] if listed else ""):
@@ -46,30 +47,34 @@ def address_errors(spec: Object, path: str) -> Errors:
         yield invalid(at, listed, words)
     yield from check.items("ipFamilies", _family_names, check.unique())(spec, path)
     yield from _policy_names(spec, path)
-    wrong = list(_form_errors(listed, at))
+    wrong = list(_form_errors(listed, at, stored))
     yield from wrong
     if len(listed) > 2:
         yield invalid(at, listed, "may only hold up to 2 values")
-    if wrong:
-        return
+    if all(error.since for error in wrong):
+        yield from check.behind(wrong, _mismatches(spec, listed, at))
+
+
+def _mismatches(spec: Object, listed: list[str], at: str) -> Errors:
     if len(listed) > 1 and {family_of(address) for address in listed} != {IPV4, IPV6}:
         yield invalid(at, listed, "may specify no more than one IP for each IP family")
     if not is_headless(spec):
-        for index, (address, family) in enumerate(zip(listed, families, strict=False)):
+        for index, (address, family) in enumerate(zip(listed, spec.get("ipFamilies", ()), strict=False)):
             if family in (IPV4, IPV6) and family != family_of(address):
                 words = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
                 yield invalid(f"{at}[{index}]", address, words)
 
 
-def _form_errors(addresses: list[str], path: str) -> Errors:
+def _form_errors(addresses: list[str], path: str, stored: Sequence[str]) -> Errors:
     for index, address in enumerate(addresses):
-        if index or address != HEADLESS:
+        if index == 0 and address == HEADLESS:
+            if len(addresses) > 1:
+                yield invalid(path, addresses, "'None' must be the first and only value")
+        elif address not in stored:
             yield from check.ip_errors(address, f"{path}[{index}]")
-        elif len(addresses) > 1:
-            yield invalid(path, addresses, "'None' must be the first and only value")
 
 
-def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
+def settle_families(before: Object | None, spec: Object) -> Errors:
     """Fill in policy and families of a service's ``spec``, or return why not; `before` is its present one."""
     old = before or {}
     if spec.get("type") == EXTERNAL_NAME or (before is not None and _stays_dual(old, spec)):
@@ -77,8 +82,9 @@ def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
     if "ipFamilyPolicy" not in spec:
         is_open = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or (REQUIRE_DUAL if is_open else SINGLE)
-    if errors := list(address_errors(spec, "spec")):
-        return errors
+    told = list(address_errors(spec, "spec", old.get("clusterIPs", ())))
+    if not all(error.since for error in told):
+        return told
     errors = [] if before is None else list(_released(old, spec))
     if spec["ipFamilyPolicy"] == SINGLE:
         for key, several in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
@@ -90,7 +96,7 @@ def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
     families += map(family_of, addresses[len(families) :])
     if families:
         spec["ipFamilies"] = families
-    return errors
+    return [*told, *check.behind(told, errors)]
 
 
 def _stays_dual(old: Object, new: Object) -> bool:
@@ -225,9 +231,10 @@ def service_errors(obj: Object, path: str) -> Errors:
     spec = _fill_in(copy.deepcopy(obj.get("spec", {})))
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
-    if errors := settle_families(None, spec):
-        return errors
-    return _service_errors({**obj, "spec": spec}, path)
+    return _settled_errors({**obj, "spec": spec}, path)
+
+
+_settled_errors = check.in_turn(lambda obj, _: settle_families(None, obj["spec"]), _service_errors)
 
 
 _OUTSIDE = ("LoadBalancer", "NodePort")
@@ -247,13 +254,14 @@ def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldEr
             new["clusterIPs"] = [new["clusterIP"]]
         else:
             new.pop("clusterIPs", None)
-    if errors := settle_families(old, new):
-        return new, errors
+    told = list(settle_families(old, new))
+    if not all(error.since for error in told):
+        return new, told
     _wipe(old, new)
     known = set(spec_errors(old, "spec"))
     # The API server accepted the present object: what is wrong with it comes from fields that the snapshot lacks.
     errors = [*_change_errors(old, new), *(error for error in spec_errors(new, "spec") if error not in known)]
-    return new, errors
+    return new, [*told, *check.behind(told, errors)]
 
 
 def _with_defaults(spec: Object) -> Object:
