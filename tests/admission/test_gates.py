@@ -124,13 +124,12 @@ def test_a_field_is_there_from_its_minor_on(manifest: Object, since: int, path: 
         volumes = [each for each in made.object["spec"]["volumes"] if not each["name"].startswith("kube-api")]
         seen = str({**made.object, "spec": {**made.object["spec"], "volumes": volumes}}).replace("'", '"')
         told = f'"{path}"' if path.isalpha() else path
-        if path == "image":
-            assert bool(volumes) is (minor >= since)
-        else:
-            assert (told in seen) is (minor >= since), minor
+        is_there = bool(volumes) if path == "image" else told in seen
+        assert is_there is (minor >= since), minor
 
 
 _RESTART_ALL = _RULES | {"restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In"}}]}
+_SIDECAR = _RULES | {"name": "s", "image": "i", "restartPolicy": "Always"}
 
 
 @pytest.mark.parametrize(
@@ -138,6 +137,7 @@ _RESTART_ALL = _RULES | {"restartPolicyRules": [{"action": "RestartAllContainers
     [
         (_pod(hostAliases=[{"ip": "010.0.0.1"}]), "must not have leading 0s", [36]),
         (_pod(_RESTART_ALL), 'supported values: "Restart"', [35]),
+        (_pod(initContainers=[_SIDECAR]), "are not allowed for init containers with restart policy Always", [35]),
         (head("Service", name="1") | {"spec": {"ports": [{"port": 80}]}}, "DNS-1035", [33, 34, 35]),
     ],
 )

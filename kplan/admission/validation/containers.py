@@ -279,15 +279,14 @@ def init_container_errors(spec: Object, pod: Surroundings, path: str) -> Errors:
     for index, container in enumerate(spec.get("initContainers", [])):
         at, name = f"{path}[{index}]", container.get("name", "")
         yield from _common_errors(container, pod, at)
-        if container.get("restartPolicy") is not None:
-            yield from _restarts(container, at)
-        else:
-            yield from _policy_for_rules(container, at)
+        restart_policy = container.get("restartPolicy")
+        restarts = {None: _policy_for_rules, "Always": _sidecar_restarts}.get(restart_policy, _restarts)
+        yield from restarts(container, at)
         if name in names:
             yield duplicate(f"{at}.name", name)
         names |= {name} - {""}
         yield from _host_port_errors([container], path)
-        if container.get("restartPolicy") == "Always":
+        if restart_policy == "Always":
             yield from lifecycle_errors(container, pod.grace, at)
             yield from probe_errors(container, at)
         else:
@@ -392,6 +391,9 @@ _restarts = check.rules(
     check.field("restartPolicyRules", check.at_most_items(20), check.in_list(_rule)),
 )
 """The check of a container's restart policy and rules (upstream validateContainerRestartPolicy)."""
+_no_rules = check.barred("restartPolicyRules are not allowed for init containers with restart policy Always")
+#: Upstream RestartAllContainers lets sidecars have rules.
+_sidecar_restarts = check.since(36, _restarts, check.filled("restartPolicyRules", _no_rules))
 
 _resized, _resize_policy = check.stated("cpu", "memory"), check.stated("NotRequired", "RestartContainer")
 
