@@ -31,19 +31,22 @@ from kplan.rules.resources import CPU, MEMORY
 from kplan.snapshot.model import Snapshot
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
+_NAMESPACE = "kube-system"  #: of the autoscaler, where --namespace names no other
 
 Priorities = Mapping[int, tuple[str, ...]]  #: priority -> patterns of the names of groups
 
 
 def priorities_of(snapshot: Snapshot, namespace: str, warnings: list[InputWarning]) -> Priorities | None:
-    """Return the priorities, if possible those in the namespace of the autoscaler.
+    """Return the priorities in the namespace of the autoscaler; if it is empty, preferably its default.
 
     None where there are none that can be read, with the reason in `warnings`.
     """
     from kplan.cel.values import CelError
 
     named = [config_map for config_map in snapshot.config_maps if config_map.metadata.name == CONFIG_MAP]
-    for config_map in sorted(named, key=lambda one: one.metadata.namespace != namespace)[:1]:
+    if namespace:
+        named = [config_map for config_map in named if config_map.metadata.namespace == namespace]
+    for config_map in sorted(named, key=lambda one: one.metadata.namespace != _NAMESPACE)[:1]:
         try:
             return _parsed(config_map.data.priorities)
         except (ValueError, TypeError, CelError) as error:
@@ -67,13 +70,20 @@ def _parsed(text: str) -> dict[int, tuple[str, ...]]:
     priorities: dict[int, tuple[str, ...]] = {}
     for priority, patterns in content.items():
         listed = [] if patterns is None else patterns
-        if not isinstance(listed, list) or any(not isinstance(pattern, str | int | float) for pattern in listed):
+        if not isinstance(listed, list) or any(not isinstance(pattern, str | int | float | None) for pattern in listed):
             raise TypeError(f"priority {priority} has no list of patterns")
-        texts = tuple(map(str, listed))
+        texts = tuple(map(_text, listed))
         for pattern in texts:
             matches("", pattern)
         priorities[int(str(priority))] = texts  # which true is not
     return priorities
+
+
+def _text(pattern: str | float | None) -> str:
+    """Return a pattern as sigs.k8s.io/yaml makes a text of it."""
+    if pattern is None:
+        return ""
+    return str(pattern).lower() if isinstance(pattern, bool) else str(pattern)
 
 
 _STABILIZING = {CPU: 500 * 10**6, MEMORY: 500 * 1024**2 * 10**9}

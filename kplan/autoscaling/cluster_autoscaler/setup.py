@@ -42,7 +42,6 @@ from kplan.reading.positions import Document
 from kplan.snapshot.build import QuantityCheck
 from kplan.snapshot.model import Snapshot
 
-_NAMESPACE = "kube-system"  #: of the autoscaler, where --namespace names no other
 MAX_GROUPS = 10_000
 MAX_SIZE = 1_000_000
 _MOST_SLICES = 100
@@ -266,7 +265,7 @@ def setup_of(settings: ClusterAutoscaler, snapshot: Snapshot) -> Setup:
     if prices is None and "price" in setup.options.expander:
         message = "prices are unknown, so the expander filters nothing; a file for --node-groups may have them (prices)"
         warnings.append(InputWarning("NoPrices", "expander price", message))
-    priorities = priorities_of(snapshot, str(setup.flags.get("namespace") or _NAMESPACE), warnings)
+    priorities = priorities_of(snapshot, str(setup.flags.get("namespace") or ""), warnings)
     sizes = settings.max_sizes
     groups = tuple(replace(group, most=sizes.get(group.name, group.most)) for group in setup.groups)
     return replace(setup, groups=groups, warnings=tuple(warnings), prices=prices, priorities=priorities)

@@ -29,7 +29,6 @@ def test_a_group_has_the_nodes_that_it_names_or_selects() -> None:
         ],
         labelled,
     )
-
     assert [(group.name, group.nodes, group.target) for group in setup.groups] == [
         ("general", ("general-1", "general-2"), 2),
         ("pool", ("pool-1",), 1),
@@ -79,9 +78,12 @@ def config_map(priorities: str, namespace: str = "kube-system") -> dict[str, Any
 
 @pytest.mark.parametrize("priorities", ["", "- a", "10: a", "10: ['(']", "a: [b", "x: [a]", "true: [a]"])
 def test_priorities_that_cannot_be_read_are_a_warning(priorities: str) -> None:
-    setup = set_up([], config_map("5: [a, 7]\n6:", "elsewhere"), config_map(priorities))
+    elsewhere = config_map("5: [true, 7, null]\n6:", "elsewhere")
+    setup = set_up([], elsewhere, config_map(priorities))
     assert setup.priorities is None
     assert [warning.code for warning in setup.warnings] == ["PriorityConfigMapInvalid"]
+    assert set_up([], elsewhere).priorities == {5: ("true", "7", ""), 6: ()}
+    assert set_up([], elsewhere, options={"namespace": "kube-system"}).priorities is None
 
 
 def test_other_config_maps_are_not_even_read() -> None:
