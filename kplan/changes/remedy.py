@@ -17,6 +17,7 @@ from kplan.api.quantity import count, listing, readable
 from kplan.changes.base import addition_words, of_somebody_else
 from kplan.facts import Count, Document, Positive
 from kplan.health.nodes import UnusableResource
+from kplan.health.words import in_parentheses
 
 RESOURCE, TOLERATION, TOPOLOGY_KEY = "resource", "toleration", "topologyKey"
 """What a `NameChange` may be about, besides kinds of objects."""
@@ -196,7 +197,7 @@ class NodeRepair(Document, frozen=True, kw_only=True):
     """A node that would take the pod if it were well."""
 
     node: str
-    taints: tuple[str, ...]  #: the keys of the taints that state what is wrong with it
+    taints: tuple[str, ...]  #: keys of taints that state what is wrong with it, also of one that it is to get
     message: str | UnsetType = UNSET  #: why it is not ready, as its kubelet says; absent where none says so
     #: resource, capacity: what it has, and how much, while less is allocatable: its device plugin does not work
     resource: str = ""
@@ -561,10 +562,10 @@ def remedy_words(remedy: Remedy) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"have {c.node}, which is ready, in service again: kubectl taint node {quote(c.node)} {c.taints[0]}-"
         case RepairNode(change=c):
             others = [taint for taint in c.taints if taint not in NODE_STATES]
-            states = [NODE_STATES[taint] for taint in c.taints if taint in NODE_STATES]
+            behind = {well_known.NOT_READY: in_parentheses(c.message)}
+            states = [NODE_STATES[taint] + behind.get(taint, "") for taint in c.taints if taint in NODE_STATES]
             states += [f"not set up ({_some('taint', others)})"] if others else []
-            why = f" ({c.message.rstrip('.')})" if c.message else ""
-            return f"repair {c.node}, which is {listing(states)}{why}: kubectl describe node {quote(c.node)}"
+            return f"repair {c.node}, which is {listing(states)}: kubectl describe node {quote(c.node)}"
         case RelaxRule(change=c) if c.min_domains:
             return f"set minDomains: {c.min_domains} for the spread over {c.topology_key}"
         case RelaxRule(change=c):

@@ -57,8 +57,7 @@ def _since(health: PodHealth) -> str:
 def node_text(health: NodeHealth) -> str:
     """Return what a node is, without a full stop: ``fresh-1 is being set up``; empty for one that is well."""
     on_it = f" ({count(health.pods, 'pod')} on it)" if health.pods else ""
-    says = f" ({health.message.rstrip('.')})" if health.message else ""
-    behind = {"unreachable": on_it, "not-ready": says}
+    behind = {"unreachable": on_it, "not-ready": in_parentheses(health.message)}
     parts = [_OF_NODES[state] + behind.get(state, "") for state in health.states]
     if health.startup_taints and parts:
         keys, is_one = listing(health.startup_taints), len(health.startup_taints) == 1
@@ -67,6 +66,12 @@ def node_text(health: NodeHealth) -> str:
         parts[-1] += f" ({is_late if health.is_overdue else f'{taint} {keys} {go} then'})"
     parts += [f"reports {one.text}: look at the device plugin" for one in health.unusable]
     return f"{health.node} {' and '.join(parts)}" if parts else ""
+
+
+def in_parentheses(message: str | UnsetType) -> str:
+    """Return what a kubelet says, to stand behind what is so; empty where it says nothing."""
+    text = "" if message is UNSET else message.strip().rstrip(". ")
+    return f" ({text})" if text else ""
 
 
 def pod_text(health: PodHealth) -> str:  # noqa: PLR0911 - one case a state

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import COMPARISON_GATE
 from kplan.api.core import Pod
-from kplan.api.labels import HOSTNAME
+from kplan.api.labels import HOSTNAME, NOT_READY, UNREACHABLE
 from kplan.api.quantity import listing, value
 from kplan.changes import remedy as r
 from kplan.diagnosis.gather import resources_of, runtime_class_labels, wanted_labels
@@ -172,9 +172,20 @@ def _repair_ill(case: Case, misses: NearMisses) -> Iterator[Offers]:
         # A kubelet that is well again ends the pods that are being deleted.
         ended = tuple(pod for pod in case.live.cluster.pods_on[row] if infos[pod].is_terminating)
         if is_ill and not is_leaving and not _go_by_themselves(keys, health) and (ended or row in has_room):
-            repaired = r.NodeRepair(node=table.names[row], taints=tuple(sorted(keys)), message=health.message)
+            taints = tuple(sorted(keys | _of_kubelet(keys, health)))
+            repaired = r.NodeRepair(node=table.names[row], taints=taints, message=health.message)
             trial = Trial(nodes=opened(case.live, [row], keys), ended=ended)
             yield case.tried(r.RepairNode(change=repaired, then=None), trial)
+
+
+def _of_kubelet(keys: set[str], health: NodeHealth) -> set[str]:
+    """Return what says that a kubelet does not work, where no taint does that keeps the pod away."""
+    if keys & {NOT_READY, UNREACHABLE}:
+        return set()
+    if health.is_silent:
+        return {UNREACHABLE}
+    # "out-of-service" is said of a node that is not ready, also while it starts.
+    return {NOT_READY} if {"not-ready", "out-of-service"}.intersection(health.states) else set()
 
 
 def _repair_devices(case: Case, misses: NearMisses, resource: str, amount: int) -> Iterator[Offers]:
