@@ -82,10 +82,11 @@ class UnboundClaim(msgspec.Struct, frozen=True):
 
 
 class LostClaim(msgspec.Struct, frozen=True):
-    """A claim that the pod mounts was bound to a volume that is gone."""
+    """A claim that the pod mounts has lost its volume."""
 
     claim: str
-    volume: str
+    volume: str  #: empty where it names none any more
+    holder: str | None = None  #: the claim to which the volume is bound instead, empty for none; None if it is gone
 
 
 class LeavingClaim(msgspec.Struct, frozen=True):

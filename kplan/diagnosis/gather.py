@@ -169,7 +169,7 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.Whole]:
             yield c.LeavingClaim(claim.metadata.key)
             continue
         if claim.status.phase == "Lost":
-            yield c.LostClaim(claim.metadata.key, claim.spec.volume_name)
+            yield _lost(claim, listers)
             continue
         if is_fully_bound(claim):
             continue
@@ -186,6 +186,16 @@ def _claim_causes(pod: Pod, listers: Listers) -> Iterator[c.Whole]:
         has_default = bool(default_class(listers.storage_classes.values()))
         classes = tuple(sorted(listers.storage_classes)) if names_none and not has_default else ()
         yield c.UnboundClaim(claim.metadata.key, class_name, exists, suggested, provisioner, released, classes)
+
+
+def _lost(claim: PersistentVolumeClaim, listers: Listers) -> c.LostClaim:
+    key, name = claim.metadata.key, claim.spec.volume_name
+    if (volume := listers.persistent_volumes.get(name)) is None:
+        return c.LostClaim(key, name)
+    of = volume.spec.claim_ref
+    holder = "" if of is None else f"{of.namespace}/{of.name}"
+    is_own = of is not None and holder == key and of.uid in ("", claim.metadata.uid)
+    return c.LostClaim(key, name, "" if is_own else holder)
 
 
 def _released(claim: PersistentVolumeClaim, class_name: str, listers: Listers) -> c.Released | None:

@@ -75,8 +75,7 @@ def _whole(  # noqa: C901, PLR0911, PLR0912 - one case a cause, in one place
         case c.UnboundClaim():
             return _unbound(cause)
         case c.LostClaim():
-            gone = f"its volume {cause.volume} does not exist any more: bring it back"
-            return f"Its claim {cause.claim} is lost, as {gone}, or have the claim made again, without the data"
+            return f"Its claim {cause.claim} is lost, as {_lost_claim(cause)}"
         case c.MissingOfDevices(kind="DeviceClass"):
             devices = f"Its ResourceClaim {cause.claim} requests devices of class {cause.name}"
             return f"{devices}, which does not exist{_suggestion(cause.nearest)}"
@@ -118,6 +117,18 @@ def _why_so_much(surplus: c.Surplus | None) -> str:
 
 def _of_all(nodes: int) -> str:
     return {1: "No node", 2: "Neither node"}.get(nodes, f"None of {nodes} nodes")
+
+
+def _lost_claim(cause: c.LostClaim) -> str:
+    again = "have the claim made again, without the data"
+    if not cause.volume:
+        return f"it names no volume any more: {again}"
+    if cause.holder is None:
+        return f"its volume {cause.volume} does not exist any more: bring it back, or {again}"
+    if not cause.holder:
+        return f"its volume {cause.volume} was gone; the volume is back, and kube-controller-manager binds it again"
+    holder = "an earlier claim of that name" if cause.holder == cause.claim else f"claim {cause.holder}"
+    return f"its volume {cause.volume} is bound to {holder}: {again}"
 
 
 def _unbound(cause: c.UnboundClaim) -> str:
