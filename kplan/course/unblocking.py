@@ -61,7 +61,9 @@ def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:
         always = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
         yield _changed_budget(base, budget, always, _policy_text)
     if at_rest.without_scale:  # which the controller does not need for a number of pods
-        least = replace(spec, max_unavailable=None, min_available=max(at_rest.healthy - 1, 0))
+        # Pods without a controller are not replaced: any number that is kept keeps the last of them on their nodes.
+        healthy = 0 if at_rest.without_scale.startswith("Pod/") else max(at_rest.healthy - 1, 0)
+        least = replace(spec, max_unavailable=None, min_available=healthy)
         yield _changed_budget(base, budget, least, _limit_text)
         return
     # How many more healthy pods the budget needs to let the pod go; one that is not ready is not missed.
