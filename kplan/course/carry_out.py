@@ -180,8 +180,8 @@ class Opening:
             return not_started(target.__name__, content["metadata"]["namespace"], content["metadata"]["name"])
         known = self._compared if snapshot is self.snapshot else {}
         if id(content) not in known:
-            gates, is_valid = base.release.is_on, workload.is_valid
-            update = update_of(target, content, snapshot, self.autoscalers, is_on=gates, is_valid=is_valid)
+            release, is_valid = base.release, workload.is_valid
+            update = update_of(target, content, snapshot, self.autoscalers, release=release, is_valid=is_valid)
             known[id(content)] = structs.replace(update, obj=base.as_stored(update.obj))
         return known[id(content)]
 
@@ -403,5 +403,5 @@ class _Course:
         spec = {PODS_FIELD[ref.kind]: change.replicas}
         content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
         self._manifests.apply(
-            update_of(POD_MAKERS[ref.kind].type, content, self._manifests.snapshot, is_on=self._base.release.is_on)
+            update_of(POD_MAKERS[ref.kind].type, content, self._manifests.snapshot, release=self._base.release)
         )

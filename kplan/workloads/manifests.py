@@ -291,10 +291,10 @@ class _Reader(_ReaderBase, kw_only=True):
         """Return an object, a job that the cluster does not have without its uid: the API server gives it another."""
         value = item.value()
         metadata = value.get("metadata")
-        if item.kind != "Job" or not isinstance(metadata, dict) or not self.snapshot.knows_all("jobs"):
+        if item.kind != "Job" or not isinstance(metadata, dict) or "uid" not in metadata:
             return value
         key = f"{metadata.get('namespace') or self.namespace}/{metadata.get('name')}"
-        if any(job.metadata.key == key for job in self.snapshot.jobs):
+        if not self.snapshot.knows_all("jobs") or any(job.metadata.key == key for job in self.snapshot.jobs):
             return value
         return {**value, "metadata": {field: text for field, text in metadata.items() if field != "uid"}}
 

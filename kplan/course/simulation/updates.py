@@ -28,6 +28,7 @@ from kplan.api.labels import NOT_READY, UNREACHABLE
 from kplan.api.meta import LabelSelector, is_true
 from kplan.api.names import object_name
 from kplan.api.workloads import HorizontalPodAutoscaler, Job, JobStatus
+from kplan.config.releases.model import Release
 from kplan.course.simulation.controllers.observed import IsOn
 from kplan.course.simulation.controllers.stateful_set import RECREATE_GATE
 from kplan.course.simulation.templates import canonical
@@ -249,7 +250,7 @@ def update_of(
     snapshot: Snapshot,
     autoscalers: Autoscalers | None = None,
     *,
-    is_on: IsOn,
+    release: Release,
     is_valid: bool = False,
 ) -> Update:
     """Return the update that a manifest makes to the cluster.
@@ -257,8 +258,8 @@ def update_of(
     Where an autoscaler owns the number of replicas, the live number remains when the manifest sets none.
 
     `target`: one of `CHANGED_IN_PLACE`. `content`: the manifest, its namespace filled in. `autoscalers`: those of the
-    cluster and of the manifests; None for the cluster's. `is_on`: tells whether a feature gate is on. `is_valid`: the
-    manifest was validated when it was read.
+    cluster and of the manifests; None for the cluster's. `release`: of the API server. `is_valid`: the manifest was
+    validated when it was read.
     """
     metadata = content.get("metadata") or {}
     namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name", ""))
@@ -274,8 +275,8 @@ def update_of(
             obj = _new_job(obj, wanted)
         warnings = autoscaler_warnings(scaled_by, (kind, namespace, name), wanted.get("replicas"), None)
         # The minor alone does not say whether the strategy of a stateful set is allowed.
-        is_known = is_valid and (kind != "StatefulSet" or is_on(RECREATE_GATE))
-        refused = _words(target, name, () if is_known else _errors(target, metadata, wanted, is_on))
+        is_known = is_valid and (kind != "StatefulSet" or release.is_on(RECREATE_GATE))
+        refused = _words(target, name, () if is_known else _errors(target, metadata, wanted, release))
         return Update(key, obj, None, wanted, refused=refused, content=content, scaled_by=scaled_by, warnings=warnings)
     whole = whole_object(snapshot, key)
     last: Plain = {} if whole is None else last_applied(whole)
@@ -289,13 +290,15 @@ def update_of(
     status = getattr(live, "status", None)  # nothing reads that of a daemon set
     obj = msgspec.structs.replace(obj, metadata=live.metadata, **({} if status is None else {"status": status}))
     live_metadata = msgspec.to_builtins(live.metadata)
-    known = set(_errors(target, live_metadata, before, is_on))
+    known = set(_errors(target, live_metadata, before, release))
     stored_before, stored_after = (_with_defaults(target, live_metadata, spec) for spec in (before, after))
     # The API server accepted the live object: errors in it come only from fields that the snapshot lacks.
     whole_after = after if whole is not None else merged(before, wanted)
-    stated = _errors(target, merged(live_metadata, metadata), whole_after, is_on)
+    stated = _errors(target, merged(live_metadata, metadata), whole_after, release)
     errors = [error for error in stated if error not in known]
-    refused = _words(target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, is_on)])
+    refused = _words(
+        target, name, [*errors, *forbidden_changes(kind, stored_before, stored_after, status, release.is_on)]
+    )
     replicas = getattr(live.spec, "replicas", None)
     current, applied = 1 if replicas is None else replicas, last.get("replicas")
     applied = applied if isinstance(applied, int) else None
@@ -344,9 +347,10 @@ def _judged(target: type[Any], metadata: Any, spec: Any, minor: int = NEWEST) ->
     return None if api_kind is None else judge(whole, api_kind, kind, DEFAULT_NAMESPACE, minor)
 
 
-def _errors(target: type[Any], metadata: Any, spec: Any, is_on: IsOn) -> tuple[FieldError, ...]:
+def _errors(target: type[Any], metadata: Any, spec: Any, release: Release) -> tuple[FieldError, ...]:
     """Return what is invalid in an object; empty for pods, which admission changes before they are validated."""
-    judged = _judged(target, metadata, spec, FIRST_WITH_RECREATE if is_on(RECREATE_GATE) else NEWEST)
+    minor = FIRST_WITH_RECREATE if release.is_on(RECREATE_GATE) else min(release.number, NEWEST)
+    judged = _judged(target, metadata, spec, minor)
     return () if judged is None else judged.errors
 
 

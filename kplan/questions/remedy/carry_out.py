@@ -319,7 +319,7 @@ def _update(base: Base, workload: str, spec: Mapping[str, Any]) -> Update:
     """Return the update that changes the ``spec`` of a workload."""
     ref = WorkloadRef.parse(workload)
     content = {"metadata": {"namespace": ref.namespace, "name": ref.name}, "spec": spec}
-    update = update_of(POD_MAKERS[ref.kind].type, content, base.objects, is_on=base.release.is_on)
+    update = update_of(POD_MAKERS[ref.kind].type, content, base.objects, release=base.release)
     return replace(update, obj=base.as_stored(update.obj))
 
 
