@@ -113,6 +113,8 @@ class WorkloadHealth(Document, frozen=True, kw_only=True):
     troubled: tuple[PodHealth, ...] = ()  #: its pods that are not well, the first of them
     #: of those that are ready the one that has restarted most often, from three times on; absent for none
     restarted: PodHealth | UnsetType = UNSET
+    #: of those that show as ready the first on nodes that do not answer; absent for none
+    silent: tuple[PodHealth, ...] | UnsetType = UNSET
     evicted: tuple[PodHealth, ...] = ()  #: pods that the kubelet evicted and that are still listed, the last of them
     resizing: tuple[PodHealth, ...] = ()  #: pods whose resize in place is not carried out, the first of them
     queue: str = ""  #: of Kueue, which starts a suspended Job when it admits it
@@ -223,14 +225,16 @@ def _of_pods(key: str, own: Iterable[Pod], of: Mapping[str, PodHealth], *, keeps
     in_order = sorted(unwell, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
     troubled = [of[pod.metadata.key] for pod in in_order]
     living = [pod for pod in pods if pod.state not in ("being-deleted", "succeeded", "failed", "evicted")]
-    restarting = [pod for pod in living if pod.state == "ready" and _n_restarts(pod) >= _MANY_RESTARTS]
+    ready = [pod for pod in living if pod.state == "ready"]
+    restarting = [pod for pod in ready if _n_restarts(pod) >= _MANY_RESTARTS]
     return WorkloadHealth(
         workload=key,
         pods=len(living),
-        ready=sum(pod.state == "ready" for pod in living),
+        ready=len(ready),
         pending=sum(pod.state in ("pending", "gated") for pod in living),
         leaving=sum(pod.state == "being-deleted" for pod in pods),
         restarted=min(restarting, key=lambda pod: (-_n_restarts(pod), pod.pod), default=UNSET),
+        silent=tuple(pod for pod in ready if "unreachable" in (pod.node_states or ()))[:_MOST_TROUBLED] or UNSET,
         evicted=tuple(pod for pod in troubled if pod.state == "evicted")[-_MOST_EVICTED:],
         resizing=tuple(pod for pod in living if pod.resize is not UNSET)[:_MOST_TROUBLED],
         troubled=tuple(pod for pod in troubled if keeps_failed or pod.state not in _FAILED)[-_MOST_TROUBLED:],
