@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
 from kplan.api.names import WorkloadRef
-from kplan.changes.remedy import AllowUnavailable
 from kplan.changes.values import Drain, Fail
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
@@ -264,8 +263,7 @@ class ChangedPods:
                 owner = self._simulation.owner(pod)
                 remedy = None if owner is None else self._rollouts.get(owner.workload.key)
                 if remedy is not None:
-                    others = (one for one in document.remedies or () if not isinstance(one, AllowUnavailable))
-                    document = replace(document, remedies=(remedy, *others))
+                    document = replace(document, remedies=(remedy, *(document.remedies or ())))
                 self.placements.append(replace(document, pod=self._ref(pod)))
                 self._decided[like] = len(self.placements) - 1
         return self._decided.get(like)

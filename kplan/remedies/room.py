@@ -35,7 +35,6 @@ from kplan.remedies.trials import (
     Offers,
     Rows,
     Trial,
-    first_that_helps,
     without_needless,
 )
 from kplan.rules.pod_info import daemon_set_of
@@ -133,36 +132,6 @@ def recreate(case: Case, misses: NearMisses) -> Offers:
         old, new = f"strategy type {ROLLING_UPDATE}", f"strategy type {RECREATE}"
         change = r.RolloutChange(workload=workload.title, replicas=1, old=old, to=new)
         yield from case.tried(r.AllowUnavailable(change=change, then=None), Trial(ended=tuple(users)))
-
-
-def surge(case: Case) -> Offers:
-    """Let a rollout delete an old pod before the new one runs, where that fits only in its place."""
-    workload = WorkloadRef.parse(workload_of(case.live, case.info))
-    if workload.kind != "Deployment":
-        return
-    cluster, deployments = case.live.cluster, case.live.listers.snapshot.deployments
-    spec = next((obj.spec for obj in deployments if obj.metadata.key == workload.path), None)
-    if spec is None or spec.strategy.type == RECREATE:
-        return
-    running = [
-        row
-        for row, other in enumerate(cluster.pods.infos)
-        if cluster.node_of[row] != NOWHERE
-        and other.namespace == case.info.namespace
-        and not other.is_terminating
-        and workload_of(case.live, other) == workload.key
-    ]
-    old = [row for row in running if cluster.pods.infos[row].controller != case.info.controller]
-    replicas = 1 if spec.replicas is None else spec.replicas
-    if not old or len(running) < replicas:
-        return  # there is no rollout, or it lets pods be missing as it is
-    rolling = spec.strategy.rolling_update
-    share = "25%" if rolling is None or rolling.max_unavailable is None else rolling.max_unavailable
-    change = r.RolloutChange(
-        workload=workload.title, replicas=replicas, old=f"maxUnavailable: {share}", to="maxUnavailable: 1"
-    )
-    remedy = r.AllowUnavailable(change=change, then=None)
-    yield from first_that_helps(case.tried(remedy, Trial(ended=(row,))) for row in old[:MOST_TRIED])
 
 
 def priority(case: Case) -> Offers:

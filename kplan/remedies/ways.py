@@ -16,7 +16,7 @@ from kplan.framework.listers import Key
 from kplan.framework.session import Session
 from kplan.remedies import mistakes, nodes, requests, room
 from kplan.remedies.replicas import ALONE, Replicas
-from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offer, Offers, Trial, Trials, first_that_helps
+from kplan.remedies.trials import NO_CHANGE, Case, End, NearMisses, Offer, Offers, Trial, Trials
 
 MOST = 5  #: at most this many remedies are offered
 
@@ -130,7 +130,7 @@ def _number_helped(remedy: r.Remedy) -> int:
 def _ways(case: Case, misses: NearMisses, replicas: Replicas) -> Offers:
     """Offer what a decision about a pod that fits on no node suggests."""
     yield from nodes.waits(case, misses)
-    yield from first_that_helps((room.recreate(case, misses), room.surge(case)))
+    yield from room.recreate(case, misses)
     yield from _of_pod(case, misses)
     yield from nodes.uncordon(case, misses)
     yield from nodes.repair(case, misses)
