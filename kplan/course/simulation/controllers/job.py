@@ -131,12 +131,17 @@ class WantedJob(msgspec.Struct, frozen=True):
 
 def _indexes(text: str) -> frozenset[int]:
     """Parse completion indexes, such as ``0-2,5``; no job has more than 100,000."""
-    indexes: set[int] = set()
+    spans: list[tuple[int, int]] = []
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         least, most = natural(first, MAX_INT64), natural(last or first, MAX_INT64)
         if least is not None and most is not None:
-            indexes.update(range(least, min(most, 100_000) + 1))
+            spans.append((least, min(most, 100_000)))
+    indexes: set[int] = set()
+    following = 0
+    for least, most in sorted(spans):  # spans that overlap a thousand times are walked once
+        indexes.update(range(max(least, following), most + 1))
+        following = max(following, most + 1)
     return frozenset(indexes)
 
 
