@@ -221,8 +221,8 @@ class _MissingClaims:
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace, name=owner.ref.name))
         stateful_set = self._sets[f"{owner.ref.namespace}/{owner.ref.name}"]
         for claim in stateful_claims(stateful_set, pod, self._snapshot, known=())[1]:
-            made = sum(ordinal in ordinals for ordinal in self._made.get(claim.metadata.key, ()))
-            yield claim, len(ordinals) - made
+            n_made = sum(ordinal in ordinals for ordinal in self._made.get(claim.metadata.key, ()))
+            yield claim, len(ordinals) - n_made
 
 
 def _tried(base: Base, workloads: Iterable[str]) -> Simulation:

@@ -94,19 +94,19 @@ def in_turn(*checks: Check) -> Check:
     """Return the check that tells an API server what the first of some checks says that says anything to it."""
 
     def errors_of(value: Any, path: str) -> Errors:
-        said: list[FieldError] = []
+        earlier: list[FieldError] = []
         for check in checks:
-            if all(error.since for error in said):  # some API servers go on
-                said += list(behind(said, check(value, path)))
-        return said
+            if all(error.since for error in earlier):  # some API servers go on
+                earlier += list(behind(earlier, check(value, path)))
+        return earlier
 
     return errors_of
 
 
-def behind(said: list[FieldError], errors: Errors) -> Errors:
-    """Yield errors for the API servers that say nothing of what was `said`: those older than all of it."""
+def behind(earlier: list[FieldError], errors: Errors) -> Errors:
+    """Yield errors for the API servers that say nothing of the `earlier` ones: those older than all of these."""
     for error in errors:
-        oldest = min((one.since for one in said), default=error.before)
+        oldest = min((one.since for one in earlier), default=error.before)
         if error.since < oldest:
             yield replace(error, before=min(error.before, oldest))
 

@@ -82,9 +82,9 @@ def settle_families(before: Object | None, spec: Object) -> Errors:
     if "ipFamilyPolicy" not in spec:
         is_open = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or (REQUIRE_DUAL if is_open else SINGLE)
-    told = list(address_errors(spec, "spec", old.get("clusterIPs", ())))
-    if not all(error.since for error in told):
-        return told
+    earlier = list(address_errors(spec, "spec", old.get("clusterIPs", ())))
+    if not all(error.since for error in earlier):
+        return earlier
     errors = [] if before is None else list(_released(old, spec))
     if spec["ipFamilyPolicy"] == SINGLE:
         for key, several in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
@@ -96,7 +96,7 @@ def settle_families(before: Object | None, spec: Object) -> Errors:
     families += map(family_of, addresses[len(families) :])
     if families:
         spec["ipFamilies"] = families
-    return [*told, *check.behind(told, errors)]
+    return [*earlier, *check.behind(earlier, errors)]
 
 
 def _stays_dual(old: Object, new: Object) -> bool:
@@ -254,14 +254,14 @@ def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldEr
             new["clusterIPs"] = [new["clusterIP"]]
         else:
             new.pop("clusterIPs", None)
-    told = list(settle_families(old, new))
-    if not all(error.since for error in told):
-        return new, told
+    earlier = list(settle_families(old, new))
+    if not all(error.since for error in earlier):
+        return new, earlier
     _wipe(old, new)
     known = set(spec_errors(old, "spec"))
     # The API server accepted the present object: what is wrong with it comes from fields that the snapshot lacks.
     errors = [*_change_errors(old, new), *(error for error in spec_errors(new, "spec") if error not in known)]
-    return new, [*told, *check.behind(told, errors)]
+    return new, [*earlier, *check.behind(earlier, errors)]
 
 
 def _with_defaults(spec: Object) -> Object:
