@@ -57,8 +57,8 @@ def test_placing_a_pod_loads_few_modules_and_others_when_they_are_used() -> None
     count = "sum(name.partition('.')[0] == 'kplan' for name in sys.modules)"
     put_off = "pickle", "numpy._typing", "typing_extensions", "difflib", "numpy.linalg"
     kinds = f"{{type(sys.modules[name]).__name__ for name in {put_off}}}"
-    known = "importlib.util.find_spec(pickle.__spec__.name), pickle.dumps(7), difflib.get_close_matches(str(), [])"
-    solved = "numpy.linalg.norm(1), numpy.linalg.inv([[2]]), numpy.roots([1, -2])"
+    known = '__import__("importlib.util").util.find_spec(pickle.__spec__.name), difflib.get_close_matches("", [])'
+    solved = "pickle.dumps(7), numpy.linalg.norm(1), numpy.linalg.inv([[2]]), numpy.roots([1, -2])"
     used = f"eval('{known}, {solved}, numpy.typing.NBitBase, typing_extensions.Buffer', {{**sys.modules}})"
     n_modules, before, after_use = after(f"{count}, {kinds}, {used} and '', {kinds}", *PLACE)[1].split()
     assert int(n_modules) <= 200
