@@ -210,6 +210,7 @@ _CLAUSES = {
     "x": ("u?int|string|bytes", "only integers, byte buffers, and strings can be formatted as hex"),
     "o": ("u?int", "octal clause can only be used on integers"),
 }
+_CLAUSES["X"] = _CLAUSES["x"]
 """Clause of a format -> the types that it takes, and what is said of another (cel-go ext/formatting.go)."""
 
 
@@ -227,11 +228,11 @@ def _format_problems(template: str, values: Node, tree: Tree) -> Iterator[str]:
             return
         kind = tree.types.get(values.parts[n_used].id, "dyn")
         n_used += 1
-        if clause not in {*_CLAUSES, "X"} or precision == ".":
+        if clause not in _CLAUSES or precision == ".":
             words = "no precision" if precision == "." else f"unrecognized formatting clause {quoted(clause)}"
             yield f"could not parse formatting clause: {words}"
             return
-        types, words = _CLAUSES[clause.lower()]
+        types, words = _CLAUSES[clause]
         if kind != "dyn" and not re.fullmatch(types, kind):
             other = "google.protobuf.Any" if kind == "any" else kind
             yield f"error during formatting: {words}, was given {other}"

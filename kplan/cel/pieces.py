@@ -25,7 +25,7 @@ from kplan.cel.values import (
     Value,
     reader_of,
 )
-from kplan.cel.wire import constant_of
+from kplan.cel.wire import constant, constant_of
 
 #: The functions that the library computes. Their results are not much longer than their arguments.
 NATIVE = frozenset(
@@ -62,8 +62,7 @@ _COMPUTED_FOR = {
     "type": ("any", "kubernetes.", "net."),
 }
 _OPAQUE = frozenset({"any", "dyn", "kubernetes.Semver", "kubernetes.Quantity"})  #: what may be a version or an amount
-_SPACE, _EMPTY = (Node(0, "constant", value=value) for value in (b"\x32\x01 ", b"\x32\x00"))
-_NOWHERE = Node(0, "constant", value=b"\x18" + b"\xff" * 9 + b"\x01")  #: the number -1
+_SPACE, _EMPTY, _NOWHERE, _TRUE = (constant(value=value) for value in (" ", "", -1, True))
 _MAPS = ("device.attributes", "device.capacity")
 _TYPE_NAMES = {"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type"}
 
@@ -154,7 +153,7 @@ class Pieces:
             return replace(node, parts=(*around, *inside), variables=variables)
         parts = tuple(self._plain(part, bound) for part in node.parts)
         if parts and parts[0].kind == "name" and parts[0].name == "device" and node.kind in {"select", "has"}:
-            return name(f"device.{node.name}") if node.kind == "select" else _constant(value=True)
+            return name(f"device.{node.name}") if node.kind == "select" else _TRUE
         return replace(node, parts=parts)
 
     def _operand(self, node: Node) -> Reader:
@@ -197,31 +196,33 @@ class Pieces:
         parts = [self._rewrite(part) for part in node.parts]
         if node.name == "substring" and len(parts) == 3:
             parts[0] = call("_+_", parts[0], _SPACE)  # the library takes no range that ends where the text does
-        elif self._may_differ_in_kind(node):
-            operands = node.parts if self._held_type(node.parts[1]) in _OPAQUE else node.parts[:1]
+        elif operands := self._to_compare(node):
             parts[0] = self._variable(_Computed(_of_one_kind, tuple(map(self._operand, operands))))
         native = replace(node, parts=tuple(parts))
         if node.name in {"indexOf", "lastIndexOf"} and len(parts) == 3:  # the library takes no start beyond the text
             text, part, start = parts
-            position = _choice(call("_<=_", call("size", text), start), _NOWHERE, native)
-            return _choice(call("_==_", part, _EMPTY), start, position)
+            position = call("_?_:_", call("_<=_", call("size", text), start), _NOWHERE, native)
+            return call("_?_:_", call("_==_", part, _EMPTY), start, position)
         return native
 
     def _is_attribute(self, node: Node) -> bool:
         kind = self._type(node)  # where attributes may be lists, other values may have their type
         return kind == "any" or (kind == "dyn" and self._device_read(node) is not None)
 
-    def _may_differ_in_kind(self, node: Node) -> bool:
-        """Whether a call may find a version or an amount equal to what is none: that has to be an error.
+    def _to_compare(self, node: Node) -> tuple[Node, ...]:
+        """Return the operands to look at where a version or an amount may be held equal to what is none: an error.
 
-        Upstream's `!=` is true of whatever is not equal, errors of its comparison included (evalNe).
+        The right one is looked at only to know of what type it is. Upstream's `!=` is true of whatever is not equal,
+        errors of its comparison included (evalNe).
         """
         if node.name != "_==_" or trees.free_variables(node.parts[0]):
-            return False
+            return ()
         left, right = map(self._held_type, node.parts)
-        is_read = right in _OPAQUE  # to know of what type it is
-        is_same = right == "null" or (left == right and left not in {"any", "dyn"})
-        return left in _OPAQUE and not is_same and not (is_read and trees.free_variables(node.parts[1]))
+        if left not in _OPAQUE or right == "null" or (left == right and left not in {"any", "dyn"}):
+            return ()
+        if right not in _OPAQUE:
+            return node.parts[:1]
+        return () if trees.free_variables(node.parts[1]) else node.parts
 
     def _computed(self, node: Node) -> Node:
         """Return what stands for a call that kplan computes."""
@@ -290,7 +291,7 @@ class Pieces:
 
     def _domain(self, field: str, key: str | Node, kind: str, *, is_optional: bool) -> Node:
         if kind == "has":
-            return _constant(value=True)
+            return _TRUE
         if isinstance(key, str):
             domain = self._read_variable("domain", field, key)
         else:
@@ -340,10 +341,6 @@ def _of_one_kind(value: Value, other: Value = "") -> Value:
     return _no_equality() if is_opaque and type(value) is not type(other) else value
 
 
-def _choice(condition: Node, value: Node, otherwise: Node) -> Node:
-    return call("_?_:_", condition, value, otherwise)
-
-
 def _few(items: Value) -> Value:
     if isinstance(items, list | dict) and len(items) > MAX_ELEMENTS:
         msg = f"a macro that makes a list out of more than {MAX_ELEMENTS} elements cannot be evaluated"
@@ -361,10 +358,6 @@ def _precomputed(reader: Reader) -> _Fixed:
 def _check_size(n_nodes: int) -> None:
     if n_nodes > _MAX_NODES:
         raise UnsupportedError(f"an expression of more than {_MAX_NODES} parts cannot be evaluated")
-
-
-def _constant(*, value: bool) -> Node:
-    return Node(0, "constant", value=bytes([2 << 3, int(value)]))
 
 
 def _key(node: Node) -> tuple[str | Node | None, bool]:

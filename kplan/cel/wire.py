@@ -14,7 +14,7 @@ from kplan.cel.tree import Node, Tree
 
 _Fields = dict[int, list[int | bytes]]
 _LENGTHS = {1: 8, 5: 4}  #: wire type -> the number of bytes; that of others stands before them
-_STRING, _DOUBLE = 6, 5
+_BOOL, _INT, _DOUBLE, _STRING = 2, 3, 5, 6
 _CONSTANT, _NAME, _SELECT, _CALL, _LIST, _STRUCT, _LOOP = 3, 4, 5, 6, 7, 8, 9
 _LOOP_PARTS = (2, 4, 5, 6, 7)
 _LOOP_VARIABLES = (1, 8, 3)
@@ -32,7 +32,15 @@ def constant_of(node: Node) -> Constant:
         if number == _DOUBLE:
             return float(struct.unpack("<d", value)[0])
         return value.decode() if number == _STRING else value
-    return {1: None, 2: bool(value), 3: value - 2**64 if value >= 2**63 else value}.get(number, value)
+    return {1: None, _BOOL: bool(value), _INT: value - 2**64 if value >= 2**63 else value}.get(number, value)
+
+
+def constant(*, value: bool | int | str) -> Node:
+    """Return the literal of a value, which `constant_of` returns."""
+    if isinstance(value, str):
+        return Node(0, "constant", value=_field(_STRING, value.encode()))
+    number = _BOOL if isinstance(value, bool) else _INT
+    return Node(0, "constant", value=_as_varint(number << 3) + _as_varint(value % 2**64))
 
 
 def decode(checked: bytes) -> Tree:
