@@ -101,8 +101,7 @@ class Admitter:
             self.quotas.charge(pod)
             warnings += _fractions(pod)
         except Rejection as rejection:
-            because = replace(rejection.because, message=str(rejection))
-            return Admission(pod, tuple(warnings), rejection.answer("", "pods", name), tuple(stages), because)
+            return Admission(pod, tuple(warnings), rejection.answer("", "pods", name), tuple(stages), rejection.facts)
         return Admission(pod, tuple(warnings), stages=tuple(stages))
 
     def refusal_of_object(self, what: Named, warnings: list[Warning], obj: object = None) -> str:
@@ -128,7 +127,7 @@ class Admitter:
             limits.check(claim, self._snapshot.limit_ranges)
             self.quotas.charge(claim)
         except Rejection as rejection:
-            return replace(rejection.because, message=str(rejection))
+            return rejection.facts
         self.quotas.release(claim)
         return None
 

@@ -37,6 +37,11 @@ class Rejection(Exception):  # noqa: N818 - a verdict, not an error; it never le
         """Return the API server's answer to such an object (403)."""
         return f'{qualified(resource, group)} "{name}" is forbidden: {self}'
 
+    @property
+    def facts(self) -> RefusedPods:
+        """The facts behind it, with its message."""
+        return replace(self.because, message=str(self))
+
 
 class Refusal(Rejection):
     """An object that is refused with a complete message: not found, or invalid."""
@@ -243,14 +248,14 @@ class QuotaLedger:
         for used, new in charged:
             used.update(new)
 
-    def lacking(self, pods: Iterable[tuple[core.Pod | core.PersistentVolumeClaim, int]]) -> Iterator[QuotaRaise]:
+    def lacking(self, items: Iterable[tuple[core.Pod | core.PersistentVolumeClaim, int]]) -> Iterator[QuotaRaise]:
         """Yield what quotas have to allow so that they take so many of each of some pods or claims besides."""
-        wanted = [(pod, number, usage_of(pod)) for pod, number in pods]
-        for namespace in sorted({pod.metadata.namespace for pod, *_ in wanted}):
+        wanted = [(item, number, usage_of(item)) for item, number in items]
+        for namespace in sorted({item.metadata.namespace for item, *_ in wanted}):
             for quota, hard, used in self._quotas.get(namespace, ()):
                 sums = dict(used)
-                for pod, number, usage in wanted:
-                    if pod.metadata.namespace == namespace and _matches(quota, pod):
+                for item, number, usage in wanted:
+                    if item.metadata.namespace == namespace and _matches(quota, item):
                         for name in usage.keys() & hard.keys() & used.keys():
                             sums[name] = sums[name].plus(Quantity(usage[name].nanos * number, usage[name].format))
                 limits = tuple(

@@ -42,7 +42,7 @@ class DecodeError(ValueError):
 
 
 @lru_cache(maxsize=256)
-def decoder(target: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+def decoder(target: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(target)
 
 
@@ -61,7 +61,7 @@ def decode(data: bytes | msgspec.Raw, target: type[S]) -> S:
 
 
 def decode_sound(objects: Sequence[Any], target: type[S]) -> list[S] | None:
-    """Decode objects of one kind, all from JSON or all from builtins; None where one of them does not match it."""
+    """Decode objects of one kind, all from JSON, from builtins or decoded already; None if one does not match."""
     if isinstance(objects[0], target):
         return list(objects)
     try:

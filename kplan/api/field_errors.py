@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -34,6 +34,9 @@ def go_struct(obj: dict[str, Any], **fields: Any) -> GoStruct:
 _ACRONYM = r"^(?:[A-Z]+(?=[A-Z][a-z])|[A-Z])"  #: the letters at the beginning of a name in Go that are small in JSON
 
 
+NEVER: Final = 1_000_000  #: later than any minor
+
+
 class FieldError(msgspec.Struct, frozen=True):
     """An error about a field."""
 
@@ -42,7 +45,7 @@ class FieldError(msgspec.Struct, frozen=True):
     value: str = ""  #: its value as Go prints it; empty where the message does not show it
     detail: str = ""  #: what is expected
     since: int = 0  #: the first minor, such as 36, whose API servers say so
-    before: int = 1_000_000  #: the first minor whose API servers no longer do
+    before: int = NEVER  #: the first minor whose API servers no longer do
 
     @property
     def body(self) -> str:

@@ -87,10 +87,9 @@ def dns_label_problems(name: str) -> tuple[str, ...]:
     return _problems(name, _MAX_LABEL, _DNS_LABEL, "must not contain dots" if has_dots else _DNS_LABEL_TEXT)
 
 
-def dns_1035_label_problems(name: str) -> list[str]:
+def dns_1035_label_problems(name: str) -> tuple[str, ...]:
     """Check a name without dots that begins with a letter, as those of services once; bytes count as characters."""
-    too_long = [f"must be no more than {_MAX_LABEL} characters"] if _bytes(name) > _MAX_LABEL else []
-    return too_long if re.fullmatch(_DNS_1035_LABEL, name) else [*too_long, _DNS_1035_TEXT]
+    return _problems(name, _MAX_LABEL, _DNS_1035_LABEL, _DNS_1035_TEXT, unit="characters")
 
 
 def dns_subdomain_problems(name: str) -> tuple[str, ...]:
@@ -98,9 +97,9 @@ def dns_subdomain_problems(name: str) -> tuple[str, ...]:
     return _problems(name, _MAX_SUBDOMAIN, _DNS_SUBDOMAIN, _DNS_SUBDOMAIN_TEXT)
 
 
-def _problems(text: str, most: int, pattern: str, message: str) -> tuple[str, ...]:
-    """Return what is wrong with a text of at most so many bytes that is to match a pattern."""
-    too_long = [f"must be no more than {most} bytes"] if _bytes(text) > most else []
+def _problems(text: str, most: int, pattern: str, message: str, *, unit: str = "bytes") -> tuple[str, ...]:
+    """Return what is wrong with a text of at most so many bytes, called `unit`, that is to match a pattern."""
+    too_long = [f"must be no more than {most} {unit}"] if _bytes(text) > most else []
     return (*too_long, *([] if re.fullmatch(pattern, text) else [message]))
 
 

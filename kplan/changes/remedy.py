@@ -1,7 +1,4 @@
-"""The least changes that would let a pod, or a pod group, run, and how each is said.
-
-Quantities are strings in Kubernetes form.
-"""
+"""The least changes that let a pod, or a pod group, run, and how each is said; quantities are Kubernetes' texts."""
 
 from __future__ import annotations
 

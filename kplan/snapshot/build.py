@@ -508,13 +508,13 @@ class SnapshotBuilder:
         force_setattr(snapshot, "warnings", all_warnings)
         return snapshot
 
-    def _note_duplicate(self, earlier: Any, obj: Any, name: str, place: Location) -> None:
+    def _note_duplicate(self, earlier: Any, obj: Any, name: str, location: Location) -> None:
         if earlier == obj:
             message = "is in the input twice with equal content; the second is ignored"
             self.warnings.append(Warning("Duplicate", name, message))
             return
         message, hint = "is in the input twice with different content", "leave one of them out, or give it another name"
-        self.problems.append(place.locate(Problem(message, json_path="$.metadata.name", hint=hint), name))
+        self.problems.append(location.locate(Problem(message, json_path="$.metadata.name", hint=hint), name))
 
     def _with_priority(self, pod: core.Pod, classes: tuple[Any, ...]) -> core.Pod:
         if pod.spec.priority is not None:

@@ -92,13 +92,13 @@ def _state(pod: core.Pod) -> str:
 
 
 def check_snapshot(snapshot: Snapshot) -> tuple[Oddity, ...]:
-    findings = [Oddity(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
+    oddities = [Oddity(warning.code, warning.object, warning.message) for warning in snapshot.warnings]
     for check in (_dangling, _odd_nodes, _odd_labels, _odd_pods, _odd_budgets):
-        findings.extend(check(snapshot))
+        oddities.extend(check(snapshot))
     for kind, count in snapshot.skipped.items():
         message = f"{count} left out; scheduling does not read this kind"
-        findings.append(Oddity("SkippedKind", kind, message, is_note=True))
-    return tuple(findings)
+        oddities.append(Oddity("SkippedKind", kind, message, is_note=True))
+    return tuple(oddities)
 
 
 _Reference = tuple[str, str, str]

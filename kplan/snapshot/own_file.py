@@ -211,9 +211,7 @@ def _lean_node_conditions(conditions: tuple[core.NodeCondition, ...]) -> tuple[c
     """Return Ready, whose heartbeat counts, and what is not False; None where these are all, as they are."""
     if not conditions:
         return None
-    reduced = tuple(
-        map(_lean_node_condition, (one for one in conditions if one.type == "Ready" or one.status != "False"))
-    )
+    reduced = tuple(_lean_node_condition(one) for one in conditions if one.type == "Ready" or one.status != "False")
     return reduced if reduced != conditions else None
 
 

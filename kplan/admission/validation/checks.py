@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kplan.api import names as api_names
-from kplan.api.field_errors import Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
+from kplan.api.field_errors import NEVER, Errors, FieldError, duplicate, forbidden, invalid, not_supported, required
 
 Object = dict[str, Any]
 Check = Callable[[Any, str], Errors]
@@ -96,17 +96,22 @@ def in_turn(*checks: Check) -> Check:
     def errors_of(value: Any, path: str) -> Errors:
         earlier: list[FieldError] = []
         for check in checks:
-            if all(error.since for error in earlier):  # some API servers go on
+            if some_go_on(earlier):
                 earlier += list(behind(earlier, check(value, path)))
         return earlier
 
     return errors_of
 
 
-def behind(earlier: list[FieldError], errors: Errors) -> Errors:
+def some_go_on(earlier: Iterable[FieldError]) -> bool:
+    """Tell whether some API servers, the older ones, say nothing of these errors, and check on."""
+    return all(error.since for error in earlier)
+
+
+def behind(earlier: Sequence[FieldError], errors: Errors) -> Errors:
     """Yield errors for the API servers that say nothing of the `earlier` ones: those older than all of these."""
+    oldest = min((one.since for one in earlier), default=NEVER)
     for error in errors:
-        oldest = min((one.since for one in earlier), default=error.before)
         if error.since < oldest:
             yield replace(error, before=min(error.before, oldest))
 

@@ -319,10 +319,11 @@ def ephemeral_container_errors(spec: Object, pod: Surroundings, path: str) -> Er
         if target and target not in others:
             yield not_found(f"{at}.targetContainerName", target)
         # The struct of resources is always there; the others may be there and empty.
-        has_fields = [
-            key for key in _NOT_IN_EPHEMERAL if container.get(key) or (key in container and key != "resources")
+        stated = [
+            f"{at}.{key}"
+            for key in _NOT_IN_EPHEMERAL
+            if container.get(key) or (key in container and key != "resources")
         ]
-        stated = [f"{at}.{key}" for key in has_fields]
         for number, mount in enumerate(container.get("volumeMounts", [])):
             stated += [f"{at}.volumeMounts[{number}].{key}" for key in ("subPath", "subPathExpr") if mount.get(key)]
         yield from (forbidden(where, _NOT_EPHEMERAL) for where in stated)

@@ -14,7 +14,6 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from kplan.admission.validation import checks as check
 from kplan.admission.validation import containers, pod_fields
@@ -421,19 +420,26 @@ replication_controller_errors = of_kind(
 )
 
 
-def _update_errors(strategy: Object, path: str) -> Errors:
-    kind, at = strategy.get("type", ""), f"{path}.rollingUpdate"
-    rolling = strategy.get("rollingUpdate")
-    since = FIRST_WITH_RECREATE if kind == "Recreate" else 0
-    if kind in ("OnDelete", "Recreate") and rolling is not None:
+def _not_rolling(strategy: Object, path: str) -> Errors:
+    if (rolling := strategy.get("rollingUpdate")) is not None:
         shown = go_struct(rolling, **_PARTITIONED)
-        yield replace(invalid(at, shown, "only allowed for updateStrategy 'RollingUpdate'"), since=since)
-    elif kind == "RollingUpdate":
-        yield from check.field("partition", check.not_negative)(rolling or {}, at)
-    if kind not in ("OnDelete", "RollingUpdate"):
-        shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
-        error = invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
-        yield replace(error, before=since or error.before)
+        yield invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+
+
+def _unknown_strategy(strategy: Object, path: str) -> Errors:
+    shown = go_struct(strategy, Type="", RollingUpdate=_PARTITIONED)
+    yield invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+
+
+_BY_STRATEGY: dict[str, Check] = {
+    "RollingUpdate": check.filled("rollingUpdate", check.field("partition", check.not_negative)),
+    "OnDelete": _not_rolling,
+    "Recreate": check.since(FIRST_WITH_RECREATE, _not_rolling, _unknown_strategy),
+}
+
+
+def _update_errors(strategy: Object, path: str) -> Errors:
+    return _BY_STRATEGY.get(strategy.get("type", ""), _unknown_strategy)(strategy, path)
 
 
 def _stateful_template_errors(spec: Object, path: str) -> Errors:

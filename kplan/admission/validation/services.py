@@ -51,8 +51,7 @@ def address_errors(spec: Object, path: str, stored: Sequence[str] = ()) -> Error
     yield from wrong
     if len(listed) > 2:
         yield invalid(at, listed, "may only hold up to 2 values")
-    if all(error.since for error in wrong):
-        yield from check.behind(wrong, _mismatches(spec, listed, at))
+    yield from check.behind(wrong, _mismatches(spec, listed, at))
 
 
 def _mismatches(spec: Object, listed: list[str], at: str) -> Errors:
@@ -74,7 +73,7 @@ def _form_errors(addresses: list[str], path: str, stored: Sequence[str]) -> Erro
             yield from check.ip_errors(address, f"{path}[{index}]")
 
 
-def settle_families(before: Object | None, spec: Object) -> Errors:
+def settle_families(before: Object | None, spec: Object) -> list[FieldError]:
     """Fill in policy and families of a service's ``spec``, or return why not; `before` is its present one."""
     old = before or {}
     if spec.get("type") == EXTERNAL_NAME or (before is not None and _stays_dual(old, spec)):
@@ -83,7 +82,7 @@ def settle_families(before: Object | None, spec: Object) -> Errors:
         is_open = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or (REQUIRE_DUAL if is_open else SINGLE)
     earlier = list(address_errors(spec, "spec", old.get("clusterIPs", ())))
-    if not all(error.since for error in earlier):
+    if not check.some_go_on(earlier):
         return earlier
     errors = [] if before is None else list(_released(old, spec))
     if spec["ipFamilyPolicy"] == SINGLE:
@@ -254,8 +253,8 @@ def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldEr
             new["clusterIPs"] = [new["clusterIP"]]
         else:
             new.pop("clusterIPs", None)
-    earlier = list(settle_families(old, new))
-    if not all(error.since for error in earlier):
+    earlier = settle_families(old, new)
+    if not check.some_go_on(earlier):
         return new, earlier
     _wipe(old, new)
     known = set(spec_errors(old, "spec"))
