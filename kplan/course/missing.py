@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TypeVar
 
 from msgspec import UNSET, structs
@@ -173,9 +174,10 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
     if not lacking:
         return {}
     simulation = _tried(base, lacking)
-    specs, claims = _specs(base.objects), _MissingClaims(base.objects)
+    specs = _specs(base.objects)
     facts: dict[str, RefusedPods] = {}
-    wanted: list[tuple[Pod | PersistentVolumeClaim, int]] = []  # what quotas have to take until nothing is missing
+    wanted: list[tuple[Pod, int]] = []  # with their claims what quotas have to take until nothing is missing
+    sets: list[StatefulSetState] = []
     for key in lacking:
         owner = simulation.workloads.owner(key)
         if owner is None or key not in specs:
@@ -183,7 +185,7 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace), spec=specs[key])
         if owner.refusal:
             because = simulation.maker.why_refused(pod)
-            because = because or simulation.maker.why_claim_refused(f"{owner.ref.namespace}/{owner.ref.name}")
+            because = because or simulation.maker.why_claim_refused(owner.ref.path)
             because = because or RefusedPods(message=owner.refusal)
             if not because.by:
                 because = structs.replace(because, lacks=missing_name(base.objects, pod, because.message) or UNSET)
@@ -191,9 +193,11 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
             if not because.uses:
                 continue  # no quota lets them in
         wanted.append((pod, missing[key]))
-        if isinstance(owner, StatefulSetState):
-            wanted += claims.of(owner)
-    raises = _raises(base, wanted) if any(because.uses for because in facts.values()) else {}
+        sets += [owner] if isinstance(owner, StatefulSetState) else []
+    raises: dict[str, tuple[QuotaRaise, ...]] = {}
+    if any(because.uses for because in facts.values()):
+        claims = _MissingClaims(base.objects)
+        raises = _raises(base, [*wanted, *chain.from_iterable(map(claims.of, sets))])
     refused: dict[str, RefusedPods] = {}
     for key, because in facts.items():
         above, namespace = key, WorkloadRef.parse(key).namespace
@@ -219,7 +223,7 @@ class _MissingClaims:
         """Yield a claim of each template of a set, without an ordinal in its name, and how many such are missing."""
         ordinals = range(owner.wanted.start, owner.wanted.start + owner.wanted.replicas)
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace, name=owner.ref.name))
-        stateful_set = self._sets[f"{owner.ref.namespace}/{owner.ref.name}"]
+        stateful_set = self._sets[owner.ref.path]
         for claim in stateful_claims(stateful_set, pod, self._snapshot, known=())[1]:
             n_made = sum(ordinal in ordinals for ordinal in self._made.get(claim.metadata.key, ()))
             yield claim, len(ordinals) - n_made

@@ -151,11 +151,6 @@ def nodes_health(snapshot: Snapshot) -> dict[str, NodeHealth]:
     }
 
 
-def coming_nodes(snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the nodes that are being set up, with the keys of the taints that go once they are."""
-    return {name: frozenset(node.startup_taints) for name, node in nodes_health(snapshot).items() if node.is_coming}
-
-
 def _health(
     node: Node, now: float | None, silent: Collection[str], n_pods: int, of_pools: Collection[tuple[str, str]]
 ) -> NodeHealth:

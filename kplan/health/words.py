@@ -288,8 +288,9 @@ def _spare(health: WorkloadHealth, kind: str) -> str:
 def _lately(health: WorkloadHealth) -> str:
     """Return what pods of a workload went through that is well now, or may be, to stand behind that."""
     parts = []
-    if nodes := list(dict.fromkeys(pod.node or "" for pod in health.silent or ())):
-        parts.append(f"{len(health.silent or ())} of them on {listing(nodes)}, which {_are(len(nodes))} unreachable")
+    silent = health.silent or ()
+    if nodes := list(dict.fromkeys(pod.node or "" for pod in silent)):
+        parts.append(f"{len(silent)} of them on {listing(nodes)}, which {_are(len(nodes))} unreachable")
     if health.restarted is not UNSET:
         parts.append(f"{own_name(health.restarted.pod)} keeps restarting{_restarts(health.restarted)}")
     parts += [failed] if (failed := _failed_before(health)) else []

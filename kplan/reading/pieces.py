@@ -10,13 +10,13 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import msgspec
 from msgspec import field
 
+from kplan.api.decode import decoder
 from kplan.api.pod import Pod
 from kplan.errors import Problem
 from kplan.reading.files import MAX_OBJECT, Limits, ReadProgress
@@ -136,13 +136,11 @@ def _decoded(text: memoryview) -> list[Any]:
     """Return the items of a list; pods, the most of a large cluster, are decoded, so that their text is read once."""
     if b"".join(bytes(text[:_BEGINNING]).split()).startswith(_PODS):
         with suppress(msgspec.DecodeError):
-            return [Pod(metadata=pod.metadata, spec=pod.spec, status=pod.status) for pod in _pods().decode(text)]
+            return [
+                Pod(metadata=pod.metadata, spec=pod.spec, status=pod.status)
+                for pod in decoder(list[_ListedPod]).decode(text)
+            ]
     return ELEMENTS.decode(text)
-
-
-@cache
-def _pods() -> msgspec.json.Decoder[list[_ListedPod]]:
-    return msgspec.json.Decoder(list[_ListedPod])
 
 
 def _last_items(before: bytes, after: bytes) -> list[msgspec.Raw]:

@@ -49,10 +49,8 @@ def _of_whole(cause: c.Whole, pod: Pod) -> Field:  # noqa: C901, PLR0911 - one c
             return ("spec", "schedulingGates")
         case c.OtherScheduler():
             return ("spec", "schedulerName")
-        case c.MissingClaim(claim=claim) | c.UnboundClaim(claim=claim):
-            return _volume(pod, claim)
-        case c.LostClaim(claim=claim) | c.LeavingClaim(claim=claim):
-            return _volume(pod, claim)
+        case c.MissingClaim() | c.UnboundClaim() | c.LostClaim() | c.LeavingClaim():
+            return _volume(pod, cause.claim)
         case c.NoSuchLabel(label=label):
             return _label(pod, label)
         case c.NoSuchCombination():

@@ -43,17 +43,18 @@ def priorities_of(snapshot: Snapshot, namespace: str, warnings: list[InputWarnin
     """
     from kplan.cel.values import CelError
 
-    named = [config_map for config_map in snapshot.config_maps if config_map.metadata.name == CONFIG_MAP]
-    if namespace:
-        named = [config_map for config_map in named if config_map.metadata.namespace == namespace]
-    for config_map in sorted(named, key=lambda one: one.metadata.namespace != _NAMESPACE)[:1]:
-        try:
-            return _parsed(config_map.data.priorities)
-        except (ValueError, TypeError, CelError) as error:
-            name = f"ConfigMap/{config_map.metadata.key}"
-            message = f"its priorities cannot be read, so the expander filters nothing: {error}"
-            warnings.append(InputWarning("PriorityConfigMapInvalid", name, message[:500]))
-    return None
+    named = (one for one in snapshot.config_maps if one.metadata.name == CONFIG_MAP)
+    own = (one for one in named if namespace in ("", one.metadata.namespace))
+    config_map = min(own, key=lambda one: one.metadata.namespace != _NAMESPACE, default=None)
+    if config_map is None:
+        return None
+    try:
+        return _parsed(config_map.data.priorities)
+    except (ValueError, TypeError, CelError) as error:
+        name = f"ConfigMap/{config_map.metadata.key}"
+        message = f"its priorities cannot be read, so the expander filters nothing: {error}"
+        warnings.append(InputWarning("PriorityConfigMapInvalid", name, message[:500]))
+        return None
 
 
 def matches(name: str, pattern: str) -> bool:

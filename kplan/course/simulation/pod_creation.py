@@ -40,9 +40,8 @@ class SetClaims:
         self._claims = listers.persistent_volume_claims
         self._admitter = admitter
         self._numbers = count(1)
-        self.refused: dict[
-            str, PersistentVolumeClaim
-        ] = {}  #: NAMESPACE/NAME of a set -> a claim refused in its last sync
+        #: NAMESPACE/NAME of a set -> a claim refused in its last sync
+        self.refused: dict[str, PersistentVolumeClaim] = {}
         self._fresh: dict[str, list[str]] = {}  #: NAMESPACE/NAME of a pod -> claims created for it, not told yet
         #: binds a new claim to a volume where its class does so at once
         self.bind: Callable[[PersistentVolumeClaim], PersistentVolumeClaim] = lambda claim: claim

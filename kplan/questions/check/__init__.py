@@ -11,7 +11,8 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.meta import controller_of
+from kplan.api.core import Pod
+from kplan.api.meta import OwnerReference, controller_of
 from kplan.api.names import camel_case
 from kplan.api.quantity import grouped
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
@@ -103,14 +104,17 @@ class AtMaximum(Question, frozen=True):
             return plan.report(fail_on=showing.fail_on)
         # Why one fits nowhere is told of all of its workload; each on its own would be diagnosed once more.
         unplaced = (n for n, one in enumerate(plan.placements) if one.outcome is not Outcome.SCHEDULED)
-        owners = [controller_of((pod.pod if isinstance(pod, IncomingPod) else pod).metadata) for pod in pods]
-        alike = grouped(((owners[n], plan.placements[n].message), n) for n in islice(unplaced, _MOST_FINDINGS))
+        alike = grouped(((_owner(pods[n]), plan.placements[n].message), n) for n in islice(unplaced, _MOST_FINDINGS))
         report = plan.report(fail_on=showing.fail_on, nodes_of={own[0]: None for own in alike.values()})
         placements = list(report.placements)
         for first, *others in alike.values():
             for n in others:
                 placements[n] = replace(placements[n], diagnosis=placements[first].diagnosis)
         return replace(report, placements=tuple(placements))
+
+
+def _owner(pod: Pod | IncomingPod) -> OwnerReference | None:
+    return controller_of((pod.pod if isinstance(pod, IncomingPod) else pod).metadata)
 
 
 class PoolRoom(Question, frozen=True):

@@ -352,9 +352,11 @@ def _sides(document: d.DiffReport) -> Iterator[Block]:
     before, after = _facts_of(document.before), _facts_of(document.after)
     both = [fact for fact in before if fact in after]
     first, second = ([fact for fact in facts if fact not in both] for facts in (before, after))
-    for title, facts in (("Before", first), ("After", second), ("Both", both)):
-        if facts or (facts is not both and (first or second)):
+    for title, facts in (("Before", first), ("After", second)):
+        if first or second:
             yield line(f"{title}: ", "; ".join(facts) or "nothing else")
+    if both:
+        yield line("Both: ", "; ".join(both))
 
 
 def _facts_of(side: d.Side) -> list[str]:

@@ -33,7 +33,7 @@ from kplan.diagnosis.gather import gather
 from kplan.diagnosis.intended import states_condition
 from kplan.engine.matching import is_hard
 from kplan.framework.cycle import CycleResult, schedule_pod
-from kplan.health.nodes import coming_nodes
+from kplan.health.nodes import nodes_health
 from kplan.questions.remedy.carry_out import Goal, Playing, movable, waiting_of_set
 from kplan.remedies.node_shapes import NodeShape, node_shapes
 from kplan.remedies.replicas import owned_replicas
@@ -219,9 +219,9 @@ class Candidates:
             yield AddNodes(addition.nodes, addition.like, devices, addition.labels, addition.room)
 
     def _awaited(self) -> Iterator[Changes]:
-        for name, taints in coming_nodes(self._played.base.objects).items():
-            if taints:
-                yield (AwaitNodes((name,), tuple(sorted(taints))),)
+        for name, health in nodes_health(self._played.base.objects).items():
+            if health.is_coming and health.startup_taints:
+                yield (AwaitNodes((name,), tuple(sorted(health.startup_taints))),)
 
     def _uncordon(self) -> Iterator[Changes]:
         nodes = self._simulation.session.cluster.nodes
