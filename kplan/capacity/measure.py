@@ -40,7 +40,7 @@ from kplan.framework.session import Session
 from kplan.rules.resources import quantity_text, resource_order
 from kplan.snapshot.model import Snapshot
 from kplan.workloads import Manifests
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from kplan.workloads.sources import Source
 
 
@@ -322,11 +322,7 @@ def single_replicas(base: Base, sources: Sequence[Source], namespace: str | None
 
     With `keeps_groups` all pods are read of workloads whose pods belong to pod groups.
     """
-    return load_manifests(
-        sources,
-        snapshot=structs.replace(base.snapshot, pods=()),
-        namespace=namespace,
-        replicas=1,
-        minor=base.release.number,
-        keeps_groups=keeps_groups and base.release.is_on(WORKLOAD_GATE),
-    )
+    snapshot, minor = structs.replace(base.snapshot, pods=()), base.release.number
+    keeps_groups = keeps_groups and base.release.is_on(WORKLOAD_GATE)
+    options = ReadOptions(snapshot=snapshot, minor=minor, namespace=namespace, replicas=1, keeps_groups=keeps_groups)
+    return load_manifests(sources, options)

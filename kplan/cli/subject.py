@@ -212,23 +212,23 @@ def read_manifests(
 
     Raises ManifestError with all problems, and KubeconfigError for a context that cannot be read.
     """
-    from kplan.workloads.manifests import load_manifests
+    from kplan.workloads.manifests import ReadOptions, load_manifests
 
     built = [build(directory) for directory in flags.kustomize or ()]
+    options = ReadOptions(
+        snapshot=snapshot,
+        minor=minor,
+        namespace=flags.namespace or cluster.default_namespace(),
+        takes_others=not flags.namespace,
+        replicas=flags.replicas,
+        keeps_groups=keeps_groups,
+        validate=flags.validate.value,
+        as_deployments=flags.as_deployment or (),
+        may_be_idle=may_be_idle,
+        skips_others=flags.skip_others,
+    )
     with noted_when_interrupted("reading manifests"):
-        manifests = load_manifests(
-            [*files, *built],
-            snapshot=snapshot,
-            namespace=flags.namespace or cluster.default_namespace(),
-            takes_others=not flags.namespace,
-            replicas=flags.replicas,
-            keeps_groups=keeps_groups,
-            validate=flags.validate.value,
-            minor=minor,
-            as_deployments=flags.as_deployment or (),
-            may_be_idle=may_be_idle,
-            skips_others=flags.skip_others,
-        )
+        manifests = load_manifests([*files, *built], options)
     if not verbosity.quiet:
         if not manifests.workloads:
             say(f"no pod and no workload in {listing([*files, *(flags.kustomize or ())])}")

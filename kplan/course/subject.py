@@ -16,7 +16,7 @@ from kplan.framework.pod_groups import WORKLOAD_GATE
 from kplan.workloads import WrittenWorkload
 from kplan.workloads.expansion import started, with_runs, workload_type
 from kplan.workloads.hooks import has_any, hook_of
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 
 if TYPE_CHECKING:
     from kplan.course.task import Task
@@ -115,8 +115,8 @@ def subject_of(
     if not manifests:
         return Subject(base, pods, names_pods=bool(pods))
     minor = base.release.number
-    loaded = load_manifests(manifests, snapshot=base.snapshot, namespace=namespace, replicas=replicas, minor=minor)
-    return loaded_subject(base, loaded, pods, replicas, run_cron_jobs=run_cron_jobs)
+    options = ReadOptions(snapshot=base.snapshot, minor=minor, namespace=namespace, replicas=replicas)
+    return loaded_subject(base, load_manifests(manifests, options), pods, replicas, run_cron_jobs=run_cron_jobs)
 
 
 def loaded_subject(

@@ -213,13 +213,11 @@ class Planner(Base):
         unknown and duplicate fields are errors, warnings, or ignored.
         """
         from kplan.questions.pods.created import stored_pods
-        from kplan.workloads.manifests import load_manifests
+        from kplan.workloads.manifests import ReadOptions, load_manifests
 
         minor = self.release.number
-        loaded = load_manifests(
-            listed(manifests), snapshot=self.objects, namespace=namespace, validate=validate, minor=minor
-        )
-        return stored_pods(loaded, self.objects, minor=minor)[0]
+        options = ReadOptions(snapshot=self.objects, minor=minor, namespace=namespace, validate=validate)
+        return stored_pods(load_manifests(listed(manifests), options), self.objects, minor=minor)[0]
 
     @checked
     def plan(self, pods: Iterable[PodLike], *, settle_preemption: bool = False) -> Plan:

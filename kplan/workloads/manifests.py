@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -54,51 +54,33 @@ _DEFAULT_ACCOUNT = "default"  #: the account that every namespace gets
 _MOST_STORED = 2**31 - 1  #: ``spec.replicas`` is an int32
 
 
-def load_manifests(
-    sources: Sequence[Source],
-    *,
-    snapshot: Snapshot,
-    namespace: str | None = None,
-    takes_others: bool = True,
-    replicas: int | None = None,
-    validate: Strictness = "strict",
-    stdin: IO[bytes] | None = None,
-    minor: int = NEWEST,
-    as_deployments: Iterable[str] = (),
-    keeps_groups: bool = False,
-    may_be_idle: bool = False,
-    skips_others: bool = False,
-) -> Manifests:
-    """Read manifests and expand their workloads into pods.
+class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How manifests are read, and for which cluster."""
 
-    - `sources`: files, directories, ``-``, or objects
-    - `namespace`: for objects that name none
-    - `takes_others`: accept objects that name another namespace; else they are refused as by kubectl
-    - `replicas`: the number of pods of each workload, in place of its own
-    - `validate`: whether unknown fields are errors, warnings, or ignored
-    - `minor`: minor version of the API server, such as 36
-    - `keeps_groups`: `replicas` is not for pods that belong to pod groups: these have their own number
-    - `as_deployments`: kinds that kplan does not know, whose pod templates are taken for those of Deployments
-    - `may_be_idle`: objects without a pod and without a workload among them are no error
-    - `skips_others`: files that hold no manifests are passed over also where they are named, as those of a directory
+    snapshot: Snapshot
+    minor: int = NEWEST  #: minor version of the API server, such as 36
+    namespace: str | None = None  #: of objects that name none
+    takes_others: bool = True  #: accept objects that name another namespace; else they are refused as by kubectl
+    replicas: int | None = None  #: the number of pods of each workload, in place of its own
+    keeps_groups: bool = False  #: `replicas` is not for pods that belong to pod groups: these have their own number
+    validate: Strictness = "strict"  #: whether unknown fields are errors, warnings, or ignored
+    #: kinds that kplan does not know, whose pod templates are taken for those of Deployments
+    as_deployments: Collection[str] = ()
+    may_be_idle: bool = False  #: objects without a pod and without a workload among them are no error
+    #: files that hold no manifests are passed over also where they are named, as those of a directory
+    skips_others: bool = False
+
+
+def load_manifests(sources: Sequence[Source], options: ReadOptions, stdin: IO[bytes] | None = None) -> Manifests:
+    """Read manifests and expand their workloads into pods; `sources`: files, directories, ``-``, or objects.
 
     Raises ManifestError with everything that is wrong, each with file, document, line and JSON path, and UsageError for
     a number of replicas that no API server stores.
     """
-    if replicas is not None and not 0 <= replicas <= _MOST_STORED:
-        raise UsageError(f"{replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
-    reading = Sources(stdin, skips_others=skips_others)
-    reader = _Reader(
-        namespace=namespace or DEFAULT_NAMESPACE,
-        problems=reading.problems,
-        snapshot=snapshot,
-        replicas=replicas,
-        validate=validate,
-        minor=minor,
-        as_deployments=frozenset(kind.lower() for kind in as_deployments),
-        takes_others=takes_others,
-        keeps_groups=keeps_groups,
-    )
+    if options.replicas is not None and not 0 <= options.replicas <= _MOST_STORED:
+        raise UsageError(f"{options.replicas} replicas", hint=f"ask for 0 to {_MOST_STORED:,} replicas")
+    reading = Sources(stdin, skips_others=options.skips_others)
+    reader = _Reader(namespace=options.namespace or DEFAULT_NAMESPACE, problems=reading.problems, options=options)
     items = reading.items(sources)
     objects: list[Item] = []
     while len(reader.problems) < ENOUGH_PROBLEMS and (item := next(items, None)) is not None:
@@ -106,8 +88,8 @@ def load_manifests(
         reader.take(item)
     unchecked = sum(1 for _ in items)
     reader.expand_all()
-    is_idle_right = may_be_idle and (skips_others or (objects and not reader.unknown_kinds))
-    if not reader.problems and not reader.workloads and not is_idle_right:
+    may_be_idle = options.may_be_idle and (options.skips_others or (objects and not reader.unknown_kinds))
+    if not reader.problems and not reader.workloads and not may_be_idle:
         reader.problems.append(no_workloads(sources, reading.passed_over, reader.unknown_kinds))
     reader.problems += duplicate_names(reader.pods)
     if reader.problems:
@@ -127,12 +109,13 @@ def load_manifests(
 
 def _autoscaled(reader: _Reader) -> Iterator[InputWarning]:
     own = [obj for obj in reader.objects if isinstance(obj, HorizontalPodAutoscaler)]
-    scalers = Autoscalers((*reader.snapshot.horizontal_pod_autoscalers, *own))
+    snapshot, replicas = reader.options.snapshot, reader.options.replicas
+    scalers = Autoscalers((*snapshot.horizontal_pod_autoscalers, *own))
     for workload in reader.workloads:
         if matches := scalers.of(workload.item.api_version, workload.kind, workload.namespace, workload.name):
             target = workload.kind, workload.namespace, workload.name
-            replicas = workload.item.value()["spec"].get("replicas") if reader.replicas is None else reader.replicas
-            yield from autoscaler_warnings(matches, target, replicas, live_replicas(reader.snapshot, *target))
+            wanted = workload.item.value()["spec"].get("replicas") if replicas is None else replicas
+            yield from autoscaler_warnings(matches, target, wanted, live_replicas(snapshot, *target))
 
 
 def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
@@ -140,13 +123,14 @@ def _unaccounted(reader: _Reader) -> Iterator[InputWarning]:
 
     Manifests may create it, and a workload that runs already has it.
     """
-    if reader.snapshot.service_accounts:  # admission then knows which pods it refuses
+    snapshot = reader.options.snapshot
+    if snapshot.service_accounts:  # admission then knows which pods it refuses
         return
     known = {obj.metadata.key for obj in reader.objects if isinstance(obj, ServiceAccount)}
     for workload in reader.workloads:
         spec, namespace = workload.template.get("spec", {}), workload.namespace
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or _DEFAULT_ACCOUNT
-        is_live = live_replicas(reader.snapshot, workload.kind, namespace, workload.name) is not None
+        is_live = live_replicas(snapshot, workload.kind, namespace, workload.name) is not None
         if workload.kind == "PodTemplate" or is_live or name == _DEFAULT_ACCOUNT or f"{namespace}/{name}" in known:
             continue
         known.add(f"{namespace}/{name}")
@@ -204,13 +188,7 @@ class _ReaderBase(msgspec.Struct, kw_only=True):
 
 
 class _Reader(_ReaderBase, kw_only=True):
-    snapshot: Snapshot
-    replicas: int | None
-    validate: Strictness
-    minor: int
-    as_deployments: frozenset[str]
-    takes_others: bool
-    keeps_groups: bool
+    options: ReadOptions
     pods: list[ManifestPod] = []
     workloads: list[ManifestWorkload] = []
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
@@ -252,11 +230,11 @@ class _Reader(_ReaderBase, kw_only=True):
     def expand_all(self) -> None:
         """Create the pods of all workloads, first those whose names are written: no other pod gets one of these."""
         self._leave_hooks_out()
-        names = PodNames(self.snapshot)
+        names = PodNames(self.options.snapshot)
         workloads = [read for read in self.read.values() if read.is_workload]
         expanded = {
             id(read): self._expanded(read, names)
-            for read in sorted(workloads, key=lambda read: not sets_names(read.obj, self.replicas))
+            for read in sorted(workloads, key=lambda read: not sets_names(read.obj, self.options.replicas))
         }
         for read in self.read.values():
             if read.is_workload:
@@ -270,14 +248,14 @@ class _Reader(_ReaderBase, kw_only=True):
         others = [read for key, read in self.read.items() if read.is_workload and key not in hooks]
         if not hooks or not others:
             return
-        is_upgrade = has_any(self.snapshot, [name_in(read.item.kind, read.content) for read in others])
+        is_upgrade = has_any(self.options.snapshot, [name_in(read.item.kind, read.content) for read in others])
         for key, hook in hooks.items():
             if not hook.comes(is_upgrade=is_upgrade):
                 read = self.read.pop(key)
                 self.warnings.append(not_run(name_in(read.item.kind, read.content), hook, is_upgrade=is_upgrade))
 
     def take_foreign(self, item: Item, templates: list[PodTemplateAt]) -> None:
-        if templates and item.kind.lower() in self.as_deployments:
+        if templates and item.kind.lower() in map(str.lower, self.options.as_deployments):
             message = "its pods are placed as those of a new Deployment; what its own controller does is not known"
             self.warnings.append(InputWarning("PlacedAsDeployment", name_in(item.kind, item.value()), message))
             for deployment in as_deployments(item, templates):
@@ -294,28 +272,29 @@ class _Reader(_ReaderBase, kw_only=True):
         if item.kind != "Job" or not isinstance(metadata, dict) or "uid" not in metadata:
             return value
         key = f"{metadata.get('namespace') or self.namespace}/{metadata.get('name')}"
-        if not self.snapshot.knows_all("jobs") or any(job.metadata.key == key for job in self.snapshot.jobs):
+        snapshot = self.options.snapshot
+        if not snapshot.knows_all("jobs") or any(job.metadata.key == key for job in snapshot.jobs):
             return value
         return {**value, "metadata": {field: text for field, text in metadata.items() if field != "uid"}}
 
     def _judge(self, item: Item, api_kind: ApiKind) -> Judged | None:
         """Return the object if it can be read at all, and collect its problems."""
-        judged = judge(self._as_sent(item), api_kind, item.kind, self.namespace, self.minor)
+        judged = judge(self._as_sent(item), api_kind, item.kind, self.namespace, self.options.minor)
         where = name_in(item.kind, judged.content)
         for fault in judged.faults:
             hint = f"did you mean {fault.hint}?" if fault.hint else fault_hint(fault, item.kind)
             problem = item.locate(Problem(fault.message, json_path=f"$.{fault.path}", hint=hint))
-            if not fault.is_strict or self.validate == "strict":
+            if not fault.is_strict or self.options.validate == "strict":
                 self.problems.append(problem)
-            elif self.validate == "warn":
+            elif self.options.validate == "warn":
                 after = f"; {problem.hint}" if fault.hint else ""
                 message = f"{problem.json_path}: {fault.message}{after}"
                 self.warnings.append(InputWarning("UnknownField", where, message))
-        for repeated in item.duplicates() if self.validate != "ignore" else ():
+        for repeated in item.duplicates() if self.options.validate != "ignore" else ():
             # kubectl reads YAML into a map before the API server sees it: no error, and nobody is told.
             message = f"{repeated.path.removeprefix('$.')} is written twice (line {repeated.line}); the last one counts"
             self.warnings.append(InputWarning("DuplicateField", where, message))
-        if not self.takes_others and api_kind.is_namespaced:
+        if not self.options.takes_others and api_kind.is_namespaced:
             self.problems += other_namespace(item, judged.content["metadata"]["namespace"], self.namespace)
         self.problems += dict.fromkeys(field_problem(item, error, error.field) for error in judged.errors)
         return judged if judged.is_readable and not judged.errors else None
@@ -324,8 +303,8 @@ class _Reader(_ReaderBase, kw_only=True):
         """Yield what is invalid in pods before admission, which validates them otherwise."""
         for workload in self.workloads:
             if workload.kind == "Pod":
-                whole = for_validation(workload.template, complete_pod(workload.sample), self.minor)
-                yield from dict.fromkeys(map(workload.locate, errors_in(self.minor, pod_errors(whole))))
+                whole = for_validation(workload.template, complete_pod(workload.sample), self.options.minor)
+                yield from dict.fromkeys(map(workload.locate, errors_in(self.options.minor, pod_errors(whole))))
 
     def _expanded(self, read: _Read, names: PodNames) -> tuple[Any, Object, Expansion]:
         """Return a workload with its name, its pod template, and what comes of it."""
@@ -333,8 +312,8 @@ class _Reader(_ReaderBase, kw_only=True):
         metadata = obj.metadata
         if metadata.name:
             obj = replace(obj, metadata=replace(metadata, generate_name=""))
-        elif metadata.generate_name and (self.replicas is None or not isinstance(obj, Pod)):
-            drawn = names if isinstance(obj, Pod) else self.names.setdefault(kind, PodNames(self.snapshot))
+        elif metadata.generate_name and (self.options.replicas is None or not isinstance(obj, Pod)):
+            drawn = names if isinstance(obj, Pod) else self.names.setdefault(kind, PodNames(self.options.snapshot))
             name = drawn.number(metadata.namespace, metadata.generate_name)
             while (read.resource, metadata.namespace, name) in self.read:
                 name = drawn.number(metadata.namespace, metadata.generate_name)
@@ -346,8 +325,8 @@ class _Reader(_ReaderBase, kw_only=True):
             job_template = replace(obj.spec.job_template, metadata=job.metadata, spec=job.spec)
             spec = replace(obj.spec, job_template=job_template)
             obj = replace(obj, metadata=replace(obj.metadata, name=name), spec=spec)
-        in_group = self.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
-        return obj, template, expand(obj, self.snapshot, None if in_group else self.replicas, names)
+        in_group = self.options.keeps_groups and bool(template.get("spec", {}).get("schedulingGroup"))
+        return obj, template, expand(obj, self.options.snapshot, None if in_group else self.options.replicas, names)
 
     def _take_expanded(self, read: _Read, obj: Any, template: Object, expansion: Expansion) -> None:
         item, namespace = read.item, read.content["metadata"]["namespace"]

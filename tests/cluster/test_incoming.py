@@ -9,7 +9,7 @@ import yaml
 import kplan
 from kplan.api.scheduling import PodGroup
 from kplan.cluster.incoming import admit_manifests
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.objects import Object, head, node, planner_of, pod
 from tests.workloads.test_manifests import job, workload
 
@@ -17,7 +17,7 @@ from tests.workloads.test_manifests import job, workload
 def plan(cluster: list[Object], *manifests: Object, **options: Any) -> tuple[kplan.Plan, kplan.Planner]:
     snapshot = kplan.load_snapshot(cluster)
     stream = io.BytesIO(yaml.safe_dump_all(manifests).encode())
-    incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream, **options), snapshot)
+    incoming = admit_manifests(load_manifests(["-"], ReadOptions(snapshot=snapshot, **options), stream), snapshot)
     planner = kplan.Planner(snapshot, additions=incoming.objects, warnings=incoming.warnings)
     return planner.plan(incoming.pods), planner
 
@@ -159,7 +159,8 @@ def pod_group(name: str = "train", **spec: Any) -> dict[str, Any]:
 def applied_groups(*objects: dict[str, Any]) -> tuple[list[Any], list[str]]:
     snapshot = kplan.load_snapshot([node("a"), head("PriorityClass", name="high") | {"value": 100}])
     stream = io.BytesIO(yaml.safe_dump_all([*objects, workload("Deployment", replicas=1)]).encode())
-    incoming = admit_manifests(load_manifests(["-"], snapshot=snapshot, stdin=stream), snapshot, keeps_groups=True)
+    read = load_manifests(["-"], ReadOptions(snapshot=snapshot), stream)
+    incoming = admit_manifests(read, snapshot, keeps_groups=True)
     groups = [obj for obj in incoming.objects if isinstance(obj, PodGroup)]
     return [group.spec.priority for group in groups], [warning.message for warning in incoming.warnings]
 

@@ -6,7 +6,7 @@ import kplan
 from kplan.cluster.incoming import admit_manifests
 from kplan.course.answers.placement import Placement
 from kplan.report.decision import remedy_text
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.objects import affinity, node, owned_pod, planner_of, pod, stateful_set
 from tests.remedies.everyday import ZONE, claim, storage_class, taint
 from tests.remedies.everyday import volume as volume_object
@@ -22,7 +22,7 @@ def deployment(replicas: int, kind: str = "Deployment", **spec: Any) -> dict[str
 
 def placed(objects: list[dict[str, Any]], workload: dict[str, Any]) -> tuple[Placement, ...]:
     snapshot = kplan.load_snapshot(objects)
-    pods = admit_manifests(load_manifests([workload], snapshot=snapshot), snapshot).pods
+    pods = admit_manifests(load_manifests([workload], ReadOptions(snapshot=snapshot)), snapshot).pods
     return kplan.Planner(snapshot).plan(pods).placements
 
 

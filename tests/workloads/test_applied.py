@@ -8,7 +8,7 @@ import pytest
 import kplan
 from kplan.errors import ManifestError
 from kplan.workloads.expansion import started
-from kplan.workloads.manifests import load_manifests, read_changes
+from kplan.workloads.manifests import ReadOptions, load_manifests, read_changes
 from tests.objects import Object, head
 
 WEB: dict[str, Any] = head("Deployment", name="web") | {"spec": {"replicas": 2}}
@@ -56,7 +56,7 @@ SNAPSHOT = kplan.load_snapshot([NODE])
 
 
 def names(*objects: Object, **options: bool) -> tuple[list[str], list[str]]:
-    found = started(load_manifests(list(objects), snapshot=SNAPSHOT), **options)
+    found = started(load_manifests(list(objects), ReadOptions(snapshot=SNAPSHOT)), **options)
     return [pod.name for pod in found.pods], [warning.object for warning in found.warnings]
 
 
@@ -70,10 +70,10 @@ def test_suspended_jobs_of_a_cron_job_are_told_by_its_name_where_a_run_would_cou
     jobs = {**CRON["spec"]["jobTemplate"]["spec"], "suspend": True}
     suspended = {**CRON, "spec": {**CRON["spec"], "jobTemplate": {"spec": jobs}}}
 
-    [warning] = started(load_manifests([suspended], snapshot=SNAPSHOT)).warnings
+    [warning] = started(load_manifests([suspended], ReadOptions(snapshot=SNAPSHOT))).warnings
     assert (warning.code, warning.object) == ("Suspended", "CronJob/default/nightly")
     assert "has suspended jobs" in warning.message
-    [left_out] = started(load_manifests([JOB, suspended], snapshot=SNAPSHOT)).warnings
+    [left_out] = started(load_manifests([JOB, suspended], ReadOptions(snapshot=SNAPSHOT))).warnings
     assert (left_out.code, left_out.object) == ("NotStarted", "CronJob/default/nightly")
     assert names(JOB, suspended, run_cronjobs=True) == (["now"], ["CronJob/default/nightly"])
 

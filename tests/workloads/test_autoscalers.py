@@ -8,7 +8,7 @@ from kplan.api.meta import PlainMeta
 from kplan.api.workloads import CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec
 from kplan.snapshot import load_snapshot
 from kplan.workloads.autoscalers import CODE, Autoscalers, autoscaler_warnings, live_replicas
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.objects import head, template
 
 CART = ("Deployment", "shop", "cart")
@@ -96,12 +96,12 @@ def test_manifests_are_held_against_autoscalers_of_the_cluster_and_their_own(
     api_version: str, *, is_in_cluster: bool
 ) -> None:
     autoscaler = written(api_version, minReplicas=2)
-    snapshot = load_snapshot([autoscaler] if is_in_cluster else [])
-    found = load_manifests([workload(replicas=5), *([] if is_in_cluster else [autoscaler])], snapshot=snapshot)
+    cluster, own = ([autoscaler], []) if is_in_cluster else ([], [autoscaler])
+    found = load_manifests([workload(replicas=5), *own], ReadOptions(snapshot=load_snapshot(cluster)))
     assert [(warning.code, warning.object) for warning in found.warnings] == [(CODE, "Deployment/shop/cart")]
     assert not found.skipped
 
 
 def test_the_number_of_the_command_line_counts_as_asked_for() -> None:
-    found = load_manifests([workload(), written()], snapshot=load_snapshot([]), replicas=12)
+    found = load_manifests([workload(), written()], ReadOptions(snapshot=load_snapshot([]), replicas=12))
     assert "requests 12 replicas" in found.warnings[0].message

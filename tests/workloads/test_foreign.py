@@ -5,7 +5,7 @@ import pytest
 from kplan.errors import ManifestError
 from kplan.snapshot.model import Snapshot
 from kplan.workloads.foreign import pod_templates
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.objects import head
 
 
@@ -45,7 +45,7 @@ def test_an_object_that_nests_without_end_is_given_up() -> None:
 
 
 def test_a_kind_that_is_not_known_is_a_warning() -> None:
-    manifests = load_manifests([POD, ROLLOUT], snapshot=Snapshot())
+    manifests = load_manifests([POD, ROLLOUT], ReadOptions(snapshot=Snapshot()))
     (warning,) = (warning for warning in manifests.warnings if warning.code == "UnknownPodTemplate")
     assert warning.object == "Rollout/shop/canary"
     assert "template of 5 pods" in warning.message
@@ -53,7 +53,7 @@ def test_a_kind_that_is_not_known_is_a_warning() -> None:
 
 
 def test_its_pods_can_be_placed_as_those_of_a_deployment() -> None:
-    manifests = load_manifests([ROLLOUT, JOB], snapshot=Snapshot(), as_deployments=["rollout", "TrainJob"])
+    manifests = load_manifests([ROLLOUT, JOB], ReadOptions(snapshot=Snapshot(), as_deployments=["rollout", "TrainJob"]))
     names = [(workload.kind, workload.name) for workload in manifests.workloads]
     assert names == [("Deployment", "canary"), ("Deployment", "canary-0"), ("Deployment", "canary-1")]
     assert len(manifests.pods) == 5 + 1 + 3
@@ -62,5 +62,5 @@ def test_its_pods_can_be_placed_as_those_of_a_deployment() -> None:
 
 def test_where_there_is_nothing_else_the_option_is_named() -> None:
     with pytest.raises(ManifestError) as raised:
-        load_manifests([ROLLOUT], snapshot=Snapshot())
+        load_manifests([ROLLOUT], ReadOptions(snapshot=Snapshot()))
     assert "--as-deployment Rollout" in str(raised.value.problems[0].hint)

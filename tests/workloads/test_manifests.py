@@ -12,7 +12,7 @@ from kplan.api.core import PersistentVolumeClaim
 from kplan.api.kinds import KINDS
 from kplan.errors import KplanError, ManifestError
 from kplan.workloads import Manifests
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.objects import Object, deployment, head, node, planner_of, pod
 
 CONTAINERS = [{"name": "c", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]
@@ -37,7 +37,7 @@ def job(**spec: Any) -> Object:
 def load(*objects: Object, cluster: list[Object] | None = None, **options: Any) -> Manifests:
     text = yaml.safe_dump_all(objects)
     snapshot = kplan.load_snapshot(cluster if cluster is not None else [node("a"), node("b")])
-    return load_manifests(["-"], snapshot=snapshot, stdin=io.BytesIO(text.encode()), **options)
+    return load_manifests(["-"], ReadOptions(snapshot=snapshot, **options), io.BytesIO(text.encode()))
 
 
 def names(manifests: Manifests) -> list[str]:
@@ -208,7 +208,7 @@ def _account(name: str, namespace: str = "default") -> Object:
 
 
 def _warned_objects(*manifests: Object, held: tuple[Object, ...] = ()) -> list[str]:
-    found = load_manifests(manifests, snapshot=kplan.load_snapshot([node("n"), *held]))
+    found = load_manifests(manifests, ReadOptions(snapshot=kplan.load_snapshot([node("n"), *held])))
     return [warning.object for warning in found.warnings if warning.code == "UnknownServiceAccount"]
 
 
@@ -298,9 +298,7 @@ def test_of_an_object_that_is_there_twice_the_last_one_counts() -> None:
 def test_the_same_file_twice_is_no_update(tmp_path: Any) -> None:
     file = tmp_path / "web.yaml"
     file.write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}")
-    from kplan.workloads.manifests import load_manifests
-
-    found = load_manifests([file, file], snapshot=kplan.load_snapshot([node("a")]))
+    found = load_manifests([file, file], ReadOptions(snapshot=kplan.load_snapshot([node("a")])))
     assert (len(found.pods), found.warnings) == (1, ())
 
 

@@ -14,7 +14,7 @@ import kplan
 from kplan.questions.place import Place
 from kplan.questions.plan import Plan
 from kplan.workloads import expansion
-from kplan.workloads.manifests import load_manifests
+from kplan.workloads.manifests import ReadOptions, load_manifests
 from tests.cli.commands import invoke, refused, reports, written
 from tests.objects import head, node, template
 from tests.recorded import sample
@@ -41,7 +41,7 @@ KINDS = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Jo
 @pytest.mark.parametrize("kind", [*KINDS, "CronJob"])
 def test_no_more_replicas_are_made_than_can_matter(kind: str) -> None:
     snapshot = kplan.load_snapshot([node("a"), node("b")])
-    found = load_manifests([workload(kind, MOST)], snapshot=snapshot)
+    found = load_manifests([workload(kind, MOST)], ReadOptions(snapshot=snapshot))
     assert len(found.pods) == 1000
     assert [pod.more for pod in found.pods[:-1]] == [0] * 999
     assert found.pods[-1].more == MOST - 1000
@@ -52,9 +52,9 @@ def test_large_clusters_get_as_many_replicas_as_fit_and_one_more(monkeypatch: py
     for large in nodes:
         large["status"]["allocatable"]["pods"] = "200"
     snapshot = kplan.load_snapshot(nodes)
-    assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 20 * 200 + 1
+    assert len(load_manifests([workload("Deployment", MOST)], ReadOptions(snapshot=snapshot)).pods) == 20 * 200 + 1
     monkeypatch.setattr(expansion, "MAX_REPLICAS", 1500)
-    assert len(load_manifests([workload("Deployment", MOST)], snapshot=snapshot).pods) == 1500
+    assert len(load_manifests([workload("Deployment", MOST)], ReadOptions(snapshot=snapshot)).pods) == 1500
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,10 @@ class Pods(Question, frozen=True):
 
     def answer_about(self, subject: Subject, showing: Showing = PLAIN) -> PodsReport:
         from kplan.questions.pods.created import pods_report
-        from kplan.workloads.manifests import load_manifests
+        from kplan.workloads.manifests import ReadOptions, load_manifests
 
         if not self.manifests:
             raise UsageError("no manifest given", hint="name manifests")
-        base = subject.base
-        minor = base.release.number
-        loaded = load_manifests(
-            self.manifests, snapshot=base.objects, namespace=self.namespace, replicas=self.replicas, minor=minor
-        )
-        return pods_report(loaded, base.objects, minor=minor)
+        snapshot, minor = subject.base.objects, subject.base.release.number
+        options = ReadOptions(snapshot=snapshot, minor=minor, namespace=self.namespace, replicas=self.replicas)
+        return pods_report(load_manifests(self.manifests, options), snapshot, minor=minor)
