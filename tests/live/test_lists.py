@@ -8,7 +8,7 @@ from kplan.api.core import Node
 from kplan.api.workloads import ControllerRevision
 from kplan.errors import ApiError
 from kplan.live import RESOURCES
-from kplan.live.collect import ListedObjects, decode_object, page_decoder, read_list
+from kplan.live.lists import ListedObjects, decode_object, page_decoder, read_list
 from kplan.live.reader import Reader, Response
 from kplan.reading.files import MAX_OBJECT
 
@@ -39,14 +39,14 @@ class Pages:
 
 def read(pages: Pages, page_size: int = 20, selector: str = "") -> tuple[ListedObjects, list[tuple[int, int | None]]]:
     reports: list[tuple[int, int | None]] = []
-    with ThreadPoolExecutor(1) as decoder:
+    with ThreadPoolExecutor(1) as executor:
         listed = read_list(
             Reader(pages),
             "/api/v1/pods",
             selector=selector,
             page_size=page_size,
             decode=page_decoder(PODS.kind.type, "/api/v1/pods"),
-            decoder=decoder,
+            executor=executor,
             progress=lambda seen, total: reports.append((seen, total)),
         )
     return listed, reports
