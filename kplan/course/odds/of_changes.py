@@ -15,7 +15,7 @@ from kplan.course.carry_out import Opening
 from kplan.course.missing import happened_before, short_workloads, workloads_of_task
 from kplan.course.odds.of_pods import drawn_pods, ending_at
 from kplan.course.odds.runs import BranchRandom, Prepared
-from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
+from kplan.course.odds.tally import DrawnPod, PodEnd, Rest, RunEnd, group_ends
 from kplan.course.replacements import Replacements
 from kplan.course.simulation.draining import drained_pods
 from kplan.course.simulation.queue import in_turn
@@ -47,7 +47,7 @@ def of_change(base: Base, *, task: Task, is_single: bool = False) -> Prepared:
     updates = (opening.compared(workload, opening.snapshot) for workload in task.workloads)
     present = workloads_of_task(base, task) or ()
 
-    def run(generator: BranchRandom) -> Ending:
+    def run(generator: BranchRandom) -> RunEnd:
         return _ending(opening.carry_out(draws=generator, draws_turns=not is_single), present)
 
     return Prepared(pods, run, tuple(update.key for update in updates if isinstance(update, Update)))
@@ -67,7 +67,7 @@ def _in_queue(base: Base, task: Task, pods: QuestionPods, *, is_single: bool) ->
     in_queue = {name for pod in drawn for name in (pod.key, pod.group)}
     waited = {infos[row].key for row in pods.pending_before}
 
-    def run(generator: BranchRandom) -> Ending:
+    def run(generator: BranchRandom) -> RunEnd:
         change = opening.carry_out(draws=generator, draws_turns=not is_single)
         simulation = change.simulation
         rows = [simulation.life.latest(row) for row in rows_drawn]
@@ -82,10 +82,10 @@ def _in_queue(base: Base, task: Task, pods: QuestionPods, *, is_single: bool) ->
     return Prepared(drawn, run, question=question)
 
 
-def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
+def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> RunEnd:
     replacements = Replacements(change)
     obstacles = {obstacle.pod: obstacle for obstacle in change.obstacles}
-    ends: dict[str, End] = {}
+    ends: dict[str, PodEnd] = {}
     messages: dict[str, str] = {}
     moved: list[DrawnPod] = []
     waiting: dict[str, str] = {}  # workload -> why a pod of it waits that waited before
@@ -95,21 +95,21 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         pod = DrawnPod(replacement.pod, _workload(replacement.workload), node=node, was_pending=was_pending)
         moved.append(pod)
         if replacement.added is None:
-            ends[pod.key] = End(Rest.GONE)
+            ends[pod.key] = PodEnd(Rest.GONE)
         elif replacement.added.node:
-            ends[pod.key] = End(Rest.PLACED, replacement.added.node)
+            ends[pod.key] = PodEnd(Rest.PLACED, replacement.added.node)
         else:
-            ends[pod.key] = End(Rest.PENDING)
+            ends[pod.key] = PodEnd(Rest.PENDING)
             messages[pod.key] = replacements.message_of(replacement.added)
             if was_pending:
                 waiting.setdefault(pod.workload, messages[pod.key])
     for key, obstacle in obstacles.items():
         moved.append(DrawnPod(key, _workload(obstacle.workload), node=obstacle.node))
-        ends[key] = End(Rest.BLOCKED, obstacle.node)
+        ends[key] = PodEnd(Rest.BLOCKED, obstacle.node)
         messages[key] = obstacle.words
     happened = tuple(dict.fromkeys((*_outlined(replacements), *happened_before(present, change.end))))
     added = {replacement.added.row for replacement in replacements.all if replacement.added is not None}
-    return Ending(
+    return RunEnd(
         ends,
         evicted=frozenset(step.pod for step in change.steps if step.by is not None),
         violates=bool(change.simulation.scheduler.violations),
@@ -124,7 +124,7 @@ def _ending(change: CarriedOut, present: Sequence[WorkloadHealth]) -> Ending:
         moved=tuple(moved),
         seconds=None if change.task.clock is None else round(change.timeline.end, 1),
         warnings=(*change.all_warnings, *short_workloads(present, change.end)),
-        groups=group_endings(change.simulation.session, added, change.simulation.pods),
+        groups=group_ends(change.simulation.session, added, change.simulation.pods),
     )
 
 

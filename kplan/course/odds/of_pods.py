@@ -9,7 +9,7 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.runs import QuestionPods, nominates
 from kplan.course.in_order import OrderedCourse
 from kplan.course.odds.runs import BranchRandom, Prepared
-from kplan.course.odds.tally import DrawnPod, End, Ending, Rest, group_endings
+from kplan.course.odds.tally import DrawnPod, PodEnd, Rest, RunEnd, group_ends
 from kplan.engine.cluster import NOWHERE
 from kplan.framework.cycle import CycleResult
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
@@ -24,7 +24,7 @@ def of_pods(
     question = base.resolve(pods)
     drawn = drawn_pods(base, question)
 
-    def carry_out(generator: BranchRandom) -> Ending:
+    def carry_out(generator: BranchRandom) -> RunEnd:
         session = base.fork(question, random=generator)
         if not settle_preemption and not is_single:
             # Which pods would be evicted does not count here, so it must not cost a draw.
@@ -44,7 +44,7 @@ def of_pods(
 
 def ending_at(
     session: Session, pods: Sequence[DrawnPod], rows: Sequence[int], messages: Mapping[int, str], *, violates: bool
-) -> Ending:
+) -> RunEnd:
     """Return how pods end in a session in which everything was carried out; `rows`: theirs, or of those in their place.
 
     `messages`: what the scheduler said last of pods. `violates`: an eviction has violated a disruption budget.
@@ -52,15 +52,15 @@ def ending_at(
     infos, node_of, names = session.cluster.pods.infos, session.cluster.node_of, session.cluster.nodes.names
     log = (*session.earlier, *session.cluster.log)
     evicted = frozenset(infos[change.pod].key for change in log if change.sign < 0 and not change.is_trial)
-    ends: dict[str, End] = {}
+    ends: dict[str, PodEnd] = {}
     unplaced: dict[str, str] = {}
     for pod, row in zip(pods, rows, strict=True):
         if node_of[row] != NOWHERE:
-            ends[pod.key] = End(Rest.PLACED, names[node_of[row]])
+            ends[pod.key] = PodEnd(Rest.PLACED, names[node_of[row]])
             continue
-        ends[pod.key] = End(Rest.GONE if pod.key in evicted else Rest.PENDING)
+        ends[pod.key] = PodEnd(Rest.GONE if pod.key in evicted else Rest.PENDING)
         unplaced[pod.key] = messages.get(row, "")
-    return Ending(ends, evicted, violates, unplaced, groups=group_endings(session, rows))
+    return RunEnd(ends, evicted, violates, unplaced, groups=group_ends(session, rows))
 
 
 def drawn_pods(base: Base, question: QuestionPods) -> list[DrawnPod]:

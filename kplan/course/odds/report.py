@@ -21,7 +21,7 @@ from kplan.course.answers import verdict
 from kplan.course.answers.plan import Answer
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.odds.runs import Drawn, draw
-from kplan.course.odds.tally import DrawnPod, End, Ending, OutcomeOdds, Rest, Tally
+from kplan.course.odds.tally import DrawnPod, OutcomeOdds, PodEnd, Rest, RunEnd, Tally
 from kplan.documents.base import Condition, Context, Counted, Verdict
 from kplan.documents.odds import EndSpread, GroupOdds, OddsReport, OddsSummary, PodOdds, RunExample, Share, WorkloadOdds
 
@@ -69,7 +69,7 @@ class Odds(Answer):
         in_runs = sorted(self.tally.warnings, key=lambda warning: (warning.code, warning.object, warning.message))
         return replace(context, warnings=tuple(dict.fromkeys((*context.warnings, *in_runs))))
 
-    def fails(self, ending: Ending, fail_on: Sequence[Condition]) -> bool:
+    def fails(self, ending: RunEnd, fail_on: Sequence[Condition]) -> bool:
         """Return whether something happens in a run that counts; warnings, which all runs have, do not."""
         if self.is_change:
             return any(event.counts(fail_on) for event in ending.happened)
@@ -121,7 +121,7 @@ def odds_of(base: Base, question: Drawn, showing: Showing = PLAIN, *, command: C
     )
 
 
-def _by_place(counts: Mapping[End, int], *, counts_gone: bool) -> dict[str, int]:
+def _by_place(counts: Mapping[PodEnd, int], *, counts_gone: bool) -> dict[str, int]:
     known = ((end, n) for end, n in counts.items() if end.rest is not Rest.GONE or counts_gone)
     return dict(_ranked((end.node if end.rest is Rest.PLACED else end.rest.value, n) for end, n in known))
 

@@ -14,7 +14,7 @@ import numpy as np
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.asking import AskAll, Notify
-from kplan.course.odds.tally import DrawnPod, Ending, Tally
+from kplan.course.odds.tally import DrawnPod, RunEnd, Tally
 from kplan.engine.arrays import NDArray
 from kplan.errors import UsageError
 from kplan.reading.arguments import MOST_RUNS
@@ -151,7 +151,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """A question about one cluster, ready to be drawn many times."""
 
     pods: Sequence[DrawnPod]  #: the pods of the question, in order
-    carry_out: Callable[[BranchRandom], Ending]  #: carries out one branch of runs
+    carry_out: Callable[[BranchRandom], RunEnd]  #: carries out one branch of runs
     workloads: tuple[str, ...] = ()  #: the workloads of the question, KIND/NAMESPACE/NAME
     question: QuestionPods | None = None  #: the same pods as rows; None for a change
 

@@ -16,7 +16,7 @@ from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 
 
-class GroupEnding(msgspec.Struct, frozen=True):
+class GroupEnd(msgspec.Struct, frozen=True):
     """How a group ends in a run."""
 
     pods: int  #: how many it has
@@ -24,7 +24,7 @@ class GroupEnding(msgspec.Struct, frozen=True):
     domain: str = ""  #: the value of its topology key on their nodes; empty for none
 
 
-def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnding]:
+def group_ends(session: Session, pods: Iterable[int], there: Iterable[int] | None = None) -> dict[str, GroupEnd]:
     """Return NAMESPACE/NAME of the groups of some pods -> how they end in a session.
 
     `pods`: rows. `there`: rows of all pods that are left at the end; None for all that the groups know.
@@ -46,7 +46,7 @@ def group_endings(session: Session, pods: Iterable[int], there: Iterable[int] | 
         if placed and constraints is not None and constraints.topology:
             labels = session.cluster.nodes.nodes[node_of[placed[0]]].metadata.labels
             domain = labels.get(constraints.topology[0].key, "")
-        endings["/".join(key)] = GroupEnding(len(rows), len(placed), domain)
+        endings["/".join(key)] = GroupEnd(len(rows), len(placed), domain)
     return endings
 
 
@@ -59,7 +59,7 @@ class Rest(enum.StrEnum):
     BLOCKED = "blocked"  #: the pod cannot be evicted, and stays
 
 
-class End(NamedTuple):
+class PodEnd(NamedTuple):
     """How a pod ends, and its node; empty for none."""
 
     rest: Rest
@@ -77,10 +77,10 @@ class DrawnPod(msgspec.Struct, frozen=True):
     group: str = ""  #: its pod group, as PodGroup/NAMESPACE/NAME; empty for a pod that is scheduled on its own
 
 
-class Ending(msgspec.Struct, frozen=True):
+class RunEnd(msgspec.Struct, frozen=True):
     """How one run ends."""
 
-    ends: Mapping[str, End]  #: pod -> how it ends
+    ends: Mapping[str, PodEnd]  #: pod -> how it ends
     evicted: frozenset[str] = frozenset()  #: victims of preemption
     violates: bool = False  #: an eviction violates a disruption budget
     messages: Mapping[str, str] = {}  #: pod -> why it is pending or cannot be evicted, in Kubernetes' words
@@ -89,7 +89,7 @@ class Ending(msgspec.Struct, frozen=True):
     moved: tuple[DrawnPod, ...] = ()  #: other pods that this run moves
     warnings: tuple[InputWarning, ...] = ()
     seconds: float | None = None  #: with a clock, when it ends
-    groups: Mapping[str, GroupEnding] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
+    groups: Mapping[str, GroupEnd] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
 
     def keys(self, rest: Rest) -> tuple[str, ...]:
         """Return the pods that end so, in the order of the question."""
@@ -101,7 +101,7 @@ class OutcomeOdds(msgspec.Struct):
 
     runs: int
     first: int  #: the number of the first of these runs
-    example: Ending  #: how the first one ends
+    example: RunEnd  #: how the first one ends
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class Tally(msgspec.Struct):
     branches: int = 0  #: number of distinct runs
     violations: int = 0  #: number of runs in which an eviction violates a disruption budget
     victims: Counter[str] = msgspec.field(default_factory=Counter)  #: pod -> number of runs in which it is preempted
-    counts: dict[str, Counter[End]] = {}  #: pod -> how it ends -> number of runs
+    counts: dict[str, Counter[PodEnd]] = {}  #: pod -> how it ends -> number of runs
     #: event that --fail-on may count -> number of runs
     happened: Counter[Happened] = msgspec.field(default_factory=Counter)
     #: workload -> number of runs in which its change does not end
@@ -132,7 +132,7 @@ class Tally(msgspec.Struct):
     because: dict[str, tuple[int, str]] = {}  #: workload -> the first of these runs, and the reason
     warnings: set[InputWarning] = set()
     seconds: Counter[float] = msgspec.field(default_factory=Counter)  #: with a clock, when runs end -> how many do
-    groups: dict[str, Counter[GroupEnding]] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
+    groups: dict[str, Counter[GroupEnd]] = {}  #: NAMESPACE/NAME of a pod group -> how it ends
     _outcomes: dict[_Likeness, OutcomeOdds] = {}
 
     @staticmethod
@@ -140,7 +140,7 @@ class Tally(msgspec.Struct):
         known = {pod.key: pod for pod in pods}
         return Tally(known, counts={key: Counter() for key in known})
 
-    def add(self, ending: Ending, runs: int, first: int) -> None:
+    def add(self, ending: RunEnd, runs: int, first: int) -> None:
         """Add a branch of so many `runs` to the counts; `first`: the number of its first run."""
         for pod in ending.moved:
             self.pods.setdefault(pod.key, pod)
@@ -204,4 +204,4 @@ class Tally(msgspec.Struct):
             ends = self.counts.setdefault(pod.key, Counter())
             left = runs - ends.total()
             if left and (pod.node or pod.was_pending or pod.key in first):  # else it is not made in the other runs
-                ends[End(Rest.PLACED, pod.node) if pod.node else End(Rest.PENDING)] += left
+                ends[PodEnd(Rest.PLACED, pod.node) if pod.node else PodEnd(Rest.PENDING)] += left
