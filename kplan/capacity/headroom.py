@@ -25,7 +25,7 @@ from kplan.cluster.base import Base
 from kplan.cluster.incoming import IncomingPod, with_objects
 from kplan.course.answers.placement import NodesShown
 from kplan.course.answers.utilisation import pool_label
-from kplan.course.answers.verdict import conditions, opening
+from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.asking import Showing, answers
 from kplan.course.in_order import place_in_order
 from kplan.course.simulation.controllers.deployment import WantedDeployment
@@ -126,7 +126,7 @@ def _report(
     short = [one.workload for one in workloads if one.fits < (one.wanted or wanted or 0)]
     lacking = (Counted(name, "Unschedulable") for name in short)
     return HeadroomReport(
-        **opening(base.context(), fail_on, lacking), wanted=wanted, limit=limit, workloads=tuple(workloads)
+        **head_of(base.context(), fail_on, lacking), wanted=wanted, limit=limit, workloads=tuple(workloads)
     )
 
 

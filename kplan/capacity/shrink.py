@@ -21,7 +21,7 @@ from kplan.api.labels import CONTROL_PLANE
 from kplan.changes.values import DrainOptions
 from kplan.cluster.base import Base
 from kplan.course.answers.utilisation import allocatable, amounts, requested, usage
-from kplan.course.answers.verdict import conditions, opening
+from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.growth import prices_of, ref_to
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.draining import Draining, drained_pods
@@ -62,7 +62,7 @@ def shrink_report(
     nodes = base.session.cluster.nodes
     gone = np.asarray([nodes.row_of[node.name] for node in shrinking.freed], np.intp)
     return ShrinkReport(
-        **opening(base.context(), conditions(fail_on, None)),
+        **head_of(base.context(), conditions(fail_on, None)),
         freed=tuple(replace(node, saves=prices.get(node.name)) for node in shrinking.freed),
         stays=tuple(shrinking.stays),
         frees=_offered(base, gone),

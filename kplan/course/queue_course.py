@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
 from kplan.course.answers.plan import is_roomy
-from kplan.course.answers.verdict import conditions, opening
+from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.simulation.loop import Simulation
 from kplan.course.simulation.queue import QueuedPod, in_turn
 from kplan.course.simulation.syncs import EVER
@@ -89,7 +89,7 @@ def queue_report(base: Base, question: QuestionPods, *, fail_on: Sequence[Condit
     n_at = Counter(entry.place for entry in entries)
     gated = (Counted(entry.pod, "Gated") for entry in entries if entry.place is QueuePlace.GATED)
     return d.QueueReport(
-        **opening(context, chosen, gated),
+        **head_of(context, chosen, gated),
         summary=d.QueueSummary(pods=len(entries), **{place.name.lower(): n_at[place] for place in QueuePlace}),
         queue=entries,
     )

@@ -107,7 +107,7 @@ def judge(
     return verdict_on(counted_of(happened, fail_on), warnings, fail_on)
 
 
-class Opening(TypedDict):
+class Head(TypedDict):
     """What reports of all kinds begin with."""
 
     snapshot: SnapshotRef
@@ -116,15 +116,15 @@ class Opening(TypedDict):
     warnings: tuple[InputWarning, ...]
 
 
-def opening(context: Context, fail_on: Sequence[Condition], happened: Iterable[Counted] = ()) -> Opening:
+def head_of(context: Context, fail_on: Sequence[Condition], happened: Iterable[Counted] = ()) -> Head:
     """Return the first fields of a report, with the verdict on those events that count and on the warnings."""
     counted = [event for event in happened if event.counts(fail_on)]
     return judged(context, verdict_on(counted, context.warnings, fail_on))
 
 
-def judged(context: Context, verdict: Verdict) -> Opening:
+def judged(context: Context, verdict: Verdict) -> Head:
     """Return the first fields of a report with a verdict of its own."""
-    return Opening(snapshot=context.snapshot, scheduler=context.scheduler, verdict=verdict, warnings=context.warnings)
+    return Head(snapshot=context.snapshot, scheduler=context.scheduler, verdict=verdict, warnings=context.warnings)
 
 
 def _outcomes(placements: Sequence[Placement], *, accepts_preemption: bool) -> Iterator[Happened]:

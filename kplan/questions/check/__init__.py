@@ -18,7 +18,7 @@ from kplan.api.quantity import grouped
 from kplan.capacity.headroom import alone, fit_together, maxima, next_pods, room_for_largest, surges
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import placement_report
-from kplan.course.answers.verdict import conditions, judged, opening
+from kplan.course.answers.verdict import conditions, head_of, judged
 from kplan.course.asking import PLAIN, AskAll, Showing
 from kplan.course.in_order import place_in_order
 from kplan.course.watching import unmoved
@@ -61,7 +61,7 @@ class Budgets(Question, frozen=True):
             for budget in unmoved(subject.base).disruptions.budgets
         )
         ordered = tuple(sorted(rooms, key=lambda room: (room.allowed_at_best, room.budget)))
-        return BudgetsReport(**opening(subject.base.context(), fail_on), budgets=ordered)
+        return BudgetsReport(**head_of(subject.base.context(), fail_on), budgets=ordered)
 
 
 class Surge(Question, frozen=True):

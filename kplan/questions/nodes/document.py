@@ -16,7 +16,7 @@ from kplan.cluster.base import Base, PodLike
 from kplan.cluster.incoming import IncomingPod
 from kplan.course.answers.plan import before_growth
 from kplan.course.answers.utilisation import cluster_map
-from kplan.course.answers.verdict import conditions, opening
+from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.carry_out import carry_out
 from kplan.course.growth import ref_to, unconditioned_pods
 from kplan.course.provisioning import node_changes
@@ -98,7 +98,7 @@ def _report(
     happened += [Counted(pod, "Unschedulable") for pod in advice.unhelped]
     happened += [Counted(name, "Unavailable") for name in unavailable]
     return NodesReport(
-        **opening(replace(context, warnings=warnings), fail_on, happened),
+        **head_of(replace(context, warnings=warnings), fail_on, happened),
         autoscaler=ref_to(autoscaler),
         adds=tuple(new.facts for new in advice.adds),
         existing=dict(advice.existing),

@@ -24,7 +24,7 @@ from kplan.changes.limits import LoosenBudget
 from kplan.changes.timed import Timed
 from kplan.cluster.base import Base
 from kplan.course.answers.drains import NOT_REPLACED, TIMED_OUT
-from kplan.course.answers.verdict import conditions, opening
+from kplan.course.answers.verdict import conditions, head_of
 from kplan.course.asking import Showing
 from kplan.course.carried_out import MAY_END, CarriedOut
 from kplan.course.carry_out import carry_out, check_nodes
@@ -58,7 +58,7 @@ def runbook_report(base: Base, question: Runbook, showing: Showing) -> RunbookRe
     left = (Counted(one.name, one.rule) for one in book.stuck)
     times = [step.seconds for step in book.steps if isinstance(step.seconds, float)]
     return RunbookReport(
-        **opening(base.context(), chosen, left),
+        **head_of(base.context(), chosen, left),
         nodes=tuple(dict.fromkeys(question.nodes)),
         rolling=question.rolling,
         steps=tuple(book.steps),
