@@ -31,7 +31,7 @@ from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 
-_MOST_SIZE = 999_999  #: of a group, in nodes
+_MOST_SIZE = 2**31  #: of a group, in nodes
 
 
 def machine_groups(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> Iterator[NodeGroup]:
@@ -114,8 +114,6 @@ def _taints(text: str) -> Iterator[Taint]:
 
 
 CONFIG_MAP = "cluster-autoscaler-status"
-
-_MOST_SIZE = 2**31
 
 
 def statuses_of(snapshot: Snapshot, options: Options, warnings: list[InputWarning]) -> list[ListedGroup]:

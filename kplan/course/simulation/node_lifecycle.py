@@ -231,7 +231,6 @@ _TAINT_OF: Mapping[tuple[str, str], str] = {
     ("NetworkUnavailable", _TRUE): NETWORK_UNAVAILABLE,
 }
 """Condition and status -> key of the taint that it brings about."""
-_OF_READINESS = {_FALSE: NOT_READY, _UNKNOWN: UNREACHABLE}
 _OF_KUBELET = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 TaintName = tuple[str, str]  #: key and effect
@@ -295,7 +294,7 @@ class NodeLifecycle:
                     self._motion.timers.post(max(silent[name] + GRACE_SECONDS, self._motion.now), self._look)
             if taints:
                 self._evictions.begin(name, taints)
-                own = (noted_at(taint) for taint in taints if taint.key in _OF_READINESS.values())
+                own = (noted_at(taint) for taint in taints if taint.key in _BECAUSE)
                 zone_name = zone_key(node.metadata.labels)
                 tainted_at[zone_name] = max(tainted_at.get(zone_name, -math.inf), *filter(None, own), -math.inf)
             if any(condition in _TAINT_OF for condition in self._of(name).items()):
@@ -485,8 +484,8 @@ class NodeLifecycle:
     def _follow_readiness(self, name: str) -> None:
         """Have a node wait for the taint that has its pods go, or lose it. Upstream: processTaintBaseEviction."""
         waiting = self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[])).waiting
-        key = _OF_READINESS.get(self._readiness(name))
-        present = {taint.key for taint in self._no_execute(name)} & {NOT_READY, UNREACHABLE}
+        key = _TAINT_OF.get((READY, self._readiness(name)))
+        present = {taint.key for taint in self._no_execute(name)} & _BECAUSE.keys()
         if key is None:
             self._retaint(name, (), {(other, NO_EXECUTE) for other in present})
             if name in waiting:
@@ -506,7 +505,7 @@ class NodeLifecycle:
         zone, now, key = self._zones[zone_name], self._motion.now, f"taints in {zone_name}"
         while zone.waiting and zone.accepts(now):
             name = zone.take(now)
-            taint_key = _OF_READINESS.get(self._readiness(name)) if self._is_there(name) else None
+            taint_key = _TAINT_OF.get((READY, self._readiness(name))) if self._is_there(name) else None
             if taint_key is not None:
                 self._swap(name, taint_key)
         if zone.waiting and zone.rate > 0:
