@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TypeVar
 
 from msgspec import UNSET, structs
@@ -21,6 +20,7 @@ from kplan.api.kinds import POD_MAKERS
 from kplan.api.meta import controller_of
 from kplan.api.names import PodKey, WorkloadRef, object_name
 from kplan.api.pod import ENDED, PodMeta, PodSpec
+from kplan.api.quantity import grouped
 from kplan.api.time import seconds
 from kplan.api.workloads import DaemonSet
 from kplan.cluster.base import Base
@@ -196,8 +196,7 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
         sets += [owner] if isinstance(owner, StatefulSetState) else []
     raises: dict[str, tuple[QuotaRaise, ...]] = {}
     if any(because.uses for because in facts.values()):
-        claims = _MissingClaims(base.objects)
-        raises = _raises(base, [*wanted, *chain.from_iterable(map(claims.of, sets))])
+        raises = _raises(base, [*wanted, *_missing_claims(base.objects, sets)])
     refused: dict[str, RefusedPods] = {}
     for key, because in facts.items():
         above, namespace = key, WorkloadRef.parse(key).namespace
@@ -207,26 +206,18 @@ def _refused(base: Base, missing: Mapping[str, int], owners: Mapping[str, str]) 
     return refused
 
 
-class _MissingClaims:
-    """Counts the claims that stateful sets of a cluster have still to make."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._sets = {stateful_set.metadata.key: stateful_set for stateful_set in snapshot.stateful_sets}
-        self._made: dict[str, list[int]] = {}  # NAMESPACE/TEMPLATE-SET -> the ordinals that have such a claim
-        for claim in snapshot.persistent_volume_claims:
-            ordinal = ordinal_of(claim.metadata.name)
-            if ordinal is not None:
-                self._made.setdefault(claim.metadata.key.rpartition("-")[0], []).append(ordinal)
-
-    def of(self, owner: StatefulSetState) -> Iterator[tuple[PersistentVolumeClaim, int]]:
-        """Yield a claim of each template of a set, without an ordinal in its name, and how many such are missing."""
-        ordinals = range(owner.wanted.start, owner.wanted.start + owner.wanted.replicas)
+def _missing_claims(
+    snapshot: Snapshot, owners: Iterable[StatefulSetState]
+) -> Iterator[tuple[PersistentVolumeClaim, int]]:
+    """Yield a claim of each template of stateful sets, without an ordinal in its name, and how many are missing."""
+    sets = {stateful_set.metadata.key: stateful_set for stateful_set in snapshot.stateful_sets}
+    ordinals = ((claim.metadata.key, ordinal_of(claim.metadata.name)) for claim in snapshot.persistent_volume_claims)
+    present = grouped((key.rpartition("-")[0], ordinal) for key, ordinal in ordinals if ordinal is not None)
+    for owner in owners:
+        wanted = range(owner.wanted.start, owner.wanted.start + owner.wanted.replicas)
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace, name=owner.ref.name))
-        stateful_set = self._sets[owner.ref.path]
-        for claim in stateful_claims(stateful_set, pod, self._snapshot, known=())[1]:
-            n_made = sum(ordinal in ordinals for ordinal in self._made.get(claim.metadata.key, ()))
-            yield claim, len(ordinals) - n_made
+        for claim in stateful_claims(sets[owner.ref.path], pod, snapshot, known=())[1]:
+            yield claim, len(wanted) - sum(ordinal in wanted for ordinal in present.get(claim.metadata.key, ()))
 
 
 def _tried(base: Base, workloads: Iterable[str]) -> Simulation:

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kplan.api.kinds import DAEMON_SET
-from kplan.api.names import WorkloadRef
+from kplan.api.names import WorkloadRef, object_name
 from kplan.changes.values import Drain, Fail
 from kplan.cluster.base import Base
 from kplan.cluster.unmodelled import with_whole_groups
@@ -52,20 +52,20 @@ from kplan.remedies.replicas import pending_replicas
 
 def with_siblings(changes: Sequence[PodChange], after: Cluster) -> list[PodChange]:
     """Return what becomes of pods, with the number of other pods of their DaemonSets that run `after` it."""
-    placed: Counter[WorkloadRef] = Counter()
+    placed: Counter[str] = Counter()
     for change in changes:
-        if change.is_daemon and (owner := change.owner) is not None:
-            placed[owner] += change.to_node is not None
+        if change.is_daemon:
+            placed[change.owner_key] += change.to_node is not None
     if not placed:
         return list(changes)
-    running: Counter[WorkloadRef] = Counter()
+    running: Counter[str] = Counter()
     for row, info in enumerate(after.pods.infos):
         controller = info.controller
         if controller is not None and controller[1] == DAEMON_SET and after.node_of[row] != NOWHERE:
-            running[WorkloadRef(DAEMON_SET, info.namespace, controller[2])] += 1
+            running[object_name(DAEMON_SET, info.namespace, controller[2])] += 1
     return [
-        replace(change, siblings=max(running[owner] - placed[owner], 0))
-        if change.is_daemon and (owner := change.owner) is not None
+        replace(change, siblings=max(running[change.owner_key] - placed[change.owner_key], 0))
+        if change.is_daemon
         else change
         for change in changes
     ]

@@ -33,17 +33,15 @@ def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
         if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
             budget = obstacle.budgets[0].name
             if budget not in tried and len(tried) < MOST_BUDGETS:
-                tried[budget] = tuple(_that_help(change, obstacle))
+                tried[budget] = tuple(
+                    remedy
+                    for remedy, other in ways(change.origin, obstacle)
+                    if obstacle.pod not in carry_out(other, change.task).blocked
+                )
                 helped.append(replace(obstacle, remedies=tried[budget]))
                 continue
         helped.append(obstacle)
     return tuple(helped)
-
-
-def _that_help(change: CarriedOut, obstacle: Obstacle) -> Iterator[r.Remedy]:
-    for remedy, other in ways(change.origin, obstacle):
-        if obstacle.pod not in carry_out(other, change.task).blocked:
-            yield remedy
 
 
 def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from msgspec import UNSET, UnsetType, field
 
 from kplan.api.kinds import DAEMON_SET, ENDING
-from kplan.api.names import PodKey, WorkloadRef, object_name
+from kplan.api.names import PodKey, object_name
 from kplan.documents.base import Report
 from kplan.documents.change import Forced, Obstacle, PodAtRest, RefusedNode, Step, Timeline, WorkloadChange
 from kplan.documents.nodes import ClusterMap, NodeChanges, RightSizing
@@ -55,12 +55,6 @@ class PodChange(Document, frozen=True, kw_only=True):
     @property
     def key(self) -> PodKey:
         return PodKey.parse(self.pod)
-
-    @property
-    def owner(self) -> WorkloadRef | None:
-        """Its owner; None for a pod of its own."""
-        kind, _, name = self.workload.partition("/")
-        return WorkloadRef(kind, self.key.namespace, name) if name else None
 
     @property
     def is_daemon(self) -> bool:

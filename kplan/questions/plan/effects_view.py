@@ -212,8 +212,8 @@ def _trouble(document: PlanReport) -> str:
     of_subjects = (change for change in decided if change.owner_key in subjects)
     first = next(of_subjects, decided[0] if decided else None)
     why = "" if first is None else _behind_colon(_why(document, first))
-    if first is not None and first.owner is not None:
-        number = sum(change.owner == first.owner for change in own)
+    if first is not None and first.workload:
+        number = sum(change.owner_key == first.owner_key for change in own)
         title = owner_title(first.owner_key)
         owner = next((one for one in document.workloads if one.key == first.owner_key), None)
         if owner is not None and owner.state is WorkloadState.STUCK and not owner.is_failed_job:
@@ -281,8 +281,8 @@ def waits_text(document: PlanReport, among: Sequence[PodChange]) -> str:
     if not pending or document.groups:
         return ""
     first = next((change for change in pending if _why(document, change)), pending[0])
-    like = 1 if first.owner is None else sum(change.owner == first.owner for change in pending)
-    who = first.pod if like == 1 or first.owner is None else f"{like} pods of {owner_title(first.owner_key)}"
+    like = sum(change.owner_key == first.owner_key for change in pending)
+    who = first.pod if like == 1 else f"{like} pods of {owner_title(first.owner_key)}"
     others = len(pending) - like
     more = f" (and {count(others, 'other pod')} too)" if others else ""
     return f"{who} {'stays' if like == 1 else 'stay'} pending{more}{_behind_colon(_why(document, first))}"
