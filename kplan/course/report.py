@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,7 +46,9 @@ from kplan.documents.change import Change, Forced
 from kplan.documents.placement import PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
+from kplan.facts import InputWarning
 from kplan.framework.results import Outcome
+from kplan.health.workloads import WorkloadHealth
 from kplan.remedies.replicas import pending_replicas
 
 
@@ -115,38 +117,23 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     base, command, decisions = change.origin, change.task.command, decisions or Decisions()
     showing, pods = decisions.showing, ChangedPods(change, decisions)
     chosen = verdict.conditions(showing.fail_on, command)
-    context = base.context(change.pods)
-    growth = change.growth
-    grown = () if growth is None else growth.all_warnings
-    adds = () if growth is None else growth.adds
-    unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
+    context, question = base.context(change.pods), change.pods or base.pending()
+    adds = () if change.growth is None else change.growth.adds
     is_of_all = change.task.is_about_all
     present = workloads_of_task(base, change.task) if command == "plan" else None
-    warnings = (
-        *with_whole_groups(context.warnings),
-        *change.all_warnings,
-        *short_workloads(workloads_at_present(base, unchanged) if present is None else present, change.end),
-        *(() if present is None or not is_of_all else piled_up(base.objects)),
-        *grown,
-    )
-    question = change.pods or base.pending()
+    warnings = (*with_whole_groups(context.warnings), *_warnings(change, present))
+    counted = _counted(change, pods.replacements, present or (), chosen)
     session = base.fork(question)
     after = change.simulation.session.cluster
     at_first = before_growth(base.session.cluster, after)
-    before = verdict.counted_of(happened_before(present or (), change.end), chosen)
-    wrong = {event.object for event in before}
-    counted = [event for event in pods.replacements.counted(chosen) if event.object not in wrong] + before
-    new_nodes = (Counted(new.facts.name, "NewNode") for new in adds)
-    judged = verdict.verdict_on([*counted, *(new for new in new_nodes if new.counts(chosen))], warnings, chosen)
     untried = change.untried
-    n_untried = sum(untried.values())
     further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}
     report = PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
         command=command,
-        verdict=judged,
-        summary=pods.replacements.summary(n_untried),
+        verdict=verdict.verdict_on(counted, warnings, chosen),
+        summary=pods.replacements.summary(sum(untried.values())),
         warnings=tuple(dict.fromkeys(warnings)),
         queue=queue_entries(session, in_turn(session, question.rows))[: showing.max_listed],
         named_pods=_named_pods(change) or UNSET,
@@ -172,6 +159,29 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
         at_present=UNSET if present is None else at_present(base.objects, present, of_all=is_of_all) or UNSET,
     )
     return with_most_changes(report, showing.max_listed)
+
+
+def _warnings(change: CarriedOut, present: Sequence[WorkloadHealth] | None) -> Iterator[InputWarning]:
+    """Yield the warnings about a change; `present`: what workloads are at present, where it tells that."""
+    yield from change.all_warnings
+    unchanged = {one.update.key for one in change.applied if one.change is Change.NONE}
+    workloads = workloads_at_present(change.origin, unchanged) if present is None else present
+    yield from short_workloads(workloads, change.end)
+    if present is not None and change.task.is_about_all:
+        yield from piled_up(change.origin.objects)
+    yield from () if change.growth is None else change.growth.all_warnings
+
+
+def _counted(
+    change: CarriedOut, replacements: Replacements, present: Sequence[WorkloadHealth], chosen: Sequence[Condition]
+) -> Iterator[Counted]:
+    """Yield what counts of a change; what is wrong with a workload before counts once, as that."""
+    before = verdict.counted_of(happened_before(present, change.end), chosen)
+    wrong = {event.object for event in before}
+    yield from (event for event in replacements.counted(chosen) if event.object not in wrong)
+    yield from before
+    new_nodes = (Counted(new.facts.name, "NewNode") for new in (() if change.growth is None else change.growth.adds))
+    yield from (new for new in new_nodes if new.counts(chosen))
 
 
 def _named_pods(change: CarriedOut) -> tuple[str, ...]:
