@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,9 @@ def read_change(document: Mapping[str, Any]) -> c.Change:
     """Return the change that a document says, such as ``{"change": "cordon", "nodes": ["n1"]}``; raises UsageError."""
     hint = "kplan schema WhatIfQuestion has its fields"
     change: c.Change = _read(f"change {document.get('change', '')}", document, c.Change, hint)
-    return _with_known_taints(change) if isinstance(change, c.Taint) else change
+    for text in chain.from_iterable(change.taints.values()) if isinstance(change, c.Taint) else ():
+        c.taint_of(text)  # raises UsageError for what is no taint
+    return change
 
 
 def is_seconds(value: object) -> bool:
@@ -138,10 +141,3 @@ def _read_short(key: str, step: Mapping[str, Any]) -> c.Change:
         case "notReady":
             document["podsHandled"] = bool(step.get("podsHandled"))
     return read_change(document)
-
-
-def _with_known_taints(change: c.Taint) -> c.Taint:
-    """Return a change whose taints can be read; raises UsageError for another."""
-    for text in (text for texts in change.taints.values() for text in texts):
-        c.taint_of(text)
-    return change

@@ -100,12 +100,8 @@ def read_documents(
     if expected:
         problems.append(Problem("is a directory", path=str(path), hint=f"name the file in it: {expected}"))
         return
-    n_known = len(problems)
-    below = files.files_below(path, problems)
-    if not below and len(problems) == n_known:
-        hint = "name a directory with Kubernetes objects, such as kubectl cluster-info dump writes"
-        problems.append(Problem("the directory holds no .json, .yaml or .yml file", path=str(path), hint=hint))
-    for file in below:
+    hint = "name a directory with Kubernetes objects, such as kubectl cluster-info dump writes"
+    for file in files.files_below(path, problems, hint):
         yield from read.file(file, notes)
 
 

@@ -59,15 +59,18 @@ _UNFOLDING_FROM = 64 << 20
 MOST_ENTRIES = 200_000
 
 
-def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
-    """Return the files below a directory that may hold objects, by path; unreadable folders are problems."""
+def files_below(directory: Path, problems: list[Problem], hint_for_none: str = "") -> list[Path]:
+    """Return the files below a directory that may hold objects, by path; unreadable folders are problems.
+
+    So is a directory without such a file, where there is a hint for it.
+    """
 
     def note(error: OSError) -> None:
         hint = "check its permissions, or name the files one by one"
         problems.append(Problem(f"cannot be read: {error.strerror}", path=str(error.filename), hint=hint))
 
     paths = []
-    n_entries = 0
+    n_entries, n_known = 0, len(problems)
     for folder, folders, names in os.walk(directory, onerror=note):
         n_entries += len(folders) + len(names)
         if n_entries > MOST_ENTRIES:
@@ -82,6 +85,9 @@ def files_below(directory: Path, problems: list[Problem]) -> list[Path]:
             for name in names
             if is_object_file(name) and not name.startswith(".") and (path := Path(folder, name)).is_file()
         ]
+    if hint_for_none and not paths and len(problems) == n_known:
+        message = "the directory holds no .json, .yaml or .yml file"
+        problems.append(Problem(message, path=str(directory), hint=hint_for_none))
     return sorted(paths)
 
 

@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -95,7 +96,8 @@ class Sources(msgspec.Struct):
                     f"{source!r} is neither a path nor an object", hint="give a path, or an object as a dict"
                 )
             elif str(source) != STANDARD_INPUT and _is(Path.is_dir, source):
-                yield from self._directory(Path(source))
+                files = files_below(Path(source), self.problems, "name a directory with Kubernetes objects")
+                yield from chain.from_iterable(map(self._file, files))
             elif self.skips_others and Path(source).is_file():
                 yield from self._file(Path(source))
             elif Path(source).name in _KUSTOMIZATIONS:
@@ -104,16 +106,6 @@ class Sources(msgspec.Struct):
             else:
                 for document in read_documents(source, self.problems, limits=MANIFESTS, stdin=self.stdin):
                     yield from items_of(document, self.problems)
-
-    def _directory(self, directory: Path) -> Iterator[Item]:
-        n_known = len(self.problems)
-        files = files_below(directory, self.problems)
-        if not files and len(self.problems) == n_known:
-            hint = "name a directory with Kubernetes objects"
-            message = "the directory holds no .json, .yaml or .yml file"
-            self.problems.append(Problem(message, path=str(directory), hint=hint))
-        for file in files:
-            yield from self._file(file)
 
     def as_built(self, problem: Problem) -> Problem:
         """Return a problem with what to do about its file where another program builds objects from that."""
