@@ -71,8 +71,9 @@ JOB_NAME: Final = "batch.kubernetes.io/job-name"
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 LEGACY_JOB_NAME: Final = "job-name"
 LEGACY_CONTROLLER_UID: Final = "controller-uid"
+NODEPOOL: Final = "karpenter.sh/nodepool"
 POOL_LABELS: Final = (
-    "karpenter.sh/nodepool",
+    NODEPOOL,
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
     "kubernetes.azure.com/agentpool",

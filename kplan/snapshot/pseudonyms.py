@@ -14,7 +14,7 @@ import secrets
 import uuid
 
 from kplan.api.kinds import NODE_LEASES
-from kplan.api.labels import ARCH, BETA_ARCH, BETA_INSTANCE_TYPE, BETA_OS, INSTANCE_TYPE, OS
+from kplan.api.labels import ARCH, BETA_ARCH, BETA_INSTANCE_TYPE, BETA_OS, INSTANCE_TYPE, NODEPOOL, OS
 from kplan.api.resource import RESOURCE_DEVICE_CLASS_PREFIX as CLASS_PREFIX
 from kplan.snapshot.defaults import SYSTEM_PRIORITIES
 
@@ -63,7 +63,7 @@ KEPT_LABELS = frozenset(
 
 #: Labels whose values are names of objects of another kind.
 _LABELS_OF_NAMES = {
-    "karpenter.sh/nodepool": "NodePool",
+    NODEPOOL: "NodePool",
     "karpenter.k8s.aws/ec2nodeclass": "EC2NodeClass",
     "karpenter.azure.com/aksnodeclass": "AKSNodeClass",
     "karpenter.kwok.sh/kwoknodeclass": "KWOKNodeClass",

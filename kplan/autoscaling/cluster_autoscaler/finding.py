@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeMeta, NodeSpec, NodeStatus
-from kplan.api.labels import ARCH, BETA_ZONE, OS, ZONE
+from kplan.api.labels import ARCH, BETA_ZONE, NODEPOOL, OS, ZONE
 from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, grouped, natural, parse
@@ -199,7 +199,7 @@ def pools_of(nodes: Iterable[Node]) -> list[Pool]:
     pools: dict[tuple[str, str], Pool] = {}
     for node in nodes:
         labels = node.metadata.labels
-        if "karpenter.sh/nodepool" in labels:
+        if NODEPOOL in labels:
             continue
         for label, cloud in _POOL_LABELS:
             name = labels.get(label)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, Pod
-from kplan.api.labels import INSTANCE_TYPE, ZONE
+from kplan.api.labels import INSTANCE_TYPE, NODEPOOL, ZONE
 from kplan.api.provisioning import DRIFTED, NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.autoscaling.karpenter.amounts import NODES, total_of
@@ -30,7 +30,6 @@ from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_o
 from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
-from kplan.autoscaling.karpenter.requirements import NODEPOOL
 from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import (
     Advice,

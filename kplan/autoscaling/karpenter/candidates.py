@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kplan.admission.schedules import parse_schedule
 from kplan.api.core import Pod
-from kplan.api.labels import INSTANCE_TYPE, parse_int64
+from kplan.api.labels import INSTANCE_TYPE, NODEPOOL, parse_int64
 from kplan.api.meta import condition_of, is_true
 from kplan.api.provisioning import DRIFTED, HASH, HASH_VERSION, NEVER, Budget, NodeClaim, NodePool
 from kplan.api.quantity import grouped
@@ -39,7 +39,6 @@ from kplan.autoscaling.karpenter.prepared import Prepared
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
-    NODEPOOL,
     ON_DEMAND,
     RESERVATION_IDS,
     RESERVED,

@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.labels import ARCH, INSTANCE_TYPE, OS, ZONE
+from kplan.api.labels import ARCH, INSTANCE_TYPE, NODEPOOL, OS, ZONE
 from kplan.api.names import choice_hint, label_key_problems, label_value_problems
 from kplan.api.quantity import grouped, nanos_of
 from kplan.autoscaling.karpenter.amounts import Amounts
 from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering, Overhead
-from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL, ON_DEMAND
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, ON_DEMAND
 from kplan.errors import InputError, Problem
 from kplan.reading.documents import EntryReader, read_contents
 from kplan.reading.files import Limits

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node, Pod
 from kplan.api.kinds import KINDS
-from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, NOT_READY, UNINITIALIZED, UNREACHABLE, UNREGISTERED
+from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, NOT_READY, UNINITIALIZED, UNREACHABLE, UNREGISTERED
 from kplan.api.meta import is_true
 from kplan.api.provisioning import AKSNodeClass, EC2NodeClass, KWOKNodeClass, NodeClaim, NodeClassReference, NodePool
 from kplan.api.quantity import grouped, nanos_of
@@ -31,7 +31,6 @@ from kplan.autoscaling.karpenter.pods import HostPort, PodFacts, Volumes, host_p
 from kplan.autoscaling.karpenter.requirements import (
     DO_NOT_DISRUPT,
     INITIALIZED,
-    NODEPOOL,
     REGISTERED,
     Requirements,
     Vocabulary,

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kplan.api.core import Pod
+from kplan.api.labels import NODEPOOL
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import parse
 from kplan.autoscaling.karpenter.amounts import NODES
@@ -31,7 +32,7 @@ from kplan.autoscaling.karpenter.instance_types import Columns
 from kplan.autoscaling.karpenter.planned import Planned
 from kplan.autoscaling.karpenter.pods import disruption_cost, holds_its_node, is_of_daemon_set, is_provisionable
 from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, leaving_pods
-from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL, ON_DEMAND, RESERVED, SPOT, Requirements
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, Requirements
 from kplan.autoscaling.karpenter.texts import PoolRefusal, Uninitialized
 from kplan.preemption.go_sort import go_sorted
 from kplan.rules.resources import NANO

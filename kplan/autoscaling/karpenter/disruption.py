@@ -18,7 +18,7 @@ from itertools import chain, zip_longest
 import msgspec
 from msgspec.structs import replace
 
-from kplan.api.labels import INSTANCE_TYPE, ZONE
+from kplan.api.labels import INSTANCE_TYPE, NODEPOOL, ZONE
 from kplan.api.provisioning import DRIFTED, EMPTY, NEVER, UNDERUTILIZED
 from kplan.api.quantity import grouped
 from kplan.autoscaling.karpenter.amounts import added
@@ -48,7 +48,7 @@ from kplan.autoscaling.karpenter.commands import (
 )
 from kplan.autoscaling.karpenter.pods import is_of_daemon_set, is_terminal, move_cost
 from kplan.autoscaling.karpenter.prepared import Prepared
-from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE, NODEPOOL
+from kplan.autoscaling.karpenter.requirements import CAPACITY_TYPE
 from kplan.autoscaling.seam import reason_to_stay
 from kplan.documents.nodes import KeptNode
 from kplan.preemption.go_sort import go_sorted

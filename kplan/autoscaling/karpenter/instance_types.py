@@ -26,7 +26,7 @@ from msgspec.structs import asdict, replace
 
 from kplan.api.affinity import NodeSelectorRequirement
 from kplan.api.core import HUGE_PAGES
-from kplan.api.labels import ARCH, INSTANCE_TYPE, OS, ZONE
+from kplan.api.labels import ARCH, INSTANCE_TYPE, NODEPOOL, OS, ZONE
 from kplan.api.meta import Int64, KubeStruct, ResourceList
 from kplan.api.provisioning import NodeOverlay, NodePool
 from kplan.api.quantity import canonical, nanos_of
@@ -34,7 +34,6 @@ from kplan.api.resource import CounterSet, Device
 from kplan.autoscaling.karpenter.amounts import Amounts, fits, less, most_of, total_of
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
-    NODEPOOL,
     RESERVATION_IDS,
     RESERVED,
     WELL_KNOWN,

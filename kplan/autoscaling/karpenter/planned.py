@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 
 from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
-from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, ZONE
+from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
 from kplan.api.meta import ObjectMeta
 from kplan.api.provisioning import NEVER, NodeClaim, NodeClaimSpec, NodeClaimStatus
 from kplan.api.time import format_duration, from_micros, parse_duration
@@ -32,7 +32,6 @@ from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceTyp
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
     INITIALIZED,
-    NODEPOOL,
     REGISTERED,
     RESERVATION_IDS,
     RESERVED,

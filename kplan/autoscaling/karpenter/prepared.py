@@ -12,6 +12,7 @@ import msgspec
 
 from kplan.api.affinity import PREFER_NO_SCHEDULE, NodeSelectorRequirement
 from kplan.api.core import Pod
+from kplan.api.labels import NODEPOOL
 from kplan.api.provisioning import NodePool
 from kplan.api.quantity import nanos_of
 from kplan.autoscaling.karpenter.claims import Basis
@@ -31,7 +32,7 @@ from kplan.autoscaling.karpenter.options import Options, Release
 from kplan.autoscaling.karpenter.planned import Planned, planned_of, static_node
 from kplan.autoscaling.karpenter.pod_requirements import Buffer, Entrant, buffers_of, pod_requirements_of
 from kplan.autoscaling.karpenter.pods import BudgetLimits, PodFacts, is_pending, is_provisionable
-from kplan.autoscaling.karpenter.requirements import NODEPOOL, Vocabulary, bits_of
+from kplan.autoscaling.karpenter.requirements import Vocabulary, bits_of
 from kplan.autoscaling.karpenter.scheduler import DaemonPlan, Refused, Scheduler
 from kplan.autoscaling.karpenter.texts import Texts
 from kplan.autoscaling.karpenter.topology import PlacedPods, Surroundings

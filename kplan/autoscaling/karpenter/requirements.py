@@ -15,12 +15,11 @@ from functools import reduce
 from typing import NamedTuple
 
 from kplan.api.affinity import NodeSelectorRequirement
-from kplan.api.labels import ARCH, CURRENT_LABEL, HOSTNAME, INSTANCE_TYPE, OS, REGION, ZONE, parse_int64
+from kplan.api.labels import ARCH, CURRENT_LABEL, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, REGION, ZONE, parse_int64
 from kplan.api.names import label_key_problems, label_value_problems
 from kplan.api.provisioning import GROUP, REQUIREMENT_OPERATORS
 from kplan.api.quantity import MAX_INT64
 
-NODEPOOL = "karpenter.sh/nodepool"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
