@@ -112,7 +112,13 @@ class _Records(NamedTuple):
 
 
 class _Quick:
-    """A command whose values are converted quickly."""
+    """A command whose options are found, and their values converted, quickly."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Return the parser; it seeks options among the long ones first, where short ones are, too: ``-s=demo``."""
+        parser = super().make_parser(ctx)  # type: ignore[misc] # as below
+        parser._long_opt |= parser._short_opt  # noqa: SLF001 - no option of Typer says so
+        return parser
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the command that it is mixed in

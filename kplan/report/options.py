@@ -25,12 +25,8 @@ class JsonFormat(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> JsonFormat | None:
-        """Accept a template, and a format after the ``=`` that kubectl allows: ``-o=json``."""
-        if not isinstance(value, str):
-            return None
-        if value.startswith("="):
-            return cls(value[1:])
-        if not value.startswith(JSONPATH):
+        """Accept a template."""
+        if not isinstance(value, str) or not value.startswith(JSONPATH):
             return None
         member = str.__new__(cls, value)
         member._name_, member._value_ = "JSONPATH", value

@@ -204,7 +204,7 @@ def test_it_says_what_stands_in_the_json_document(args: tuple[str, ...], templat
     assert invoke(*args, "-o", f"jsonpath={template}").stdout == written
 
 
-def test_formats_may_follow_an_equals_sign_as_kubectl_has_it() -> None:
+def test_values_of_short_options_may_follow_an_equals_sign_as_kubectl_has_it() -> None:
     assert json.loads(invoke("snapshot", "show", "demo", "-o=json").stdout)["kind"] == "SnapshotOverview"
-    assert invoke("snapshot", "show", "demo", "-o=jsonpath={.kind}").stdout == "SnapshotOverview"
+    assert invoke("plan", "-s=demo", "-o=jsonpath={.kind}").stdout == "PlanReport"
     assert invoke("snapshot", "show", "demo", "-o=xml").exit_code == 2
