@@ -23,15 +23,19 @@ _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 _DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
 
-_WITH_PATTERNS = ("gettext", "yaml.constructor", "yaml.reader", "yaml.resolver")
+_WITH_PATTERNS = ("yaml.constructor", "yaml.reader", "yaml.resolver")
 """Modules with patterns that few runs use: those of PyYAML, for most of which libyaml stands in, take longer to compile
 than many a question to answer."""
 
-_SELDOM = "base64 bz2 ctypes gzip json lzma msgspec.inspect pickle shellingham subprocess textwrap tokenize traceback"
+_SELDOM = "base64 bz2 ctypes gzip json lzma msgspec.inspect pickle shellingham subprocess textwrap tokenize"
 _LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_WITH_PATTERNS)} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
+    "numpy._utils._inspect": {"getargspec": lambda _function: (None,) * 4},  # with which NumPy checks its own functions
     "platform": {"system": lambda: os.uname().sysname} if hasattr(os, "uname") else {},
+    "ast": {"NodeVisitor": object},
+    "gettext": {"gettext": str},
+    "traceback": dict.fromkeys(("FrameSummary", "StackSummary"), object),
 }
 """Modules that libraries import at their start, and of which few runs need more than these names."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import linecache
 import math
 import os
 import re
@@ -69,7 +68,7 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 @functools.cache
 def _comments(struct: type[msgspec.Struct]) -> list[tuple[str, str]]:
     """Return the fields of a struct that a comment ``#:``, above it or behind it, is about, and what it says."""
-    source = "".join(linecache.getlines(inspect.getfile(struct), vars(sys.modules[struct.__module__])))
+    source = vars(sys.modules[struct.__module__])["__loader__"].get_data(inspect.getfile(struct)).decode()
     body = source.partition(f"\nclass {struct.__name__}(")[2].partition(":\n")[2]
     described: list[tuple[str, str]] = []
     above: list[str] = []

@@ -132,7 +132,7 @@ _WORDS: dict[str, bool | float | None] = {
 }
 #: Tags that a scalar must match; any other tag than these and ``!!str`` makes it a text, or is passed over.
 _TAGGED: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+([Zz]|[-+][0-9]{2}:[0-9]{2})?)?")
+_DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.]+([Zz]|[-+][0-9]{2}:[0-9]{2})?)?"
 #: Go writes a float64 from here on with an exponent.
 _LEAST_WITH_EXPONENT = 1e21
 
@@ -195,7 +195,7 @@ def _tagged(event: yaml.ScalarEvent) -> Any:
             return base64.b64decode(re.sub(r"[\r\n]", "", event.value), validate=True).decode(errors="replace")
         except ValueError:
             raise Refused("!!binary value contains invalid base64 data", event, hint="encode it again") from None
-    if name == "timestamp" and _DATE.fullmatch(event.value):
+    if name == "timestamp" and re.fullmatch(_DATE, event.value):
         return event.value
     if name not in _TAGGED and name != "timestamp":
         return event.value
