@@ -539,5 +539,5 @@ def _versions(pods: Mapping[str, core.Pod]) -> dict[str, int]:
     return {
         key: version
         for key, pod in pods.items()
-        if (version := natural(pod.metadata.resource_version, MAX_INT64)) is not None
+        if (text := pod.metadata.resource_version) and (version := natural(text, MAX_INT64)) is not None
     }
