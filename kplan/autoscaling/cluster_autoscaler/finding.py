@@ -25,9 +25,9 @@ from kplan.api.meta import controller_of
 from kplan.api.provisioning import Machine, MachineSet, Scalable
 from kplan.api.quantity import InvalidQuantity, grouped, natural, parse
 from kplan.api.time import to_micros
+from kplan.autoscaling.cluster_autoscaler.expanders import Prices, Priorities
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, yaml_of
-from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, Priorities
 from kplan.facts import InputWarning
 from kplan.snapshot.model import Snapshot
 

@@ -20,6 +20,7 @@ from kplan.api.meta import controller_of
 from kplan.api.quantity import grouped
 from kplan.api.time import parse_duration
 from kplan.autoscaling.cluster_autoscaler import scale_up
+from kplan.autoscaling.cluster_autoscaler.expanders import Expanders
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, Quotas, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.nodes import (
@@ -415,7 +416,7 @@ class Loops:
 
     def _orchestrator(self, scratch: Scratch, result: LoopResult) -> scale_up.Orchestrator:
         setup, n_nodes = self._setup, len(self._nodes)
-        expanders = scale_up.Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, scratch)
+        expanders = Expanders(result.templates, setup.priorities, setup.prices, n_nodes, self._now, scratch)
         quotas = Quotas(self._options, map(scratch.node, scratch.order), self._group_of, self._snapshot.capacity_quotas)
         return scale_up.Orchestrator(
             scratch, self.groups, self._state, self._options, expanders=expanders, quotas=quotas

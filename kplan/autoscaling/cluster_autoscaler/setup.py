@@ -30,10 +30,10 @@ from kplan.api.names import choice_hint
 from kplan.api.quantity import listing
 from kplan.api.resource import ResourceSlice
 from kplan.api.storage import CSINode
+from kplan.autoscaling.cluster_autoscaler.expanders import Prices, priorities_of
 from kplan.autoscaling.cluster_autoscaler.finding import Setup, find_groups
 from kplan.autoscaling.cluster_autoscaler.groups import Instance, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options, options_of, parse_options
-from kplan.autoscaling.cluster_autoscaler.scale_up import Prices, priorities_of
 from kplan.autoscaling.settings import ClusterAutoscaler
 from kplan.errors import InputError, Problem, UsageError
 from kplan.facts import InputWarning
