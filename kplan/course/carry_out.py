@@ -236,10 +236,10 @@ class _Course:
         if task.queue is None or pods is None:
             simulation.node_lifecycle.go_on()
         else:
-            done = work_off(simulation, task.queue, pods, 0.0 if task.steps else EVER)
+            queue, is_roomy = work_off(simulation, task.queue, pods, 0.0 if task.steps else EVER)
             change.pods = pods if task.asks_about_queue else None
-            self._note_queue(done.queue, change.pods)
-            change.is_roomy = task.is_queue and done.is_roomy
+            self._note_queue(queue, change.pods)
+            change.is_roomy = task.is_queue and is_roomy
         if not task.one_by_one and simulation.scheduler.any_node is None:
             simulation.scheduler.retry_in_time()
         for step in task.steps:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kplan.cluster.base import Base
 from kplan.cluster.runs import QuestionPods
@@ -36,17 +35,14 @@ def note_left_alone(simulation: Simulation, row: int) -> None:
     simulation.messages[row], simulation.outcomes[row] = result.message, result.outcome
 
 
-class WorkedOffQueue(NamedTuple):
-    """A scheduling queue that was worked off."""
-
-    queue: Sequence[QueuedPod]  #: at the start
-    is_roomy: bool  #: every pod has got a node, whichever of equal nodes are drawn; then nothing that counts is luck
-
-
 def work_off(
     simulation: Simulation, queue: WorkedOff, question: QuestionPods, patience: float = EVER
-) -> WorkedOffQueue:
-    """Work the queue of a question's pods off; `patience`: as for `Simulation.decisions`."""
+) -> tuple[Sequence[QueuedPod], bool]:
+    """Work the queue of a question's pods off; return it as it was at the start, and whether nothing in it was luck.
+
+    That is so where every pod has got a node, whichever of equal nodes are drawn. `patience`: as for
+    `Simulation.decisions`.
+    """
     simulation.life.replaces_preempted, simulation.max_rounds = queue.recreate, queue.max_rounds
     if queue.has_all_pending:
         simulation.node_lifecycle.go_on()
@@ -68,7 +64,7 @@ def work_off(
         fewest.append(result.n_feasible if result.outcome is Outcome.SCHEDULED else 0)
     simulation.max_rounds = EVER  # what happens from now on is followed to its end
     infos = simulation.session.cluster.pods.infos
-    return WorkedOffQueue(turns, is_roomy(min(fewest, default=0), [infos[row] for row in attempts]))
+    return turns, is_roomy(min(fewest, default=0), [infos[row] for row in attempts])
 
 
 def queue_entries(session: Session, queue: Iterable[QueuedPod]) -> tuple[d.QueueEntry, ...]:

@@ -487,16 +487,11 @@ def started(manifests: Manifests, *, run_cronjobs: bool = False) -> Manifests:
     )
 
 
-def labelled_job(obj: Job) -> Job:
-    """Return a new job whose template has the labels by which the job finds its pods; labels of its own stay.
+def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
+    """Return the template of a new job with the labels by which the job finds its pods; labels of its own stay.
 
     Upstream: pkg/registry/batch/job/strategy.go generateSelector, without the uid labels: the job has no uid yet.
     """
-    return replace(obj, spec=replace(obj.spec, template=with_job_name(obj.spec.template, obj.metadata.name)))
-
-
-def with_job_name(template: PodTemplateSpec, name: str) -> PodTemplateSpec:
-    """Return the template of a new job with the labels of `labelled_job`."""
     labels = {JOB_NAME: name, LEGACY_JOB_NAME: name, **template.metadata.labels}
     return replace(template, metadata=replace(template.metadata, labels=labels))
 

@@ -38,7 +38,7 @@ from kplan.snapshot.defaults import DEFAULT_NAMESPACE
 from kplan.snapshot.model import Snapshot
 from kplan.snapshot.own_file import lean
 from kplan.workloads.autoscalers import Autoscalers, autoscaler_warnings
-from kplan.workloads.expansion import labelled_job
+from kplan.workloads.expansion import with_job_name
 from kplan.workloads.merging import last_applied, merged, removals, unseen_fields, whole_object, without_dropped
 
 Plain = Mapping[str, Any]
@@ -326,11 +326,12 @@ def _plain(obj: Any) -> dict[str, Any]:
 
 def _new_job(job: Job, wanted: Plain) -> Job:
     """Return a job with the API server's defaults for its pod labels and its pod replacement policy."""
+    spec = job.spec
     if not wanted.get("manualSelector"):
-        job = labelled_job(job)
-    if job.spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
-        return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, pod_replacement_policy="Failed"))
-    return job
+        spec = msgspec.structs.replace(spec, template=with_job_name(spec.template, job.metadata.name))
+    if spec.pod_replacement_policy is None and wanted.get("podFailurePolicy"):
+        spec = msgspec.structs.replace(spec, pod_replacement_policy="Failed")
+    return msgspec.structs.replace(job, spec=spec)
 
 
 def _find(snapshot: Snapshot, target: type[Any], namespace: str, name: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from kplan.api.quantity import count, grouped, listing
 from kplan.documents.base import MOST_DAEMONS, Report, Verdict, with_sentence
@@ -24,7 +23,6 @@ from kplan.report.view import Case, Metric, State, View
 from kplan.report.words import ENDINGS, left_out, name_ranges, owner_title
 
 _MOST_PRESENT = 20  #: rows about pods that have a node, and are not well there or would not be put there again
-_NONE: Mapping[Outcome | None, int] = MappingProxyType({})
 _BY_EVICTING = ("fits only by evicting", "fit only by evicting")
 _NOWHERE = "(nowhere)"
 _LEAST_NODES = 20
@@ -255,7 +253,7 @@ def _only(document: PlacementReport, members: Sequence[PodPlacement], options: R
 
 
 def _in_full(
-    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
+    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = {}
 ) -> Iterator[Block]:
     yield _heading(members, more=more)
     if _is_single_pod(members):
@@ -343,7 +341,7 @@ def representatives(decisions: Sequence[tuple[Outcome, str]], groups: Sequence[S
     return chosen
 
 
-def _heading(members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = _NONE) -> Heading:
+def _heading(members: Sequence[PodPlacement], level: int = 1, more: Mapping[Outcome | None, int] = {}) -> Heading:
     """Return how a pod, or the pods of a workload, end, `more` only counted; with level 0 as the answer, and why."""
     if _is_single_pod(members):
         return decision_heading(members[0].pod.key, members[0], level)
@@ -385,7 +383,7 @@ def _origin(origin: Origin | None) -> Iterator[Block]:
 
 
 def _workload(
-    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = _NONE
+    members: Sequence[PodPlacement], n_nodes: int, options: ReportOptions, more: Mapping[Outcome | None, int] = {}
 ) -> Iterator[Block]:
     yield from _origin(members[0].pod.origin or None)
     if members[0].pod.is_daemon and not options.explain:
