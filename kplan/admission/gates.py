@@ -82,11 +82,8 @@ SIDECAR_PORTS: Final[GatedField] = (pod.Container, "ports")
 """Ports of restartable init containers, which schedulers before 1.33.6 ignore; ports of other containers stay."""
 
 
-def without_disabled_fields(
-    snapshot: Snapshot, is_on: Callable[[str], bool], *, counts_ports_of_sidecars: bool = True
-) -> Snapshot:
-    """Return a cluster as a scheduler with these feature gates sees it; `snapshot` itself where nothing is dropped."""
-    disabled = disabled_fields(is_on, counts_ports_of_sidecars=counts_ports_of_sidecars)
+def without_disabled_fields(snapshot: Snapshot, disabled: frozenset[GatedField]) -> Snapshot:
+    """Return a cluster as a scheduler without some fields sees it; `snapshot` itself where nothing is dropped."""
     if not snapshot.has_claim_statuses:
         disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
     changes: dict[str, Any] = {}

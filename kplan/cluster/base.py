@@ -173,11 +173,7 @@ class Base:
         self.extenders = tuple(listed(extenders))
         self._additions = tuple(additions)
         #: the cluster as the scheduler reads it: with the additions, without the fields that gates hide
-        self.objects = without_disabled_fields(
-            with_objects(snapshot, self._additions),
-            self.release.is_on,
-            counts_ports_of_sidecars=self.release.rules.counts_ports_of_sidecars,
-        )
+        self.objects = without_disabled_fields(with_objects(snapshot, self._additions), self._disabled_fields)
         self._question_warnings = tuple(warnings)
         self.autoscaler = autoscaler
         self._now = now

@@ -6,14 +6,14 @@ import msgspec
 import pytest
 
 import kplan
-from kplan.admission.gates import FIELDS, without_disabled_fields
+from kplan.admission.gates import FIELDS, disabled_fields, without_disabled_fields
 from kplan.config.releases import release_of
 from tests.objects import Object, head, node, pod
 from tests.scenarios import scenarios
 
 
 def off(*gates: str) -> Any:
-    return lambda gate: gate not in gates
+    return disabled_fields(lambda gate: gate not in gates)
 
 
 def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
@@ -30,7 +30,7 @@ def test_a_field_goes_with_its_gate_and_takes_nothing_along() -> None:
 def test_fields_deep_inside_lists_are_dropped() -> None:
     for scenario in scenarios("dra2"):
         snapshot = kplan.load_snapshot(scenario["objects"])
-        kept = without_disabled_fields(snapshot, release_of("1.35").is_on)
+        kept = without_disabled_fields(snapshot, disabled_fields(release_of("1.35").is_on))
         for each in kept.resource_slices:
             assert each.spec.shared_counters == ()
             assert all(device.taints == device.consumes_counters == () for device in each.spec.devices)

@@ -148,15 +148,11 @@ def _note(document: PlanReport, group: Sequence[PodChange], *, is_wide: bool) ->
     if first.is_daemon and pending:
         parts.append(f"not on {listing([_meant_for(document, change) for change in pending])}")
     else:
-        parts += dict.fromkeys(_pending_words(document, change) for change in pending)
+        ends = ((change, ending_of(document, change)) for change in pending)
+        parts += dict.fromkeys(change.reason if end is ENDINGS[""] else end.short for change, end in ends)
     if is_wide and first.recreated_as not in (None, first.pod):
         parts.append(f"recreated as {first.recreated_as}")
     return ", ".join(parts)
-
-
-def _pending_words(document: PlanReport, change: PodChange) -> str:
-    ending = ending_of(document, change)
-    return change.reason if ending is ENDINGS[""] else ending.short
 
 
 def ending_of(document: PlanReport, change: PodChange) -> Ending:
