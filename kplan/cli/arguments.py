@@ -87,9 +87,9 @@ def _is_name(argument: str, namespace: str) -> bool:
 
 
 def _kind(text: str) -> str:
-    from kplan.cluster.workload_pods import kind_named
+    from kplan.cluster.workload_pods import kind_with_pods
 
-    return kind_named(text)
+    return kind_with_pods(text)
 
 
 def _exists(path: str) -> bool:

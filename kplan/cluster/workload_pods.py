@@ -76,7 +76,7 @@ _SHORT = {kind: short for short, kind in SHORT_NAMES.items()}
 _NEAR = 0.8  #: how alike a name must be that was probably meant, from 0 to 1
 
 
-def kind_named(text: str) -> str:
+def kind_with_pods(text: str) -> str:
     """Return ``Pod``, or the kind of `POD_MAKERS`, that kubectl understands by a word; empty for anything else."""
     kind = kind_called(text)
     return kind.name if kind is not None and (kind.name == _POD or kind.name in POD_MAKERS) else ""
@@ -152,7 +152,7 @@ def object_named(text: str, namespace: str, snapshot: Snapshot) -> PodOrWorkload
     if text in snapshot.pod_by_key:
         return PodOrWorkload(_POD, *PodKey.parse(text))
     first, *rest = text.split("/")
-    kind = kind_named(first) if rest else ""
+    kind = kind_with_pods(first) if rest else ""
     if len(rest) == 1 and not kind:
         return PodOrWorkload(_POD, first, rest[0])
     if not rest:

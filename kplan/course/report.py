@@ -102,7 +102,7 @@ KEEPS_BEING_EVICTED = "keeps being evicted wherever its controller puts it"
 _MOST_DECIDED = 20
 """The number of different messages of pending pods for which one pod is scheduled once more, for its diagnosis."""
 
-_End = tuple[str | bytes, str, str]
+_Diagnosed = tuple[str | bytes, str, str]
 """What pods have in common that share a diagnosis: their owner (without one what they say), their node, the message."""
 
 
@@ -224,7 +224,7 @@ class ChangedPods:
         self._simulation, self._decisions = change.simulation, decisions
         self._nodes: NodesShown = () if decisions.showing.nodes is UNSET else decisions.showing.nodes
         self.placements: list[PodPlacement] = []  #: the decisions to which `changes` refer
-        self._decided: dict[_End, int] = {}
+        self._decided: dict[_Diagnosed, int] = {}
         self._n_decided = [0, 0]  # of pods that go anywhere, and of daemon sets
         self.replacements = Replacements(change)
         self._rollouts = rollout_remedies(change)
@@ -278,7 +278,7 @@ class ChangedPods:
                 self._decided[like] = len(self.placements) - 1
         return self._decided.get(like)
 
-    def _end_of(self, pod: ObservedPod) -> _End:
+    def _end_of(self, pod: ObservedPod) -> _Diagnosed:
         """Return what pods share that share a diagnosis: jobs of a cron job do, revisions of a Deployment do not."""
         owner = self._simulation.owner(pod)
         message = self.replacements.message_of(pod)
@@ -288,7 +288,7 @@ class ChangedPods:
         return owner.workload.key if owner.workload.kind == "CronJob" else owner.ref.key, pod.target, message
 
     @cached_property
-    def _waiting(self) -> Counter[_End]:
+    def _waiting(self) -> Counter[_Diagnosed]:
         """Key of `_end_of` -> number of pending pods."""
         return Counter(self._end_of(pod) for pod in self._simulation.pods.values() if not pod.node)
 

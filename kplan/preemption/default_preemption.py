@@ -34,7 +34,7 @@ from kplan.rules.pod_info import PodInfo
 
 if TYPE_CHECKING:  # loaded when a pod fits nowhere
     from kplan.preemption.dry_run import AllowedDisruptions, DryRun
-    from kplan.preemption.result import Candidates, PreemptionResult
+    from kplan.preemption.result import CandidateNodes, PreemptionResult
 
 
 class Unit(msgspec.Struct):
@@ -190,7 +190,7 @@ class DefaultPreemption:
 
     def _preempt(self, cycle: fwk.CycleState, outcome: FilterOutcome) -> PreemptionResult:
         from kplan.preemption.dry_run import dry_run
-        from kplan.preemption.result import Candidates, choose
+        from kplan.preemption.result import CandidateNodes, choose
 
         blank = self._blank()
         obstacle = self._obstacle(cycle, outcome)
@@ -204,7 +204,7 @@ class DefaultPreemption:
             _raise_errors(run)
             message = f"preemption: {fit_error(run.rejections)}"
             return replace(blank, message=message, why_not="no-node-helps", dry_run=run)
-        candidates = self._limited(run, Candidates.of(self._handle.cluster, run.reprieve))
+        candidates = self._limited(run, CandidateNodes.of(self._handle.cluster, run.reprieve))
         candidates = self._ask_extenders(cycle, run, candidates)
         if len(candidates) == 0:
             message = "preemption: no candidate node for preemption"
@@ -263,7 +263,7 @@ class DefaultPreemption:
         priority = group.spec.priority or 0
         return victims_of_group(self._handle.cluster, self.budgets, self._groups.groups, priority, fits)
 
-    def _limited(self, run: DryRun, candidates: Candidates) -> Candidates:
+    def _limited(self, run: DryRun, candidates: CandidateNodes) -> CandidateNodes:
         """Return the candidates that kube-scheduler would find before it stops, when the session samples as it does.
 
         It stops once it has enough candidates, one of which violates no budget.
@@ -309,7 +309,7 @@ class DefaultPreemption:
         share = n_nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), n_nodes)
 
-    def _ask_extenders(self, cycle: fwk.CycleState, run: DryRun, candidates: Candidates) -> Candidates:
+    def _ask_extenders(self, cycle: fwk.CycleState, run: DryRun, candidates: CandidateNodes) -> CandidateNodes:
         """Return the candidates and victims that the extenders accept. Upstream: callExtenders."""
         incoming = cycle.pod.pod
         extenders = [
@@ -317,7 +317,7 @@ class DefaultPreemption:
         ]
         if not extenders:
             return candidates
-        from kplan.preemption.result import Candidates
+        from kplan.preemption.result import CandidateNodes
 
         cluster = self._handle.cluster
         names, infos = cluster.nodes.names, cluster.pods.infos
@@ -344,7 +344,7 @@ class DefaultPreemption:
             row_of_key = {infos[pod].key: pod for pod in cluster.pods_on[row]}
             pods += [row_of_key[key] for key in node_victims.pods]
             bounds.append(len(pods))
-        return Candidates(
+        return CandidateNodes(
             cluster.pods,
             np.asarray([row for row, _ in victims_by_row], np.intp),
             np.asarray(bounds, np.intp),

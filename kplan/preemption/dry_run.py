@@ -4,8 +4,8 @@ Upstream looks at one node after another; here every step is taken on all nodes 
 are removed and the filters run. On the nodes that pass, step k tries to reprieve the k-th potential victim of every
 node: first those whose eviction violates a budget, then the others, each from the most important down.
 
-`Trials` runs the filters at every step. The verdicts of those that ignore pods come from their first run. All others
-run twice where pods are nominated: the pod must pass them both with the nominated pods and without.
+`FilterTrials` runs the filters at every step. The verdicts of those that ignore pods come from their first run. All
+others run twice where pods are nominated: the pod must pass them both with the nominated pods and without.
 
 Upstream: defaultpreemption/default_preemption.go SelectVictimsOnNode and filterPodsWithPDBViolation,
 preemption/preemption.go DryRunPreemption, framework/runtime/framework.go RunFilterPluginsWithNominatedPods,
@@ -37,7 +37,7 @@ from kplan.rules.pod_info import NO_START_TIME, PodInfo
 NamedVerdicts = list[tuple[str, Verdicts]]
 
 
-class Trials:
+class FilterTrials:
     """One pod tried on nodes from which pods were removed.
 
     `outcome` is the filters' first run in this cycle. The nodes are the first positions of the view, ascending; those
@@ -297,7 +297,7 @@ def dry_run(
         return DryRun(rejections, Reprieve(no_rows, no_rows, no_rows, no_flags, no_flags))
 
     # Without all pods of lower priority: where the pod does not fit even then, no eviction helps (SelectVictimsOnNode).
-    trials = Trials(framework, cycle, outcome, rows=rows, positions=positions, pods=pods)
+    trials = FilterTrials(framework, cycle, outcome, rows=rows, positions=positions, pods=pods)
     verdicts, overrides = trials.statuses()
     rejections.verdicts += verdicts
     rejections.overrides.update(
@@ -336,7 +336,7 @@ def order_of_importance(cluster: Cluster, positions: RowArray, pods: RowArray) -
     return importance_order(positions, cluster.pods.priorities[pods], cluster.pods.derived(START)[pods])
 
 
-def _reprieve(cluster: Cluster, trials: Trials, budgets: AllowedDisruptions) -> Reprieve:
+def _reprieve(cluster: Cluster, trials: FilterTrials, budgets: AllowedDisruptions) -> Reprieve:
     """Reprieve pods one by one while the incoming pod fits; on the nodes of `trials` it fits without all of them."""
     view = trials.view
     order = order_of_importance(cluster, view.positions, view.pods)

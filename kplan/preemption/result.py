@@ -32,8 +32,8 @@ PRIORITY_OFFSET = 2**31
 """Added to each priority in a sum, so that more victims of negative priority do not lower the sum."""
 
 
-class Candidates(msgspec.Struct, frozen=True, dict=True):
-    """Candidates: nodes on which preemption makes room for the pod, with their victims."""
+class CandidateNodes(msgspec.Struct, frozen=True, dict=True):
+    """Nodes on which preemption makes room for the pod, with their victims."""
 
     table: PodTable
     rows: RowArray  #: intp array of shape (n_candidates,), ascending node rows
@@ -45,7 +45,7 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
     pdb_violations: Int64Array  #: int64 array of shape (n_candidates,)
 
     @staticmethod
-    def of(cluster: Cluster, reprieve: Reprieve) -> Candidates:
+    def of(cluster: Cluster, reprieve: Reprieve) -> CandidateNodes:
         """Return the nodes on which not all pods were reprieved."""
         evicted = np.flatnonzero(~reprieve.reprieved)
         positions = reprieve.positions[evicted]
@@ -61,18 +61,18 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         bounds, violating = np.append(first, len(evicted)), reprieve.violating[evicted]
         counted = np.append(0, np.cumsum(violating))
         pods, n_violations = reprieve.pods[evicted], np.diff(counted[bounds])
-        return Candidates(cluster.pods, reprieve.rows[candidates], bounds, pods, violating, n_violations)
+        return CandidateNodes(cluster.pods, reprieve.rows[candidates], bounds, pods, violating, n_violations)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def some(self, remaining: BoolArray) -> Candidates:
+    def some(self, remaining: BoolArray) -> CandidateNodes:
         """Return the candidates that remain, bool array of shape (n_candidates,)."""
         counts = np.diff(self.bounds)
         is_victim = np.repeat(remaining, counts)
         bounds = np.append(0, np.cumsum(counts[remaining]))
         pods, violating = self.pods[is_victim], self.violating[is_victim]
-        return Candidates(self.table, self.rows[remaining], bounds, pods, violating, self.pdb_violations[remaining])
+        return CandidateNodes(self.table, self.rows[remaining], bounds, pods, violating, self.pdb_violations[remaining])
 
     def victims(self, index: int) -> list[int]:
         pods: list[int] = self.pods[self.bounds[index] : self.bounds[index + 1]].tolist()
@@ -103,7 +103,7 @@ class Candidates(msgspec.Struct, frozen=True, dict=True):
         return np.minimum.reduceat(starts, self.bounds[:-1])
 
 
-_PENALTIES: dict[results.Criterion, Callable[[Candidates], Int64Array]] = {
+_PENALTIES: dict[results.Criterion, Callable[[CandidateNodes], Int64Array]] = {
     "pdb-violations": lambda candidates: candidates.pdb_violations,
     "lowest-highest-victim-priority": lambda candidates: candidates.highest_priority,
     "lowest-priority-sum": lambda candidates: candidates.priority_sum,
@@ -117,7 +117,7 @@ CRITERIA = tuple(_PENALTIES)
 class Choice(msgspec.Struct, frozen=True):
     """The result of comparing the candidates."""
 
-    candidates: Candidates  #: those that extenders and limits leave
+    candidates: CandidateNodes  #: those that extenders and limits leave
     ties: RowArray  #: intp array of indices of the best candidates, which are equal on all criteria
     decided_by: results.DecidedBy  #: the criterion after which a single candidate remained
     #: int8 array of shape (n_candidates,): index into CRITERIA of the criterion by which a candidate lost, -1 for ties
@@ -129,7 +129,7 @@ class Choice(msgspec.Struct, frozen=True):
         return int(self.candidates.rows[self.chosen])
 
 
-def choose(candidates: Candidates, random: Random | None) -> Choice:
+def choose(candidates: CandidateNodes, random: Random | None) -> Choice:
     lost_by = np.full(len(candidates), -1, np.int8)
     remaining: RowArray = np.arange(len(candidates))
     decided_by: results.DecidedBy = "only-candidate" if len(candidates) == 1 else "tie"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import kplan
 from kplan.cluster.runs import Replay, run_in_order
-from kplan.cluster.workload_pods import did_you_mean, kind_named, pods_named
+from kplan.cluster.workload_pods import did_you_mean, kind_with_pods, pods_named
 from kplan.errors import NotFoundError, UsageError
 from tests.objects import head, node, owned_by, pod
 from tests.preemption.scenes import planner
@@ -35,7 +35,7 @@ def _pod(name: str, owner: tuple[str, str], node_name: str = "", phase: str = "R
     ],
 )  # fmt: skip
 def test_kinds_are_named_as_kubectl_takes_them(text: str, kind: str) -> None:
-    assert kind_named(text) == kind
+    assert kind_with_pods(text) == kind
 
 
 @pytest.mark.parametrize("text", ["shop/voucher-api", "pod/shop/voucher-api", "po/voucher-api", "voucher-api"])

@@ -18,7 +18,7 @@ from kplan.framework.cycle import schedule_pod
 from kplan.framework.interface import CycleState, Scope
 from kplan.framework.listers import Listers
 from kplan.framework.session import Session
-from kplan.preemption.dry_run import Trials, importance_order
+from kplan.preemption.dry_run import FilterTrials, importance_order
 from kplan.preemption.go_sort import go_sort
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.snapshot.model import Snapshot
@@ -333,7 +333,7 @@ def test_only_filters_that_look_at_pods_are_asked_at_each_step():
     assert (fixed.n_asked, blind.n_asked, looking.n_asked) == (1, 1, 1)
     framework = session.frameworks["default-scheduler"]
 
-    trials = Trials(
+    trials = FilterTrials(
         framework,
         CycleState(session.cluster.pods.infos[4], 4, session.cluster),
         decided.filter,

@@ -18,7 +18,7 @@ from kplan.autoscaling.cluster_autoscaler.options import Options
 from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
-from kplan.autoscaling.cluster_autoscaler.templates import Growth, are_similar, balanced
+from kplan.autoscaling.cluster_autoscaler.templates import GroupGrowth, are_similar, balanced
 
 _NOT_READY = "not ready for scale-up"
 _UNHEALTHY = Skipped((_NOT_READY,), "too many of its nodes are missing or not ready")
@@ -44,7 +44,7 @@ class ScaleUp(msgspec.Struct):
 
     result: str
     error: str = ""
-    growths: list[Growth] = []
+    growths: list[GroupGrowth] = []
     options: list[Option] = []
     choice: Choice | None = None
     triggered: list[Pod] = []
@@ -211,7 +211,7 @@ class Orchestrator:
         outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
         return most - n_present
 
-    def _shared(self, group: NodeGroup, n_nodes: int) -> list[Growth]:
+    def _shared(self, group: NodeGroup, n_nodes: int) -> list[GroupGrowth]:
         """Share new nodes among a group and those similar to it; balanceScaleUps, capScaleUpsByQuota."""
         similar = [
             other
@@ -224,7 +224,7 @@ class Orchestrator:
             growth.wanted = growth.current + self._quotas.consume(node, growth.group, delta).n_nodes
         return [growth for growth in growths if growth.wanted != growth.current]
 
-    def execute(self, growths: Sequence[Growth]) -> None:
+    def execute(self, growths: Sequence[GroupGrowth]) -> None:
         for growth in growths:
             growth.group.target = growth.wanted
             self._state.register(growth.group, growth.wanted - growth.current, self._expanders.now)
@@ -242,7 +242,7 @@ class Orchestrator:
             allowed = self._quotas.check(template.node, group, group.least - group.target).n_nodes
             n_nodes = self._capped(outcome, allowed, group.target)
             if n_nodes > 0:
-                outcome.growths.append(Growth(group, group.target, group.target + n_nodes))
+                outcome.growths.append(GroupGrowth(group, group.target, group.target + n_nodes))
         if outcome.growths:
             outcome.result = SUCCESSFUL
             self.execute(outcome.growths)

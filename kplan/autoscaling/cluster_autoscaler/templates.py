@@ -196,7 +196,7 @@ _BY_CLOUD: Mapping[str, frozenset[str]] = {
 _AZURE_POOLS = ("kubernetes.azure.com/agentpool", "agentpool")
 
 
-class Growth(msgspec.Struct):
+class GroupGrowth(msgspec.Struct):
     """By how much a group grows."""
 
     group: NodeGroup
@@ -248,9 +248,9 @@ def _is_close(one: int, two: int, ratio: float) -> bool:
     return larger - smaller <= larger * ratio
 
 
-def balanced(groups: Sequence[NodeGroup], n_nodes: int) -> list[Growth]:
+def balanced(groups: Sequence[NodeGroup], n_nodes: int) -> list[GroupGrowth]:
     """Share new nodes among groups, each node to the smallest group that has room; BalanceScaleUpBetweenGroups."""
-    growths = [Growth(group, group.target, group.target) for group in groups if group.target != group.most]
+    growths = [GroupGrowth(group, group.target, group.target) for group in groups if group.target != group.most]
     missing = min(n_nodes, sum(growth.group.room for growth in growths))
     growths.sort(key=lambda growth: growth.current)
     start = current = 0

@@ -224,7 +224,7 @@ VIEW = View[CapacityReport](
 
 
 _MOST_REASONS = 2
-_OWN_AFFAIRS = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
+_NOT_OF_ROOM = frozenset({"TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"})
 """Plugins that judge the kind of a node, not its room: shown only where nothing else stops a replica."""
 _MOST_ROWS = 50
 
@@ -281,7 +281,7 @@ def _stop_words(stop: PodPlacement, *, tells_all: bool = False) -> str:
     if stop.outcome is not Outcome.UNSCHEDULABLE or not reasons:
         return stop.message
     if not tells_all:
-        of_room = tuple(reason for reason in reasons if reason.plugin not in _OWN_AFFAIRS)
+        of_room = tuple(reason for reason in reasons if reason.plugin not in _NOT_OF_ROOM)
         reasons = of_room[:_MOST_REASONS] or reasons[:1]
     return ", ".join(f"{reason.nodes} {reason.reason}" for reason in reasons)
 
