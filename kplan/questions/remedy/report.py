@@ -105,10 +105,7 @@ def remedy_report(
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
-    # The first of what would help, if that is nothing that an action does, or not without a loss.
-    allowed = ((pod, (one for one in why.remedies if may_be(one, kinds))) for pod, why in diagnoses.items())
-    firsts = {pod: first for pod, others in allowed if (first := next(others, None)) is not None}
-    helpful: dict[str, Remedy] = {pod: first for pod, first in firsts.items() if isinstance(first, _NO_ACTIONS)}
+    helpful = dict(_beyond_actions(diagnoses, kinds))
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
     chosen = conditions(showing.fail_on, "remedy")
@@ -134,6 +131,14 @@ def remedy_report(
         beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
         evicts={by: tuple(pods) for by, pods in evicts.items()} or UNSET,
     )
+
+
+def _beyond_actions(diagnoses: Mapping[str, Diagnosis], kinds: Sequence[Kind]) -> Iterator[tuple[str, Remedy]]:
+    """Yield pods with the first of what would help, where no action does that, or not without a loss."""
+    for pod, why in diagnoses.items():
+        first = next((one for one in why.remedies if may_be(one, kinds)), None)
+        if isinstance(first, _NO_ACTIONS):
+            yield pod, first
 
 
 def _counted(
