@@ -273,22 +273,15 @@ _HEIGHT = 100
 _TICKS = 4
 
 Phase = Literal["pending", "starting", "ready", "stopping"]
-_PHASES: Mapping[StepEvent, Phase | None] = {
-    StepEvent.CREATED: "pending",
-    StepEvent.BOUND: "starting",
-    StepEvent.READY: "ready",
-    StepEvent.TERMINATING: "stopping",
-    StepEvent.SUCCEEDED: None,
-    StepEvent.GONE: None,
+_PHASES: Mapping[StepEvent, tuple[Phase | None, Phase | None]] = {
+    StepEvent.CREATED: (None, "pending"),
+    StepEvent.BOUND: ("pending", "starting"),
+    StepEvent.READY: ("starting", "ready"),
+    StepEvent.TERMINATING: ("ready", "stopping"),
+    StepEvent.SUCCEEDED: ("ready", None),
+    StepEvent.GONE: ("ready", None),
 }
-_BEFORE: Mapping[StepEvent, Phase] = {
-    StepEvent.BOUND: "pending",
-    StepEvent.READY: "starting",
-    StepEvent.TERMINATING: "ready",
-    StepEvent.SUCCEEDED: "ready",
-    StepEvent.GONE: "ready",
-}
-"""What a pod was until its first event, where it was there before the change."""
+"""What a pod was until an event, where that is its first, and what it is from then on; None where it is not there."""
 
 
 _NODE_WORDS: Mapping[Phase, str] = {
@@ -308,10 +301,11 @@ class _Bar(msgspec.Struct):
     since: float = 0.0
 
     def note(self, event: StepEvent, at: float) -> None:
-        if not self.phases and self.phase is None and event in _BEFORE:
-            self.phase = _BEFORE[event]
+        before, phase = _PHASES[event]
+        if not self.phases and self.phase is None:
+            self.phase = before
         self.close(at)
-        self.phase, self.since = _PHASES[event], at
+        self.phase, self.since = phase, at
 
     def close(self, at: float) -> None:
         if self.phase is not None and at > self.since:
