@@ -37,15 +37,18 @@ def examples(most: int) -> settings:
 
 @cache
 def takers(module: ModuleType) -> set[str]:
-    """Return what a module names that takes a sample, draws examples, or uses what does."""
+    """Return what a module names that takes a sample, draws examples, or uses what does.
+
+    Where its ``pytest_generate_tests`` does, all are.
+    """
     uses: dict[str, set[str]] = {}
     for part in ast.parse(inspect.getsource(module)).body:
         # An argument may be a fixture.
         names = {getattr(node, "id", getattr(node, "attr", getattr(node, "arg", ""))) for node in ast.walk(part)}
         for target in getattr(part, "targets", [getattr(part, "target", part)]):
             uses.setdefault(getattr(target, "name", getattr(target, "id", "")), set()).update(names)
-    found, taking = set[str](), {"IS_WHOLE", "sample", "given"}
+    found, taking = set[str](), {"IS_WHOLE", "sample", "tried", "given"}
     while taking > found:
         found |= taking
         taking = found | {name for name, used in uses.items() if used & found}
-    return found
+    return {*uses} if "pytest_generate_tests" in found else found

@@ -10,6 +10,7 @@ import contextlib
 import io
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kplan.program.main import app
+from tests.recorded import sample
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -24,6 +26,12 @@ CUT = "…"
 _BLOCK = re.compile(r"^```text\n(\$ kplan .*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```text\n((?!\$).*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KPLAN_SNAPSHOT": None, "KUBECONFIG": None, "FORCE_COLOR": None}
+
+
+def tried(pages: Sequence[Path], config: pytest.Config, *, first: int) -> Sequence[Path]:
+    """Return pages to run again: one of three, or all where tests are named, or pages are written anew."""
+    is_whole = config.args != config.getini("testpaths") or config.option.update_golden or config.option.update_docs
+    return pages if is_whole else sample(pages, 3, first)
 
 
 def run_again(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:

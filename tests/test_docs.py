@@ -13,13 +13,17 @@ from kplan.course.answers.verdict import CONDITIONS, DEFAULT_FAIL_ON
 from kplan.program.main import app
 from kplan.report.options import OutputFormat
 from tests.cli.commands import invoke
-from tests.sessions import PAGES, run_again
+from tests.sessions import PAGES, run_again, tried
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "page" in metafunc.fixturenames:
+        metafunc.parametrize("page", tried(PAGES, metafunc.config, first=0), ids=lambda page: page.name)
+
+
 def test_the_sessions_of_a_page_print_what_is_shown(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from kplan.version import __version__
 from tests.cli.commands import invoke
+from tests.sessions import tried
 
 HERE = Path(__file__).parent
 _PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "FORCE_COLOR": "", "KUBECONFIG": "none"}
@@ -28,7 +29,11 @@ _VARIABLE = re.compile(
 """What differs from one run or release to the next."""
 
 
-@pytest.mark.parametrize("page", sorted(HERE.glob("*.txt")), ids=lambda page: page.stem)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    pages = tried(sorted(HERE.glob("*.txt")), metafunc.config, first=1)
+    metafunc.parametrize("page", pages, ids=lambda page: page.stem)
+
+
 def test_answers_are_those_that_were_read(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
