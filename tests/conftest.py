@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", help="write what tests are told, whole, into this folder: see tests/whole.py")
     parser.addoption("--update-docs", action="store_true", help="write what is printed into README.md and docs/")
     parser.addoption("--update-pictures", action="store_true", help="with --browser: take docs/pictures again")
-    parser.addoption("--sampled", action="store_true", help="run only what takes samples or draws examples")
+    parser.addoption("--sampled", action="store_true", help="run only what samples, draws examples or needs --browser")
     parser.addoption("--browser", action="store_true", help="open pages in headless Chromium, too (tests/browser)")
 
 
@@ -48,7 +48,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     if config.getoption("--sampled"):
-        items[:] = [item for item in items if item.originalname in takers(item.module)]
+        browsed = Path(__file__).parent / "browser"
+        items[:] = [one for one in items if one.path.parent == browsed or one.originalname in takers(one.module)]
 
 
 def pytest_collection_finish() -> None:
