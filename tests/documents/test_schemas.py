@@ -12,6 +12,7 @@ from kplan.report.config_view import config_check as check_report
 from kplan.report.config_view import config_report
 from kplan.report.registry import KINDS
 from tests.recorded import sample
+from tests.remedies.everyday import on_node
 from tests.report.documents import demo_document, node, placed, pod
 from tests.schemas import assert_keeps_to_its_schema
 
@@ -50,22 +51,7 @@ def test_documents_about_the_demo_cluster(kind: str, explain: bool) -> None:
         [node("n", cpu="1"), pod("q", cpu="1", node="n"), pod("p", cpu="1", priority=10)],
         [node("n"), pod("p", schedulingGates=[{"name": "wait"}])],
         [node("n"), pod("p", schedulerName="nobody")],
-        [
-            node("n"),
-            node("m"),
-            pod(
-                "p",
-                affinity={
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]}
-                            ]
-                        }
-                    }
-                },
-            ),
-        ],
+        [node("n"), node("m"), pod("p", **on_node("m"))],
     ],
     ids=["scheduled", "unschedulable", "preempting", "gated", "without a profile", "named by PreFilter"],
 )

@@ -7,42 +7,28 @@ from tests.preemption.scenes import planner
 from tests.remedies.applying import applied
 from tests.remedies.everyday import KEY, STORIES, Story, claim, mounting, storage_class
 
-STORY = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 
-
-@STORY
-def test_the_sentence_names_the_cause(story: Story):
-    text = planner(story.objects).place(KEY).diagnosis
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_the_sentence_names_the_cause_and_the_remedies_that_help_are_offered_and_work(story: Story):
+    asking = planner(story.objects)
+    placement = asking.place(KEY).to_dict()
+    text, remedies = placement["diagnosis"], placement["remedies"]
     assert [part for part in story.says if part not in text] == [], text
     assert text.endswith(".")
     assert ".." not in text
-
-
-@STORY
-def test_the_remedies_that_help_are_offered(story: Story):
-    offered = [remedy["kind"] for remedy in planner(story.objects).place(KEY).to_dict()["remedies"]]
+    offered = [remedy["kind"] for remedy in remedies]
     assert [kind for kind in story.remedies if kind not in offered] == [], offered
     assert [kind for kind in story.never if kind in offered] == []
     assert not story.best or offered[0] == story.best
     assert len(offered) <= 5
-
-
-@STORY
-def test_a_remedy_that_was_checked_works_when_it_is_carried_out(story: Story):
-    for remedy in planner(story.objects).place(KEY).to_dict()["remedies"]:
+    for remedy in remedies:
         if not remedy["checked"]:
             assert remedy["then"] is None
             continue
-        placement = planner(applied(story.objects, remedy)).place(KEY)
-        assert placement.node is not None, remedy
-        assert placement.node == remedy["then"], remedy
-
-
-@STORY
-def test_asking_why_changes_no_later_answer(story: Story):
-    asking = planner(story.objects)
-    first = asking.place(KEY).to_dict()
-    assert asking.place(KEY).to_dict() == first
+        moved = planner(applied(story.objects, remedy)).place(KEY)
+        assert moved.node is not None, remedy
+        assert moved.node == remedy["then"], remedy
+    assert asking.place(KEY).to_dict() == placement, "asking why changed a later answer"
 
 
 def test_pods_that_end_alike_are_told_alike_in_a_plan():
