@@ -15,11 +15,12 @@ from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_ZONE, INSTANCE_TYPE, TO_BE
 from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
-from kplan.autoscaling.cluster_autoscaler.finding import Setup, cloud_of, pool_names
+from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
 from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
 from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
+from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
 from kplan.autoscaling.cluster_autoscaler.scale_down import NOT_UNDERUTILIZED, RECENTLY_UNREMOVABLE, Removable
 from kplan.autoscaling.cluster_autoscaler.scale_up import FAILED, LIMITED, SUCCESSFUL, ScaleUp, Unhelped
 from kplan.autoscaling.cluster_autoscaler.setup import content_of, setup_of  # noqa: F401 - see settings

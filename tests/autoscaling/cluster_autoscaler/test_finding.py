@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 import kplan
-from kplan.autoscaling.cluster_autoscaler.finding import Pool, matched
 from kplan.autoscaling.cluster_autoscaler.groups import ListedGroup, NodeGroup
 from kplan.autoscaling.cluster_autoscaler.options import Options
+from kplan.autoscaling.cluster_autoscaler.pools import CloudPool, matched
 from kplan.autoscaling.cluster_autoscaler.setup import Setup, setup_of
 from tests import objects
 from tests.autoscaling.cluster_autoscaler.test_advice import NOW, Object, node, pod, replica_set
@@ -242,7 +242,7 @@ def test_a_drain_brings_a_new_node_on_which_daemons_run(cluster: Any, name: str,
 
 
 def test_of_groups_that_fit_a_pool_by_name_the_number_of_nodes_decides() -> None:
-    pools = [Pool("web", "", "gce", ["n1", "n2"]), Pool("web", "", "gce", ["n3"])]
+    pools = [CloudPool("web", "", "gce", ["n1", "n2"]), CloudPool("web", "", "gce", ["n3"])]
     statuses = [
         ListedGroup(name="web", least=0, most=9, target=1, options=Options(), n_nodes=n_nodes) for n_nodes in (1, 2)
     ]
