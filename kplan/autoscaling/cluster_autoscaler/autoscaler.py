@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -15,9 +15,10 @@ from kplan.api.labels import BETA_INSTANCE_TYPE, BETA_ZONE, INSTANCE_TYPE, TO_BE
 from kplan.api.provisioning import EMPTY, UNDERUTILIZED
 from kplan.api.quantity import count, grouped
 from kplan.autoscaling import seam
+from kplan.autoscaling.cluster_autoscaler.detail import detail_of
 from kplan.autoscaling.cluster_autoscaler.finding import Setup
 from kplan.autoscaling.cluster_autoscaler.groups import NodeGroup, groups_by_node
-from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, Classes, LoopResult, Loops, event_text, loop_detail
+from kplan.autoscaling.cluster_autoscaler.loop import GPU_BUFFER, LoopResult, Loops
 from kplan.autoscaling.cluster_autoscaler.nodes import is_to_be_deleted, marked
 from kplan.autoscaling.cluster_autoscaler.pods import bound, created
 from kplan.autoscaling.cluster_autoscaler.pools import cloud_of, pool_names
@@ -58,7 +59,7 @@ def advice_of(
         for pod in outcome.unhelped:
             unhelped[pod.pod.metadata.key] = _words_of(pod, outcome, setup)
             if outcome.result not in (SUCCESSFUL, FAILED):
-                events[pod.pod.metadata.key] = event_text(pod)
+                events[pod.pod.metadata.key] = pod.event_text
     return seam.Advice(
         adds=adds,
         existing={node: tuple(names) for node, names in existing.items()},
@@ -68,7 +69,7 @@ def advice_of(
         stays=dict(_stays(snapshot, setup, results, gone)),
         price=seam.prices_around(prices, adds, gone),
         warnings=(*setup.warnings, *warnings),
-        detail=partial(_detail, snapshot, results),
+        detail=partial(detail_of, snapshot, results),
     )
 
 
@@ -92,11 +93,6 @@ def _words_of(pod: Unhelped, outcome: ScaleUp, setup: Setup) -> dict[str, tuple[
         return {"": (f"the cluster may have {count(setup.options.max_nodes_total, 'node')} at most (max-nodes-total)",)}
     reasons = {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
     return reasons or {"": (outcome.error or "there is no node group",)}
-
-
-def _detail(snapshot: Snapshot, results: Iterable[LoopResult]) -> dict[str, Any]:
-    classes = Classes(snapshot.pods)
-    return {"loops": [loop_detail(result, classes) for result in results]}
 
 
 def _adds(results: Iterable[LoopResult], setup: Setup, namer: seam.Namer) -> Iterator[seam.NewNode]:

@@ -5,6 +5,7 @@ Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -37,6 +38,17 @@ class Unhelped(msgspec.Struct, frozen=True):
     pod: Pod
     rejected: Mapping[str, tuple[str, ...]]  #: group -> the words of the scheduler
     skipped: Mapping[str, Skipped]  #: group -> why it does not grow at all
+
+    @property
+    def reason_counts(self) -> Counter[str]:
+        skipped = (skipped.reasons for skipped in self.skipped.values())
+        return Counter(reason for reasons in (*self.rejected.values(), *skipped) for reason in reasons)
+
+    @property
+    def event_text(self) -> str:
+        """The words of the event about it; buildNoScaleUpText."""
+        counts = sorted(self.reason_counts.items())
+        return "pod didn't trigger scale-up: " + ", ".join(f"{count} {text}" for text, count in counts)
 
 
 class ScaleUp(msgspec.Struct):
