@@ -1,11 +1,11 @@
 """The project's own files: what is packed, which linters run, where the version stands."""
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import tokenize
 import tomllib
 from pathlib import Path
 
@@ -85,8 +85,8 @@ VAGUE_PARTS = frozenset({"asked", "each", "kept", "said", "told", "twin"})
 
 
 def vague_names(module: Path) -> set[str]:
-    with module.open("rb") as source:
-        names = {token.string for token in tokenize.tokenize(source.readline) if token.type == tokenize.NAME}
+    nodes = ast.walk(ast.parse(module.read_bytes()))
+    names = {getattr(node, field, None) or "" for node in nodes for field in ("id", "attr", "arg", "name", "asname")}
     return {name for name in names if name in VAGUE or VAGUE_PARTS.intersection(name.split("_"))}
 
 

@@ -64,7 +64,7 @@ def test_every_sort_of_answer_is_recorded() -> None:
 
 
 def test_what_is_accepted_is_stored_field_by_field() -> None:
-    for case in sample(_cases("accepted"), 2):
+    for case in sample(_cases("accepted"), 6):
         made = _planner().pods([case["manifest"]])[0]
         assert made.refusal == "", case["id"]
         stored = case.get("pod") or (case["stored"] if case["manifest"]["kind"] == "Pod" else None)
@@ -73,25 +73,25 @@ def test_what_is_accepted_is_stored_field_by_field() -> None:
 
 
 def test_what_is_forbidden_is_so_in_the_same_words() -> None:
-    for case in sample(_cases("forbidden"), 2):
+    for case in sample(_cases("forbidden"), 6):
         assert _said(case["manifest"]) == case["message"], case["id"]
 
 
 def test_pods_of_workloads_are_refused_in_the_same_words() -> None:
-    for case in sample(_cases("pod refused"), 2):
+    for case in sample(_cases("pod refused"), 6):
         said = _planner().pods([case["manifest"]])[0].refusal
         assert _pieces(said) == _pieces(case["podRefused"]), case["id"]
 
 
 def test_what_is_invalid_is_so_in_the_same_words() -> None:
-    for case in sample(_cases("invalid"), 2):
+    for case in sample(_cases("invalid"), 6):
         words = case["message"].split("is invalid: ", 1)[1]
         said = _said(case["manifest"]).split("is invalid: ", 1)[-1].replace("$.", "")
         assert _pieces(said) == _pieces(words), case["id"]
 
 
 def test_what_does_not_decode_does_not_in_the_same_words() -> None:
-    for case in sample(_cases("undecodable"), 2):
+    for case in sample(_cases("undecodable"), 6):
         said = _said(case["manifest"])
         if case["mutation"] == "wrong version":
             assert "no matches for kind" in said
@@ -102,7 +102,7 @@ def test_what_does_not_decode_does_not_in_the_same_words() -> None:
 
 
 def test_what_is_not_there_is_missing() -> None:
-    for case in sample(_cases("missing"), 2):
+    for case in sample(_cases("missing"), 6):
         with pytest.raises(kplan.ManifestError, match=r"not found|no matches for kind"):
             _planner().pods([case["manifest"]])
 
@@ -154,12 +154,12 @@ def _plain(text: str) -> str:
 
 
 def test_everything_that_is_drawn_and_invalid_is_told_in_the_same_words() -> None:
-    for case in sample(_drawn(422), 2):
+    for case in sample(_drawn(422), 6):
         assert _problems(case["manifest"]) == sorted(map(_plain, case["causes"])), case["manifest"]
 
 
 def test_what_is_drawn_and_taken_is_taken_and_pods_are_stored_alike() -> None:
-    for case in sample(_drawn(201), 2):
+    for case in sample(_drawn(201), 6):
         made = _planner(with_node=False).pods([case["manifest"]])
         if "stored" in case:
             assert made[0].refusal == ""
@@ -167,12 +167,12 @@ def test_what_is_drawn_and_taken_is_taken_and_pods_are_stored_alike() -> None:
 
 
 def test_what_is_drawn_and_forbidden_is_so_in_the_same_words() -> None:
-    for case in sample(_drawn(403), 2):
+    for case in sample(_drawn(403), 6):
         assert [each.refusal for each in _planner(with_node=False).pods([case["manifest"]])] == [case["message"]]
 
 
 def test_what_is_drawn_and_does_not_decode_does_not_in_the_same_words() -> None:
-    for case in sample(_drawn(400), 2):
+    for case in sample(_drawn(400), 6):
         kind = case["manifest"]["kind"]
         words = case["message"].split(f"cannot be handled as a {kind}: ", 1)[1]
         said = "\n".join(_problems(case["manifest"]))

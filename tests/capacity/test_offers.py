@@ -13,6 +13,7 @@ from kplan.capacity.counting import fill
 from kplan.documents.capacity import Offers
 from tests.capacity.test_counting import spread, template, web, zoned
 from tests.objects import Object, daemon_set, node, planner_of, pod
+from tests.recorded import examples
 
 
 def spreading() -> Object:
@@ -38,7 +39,7 @@ def plainly_fits(objects: list[Object], made: Object, wanted: int, nodes: list[O
     return fill(planner.fork(), [template(made)], limit=wanted).total >= wanted
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=1, max_size=3), st.integers(3, 8), st.booleans()
 )

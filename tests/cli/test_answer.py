@@ -120,7 +120,7 @@ def comparable(document: dict[str, Any]) -> dict[str, Any]:
     return {**chosen, "kind": document["kind"], "pods": pods}
 
 
-CHOSEN = sample(SAME, 10)
+CHOSEN = sample(SAME, 20)
 
 
 @pytest.mark.parametrize(("question", "command", "code", "name"), CHOSEN, ids=[" ".join(row[1]) for row in CHOSEN])

@@ -119,7 +119,7 @@ def check_refused(*options: str | Path) -> None:
         check_silent(found)
 
 
-@pytest.mark.parametrize("arguments", sample(LIVE, 2, 1), ids=" ".join)
+@pytest.mark.parametrize("arguments", sample(LIVE, 6, 1), ids=" ".join)
 def test_no_command_shows_the_token_it_asks_with(arguments: list[str], start: Start) -> None:  # noqa: F811 - a fixture
     def anybody(request: Request) -> Answer | None:
         return None if request.user else cluster.answer(_as_admin(request))

@@ -31,12 +31,12 @@ MORE = (
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_person_sees_whole_lines_and_no_gaps(width: int, tmp_path: Path) -> None:
-    """By default, one of six commands is tried at one of the widths; commands take turns."""
+    """By default, one of twelve commands is tried at one of the widths; commands take turns."""
     (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     commands = [command for page in PAGES for command in commands_of(page.read_text(encoding="utf-8"))]
     sessions = [shlex.split(command)[1:] for command in commands if not FOR_PROGRAMS.search(command)]
     everything = [*sessions, *(command.split() for command in MORE), *HELP]
-    shown = screens(sample(everything, 6 * len(WIDTHS), 6 * WIDTHS.index(width)), width, tmp_path)
+    shown = screens(sample(everything, 12 * len(WIDTHS), 12 * WIDTHS.index(width)), width, tmp_path)
     assert len(sessions) > 25
     assert "\n".join(fault for screen in shown for fault in screen.faults(width)) == ""
-    assert sum(screen.has_colour for screen in shown) > len(shown) / 3
+    assert sum(screen.has_colour for screen in shown) >= len(shown) / 3

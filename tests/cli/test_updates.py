@@ -41,14 +41,14 @@ def with_image(written: dict[str, Any]) -> dict[str, Any]:
     return written
 
 
-@pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 4))
+@pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 8))
 def test_what_says_nothing_new_places_nothing(tmp_path: Path, key: str) -> None:
     found = place(tmp_path, manifest(key))
     assert found.stdout.startswith(f"{key.replace('/', ' ', 1)} is unchanged: nothing to place\n"), found.output
     assert found.exit_code == 0
 
 
-@pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 4))
+@pytest.mark.parametrize("key", sample(WRITTEN_BY_PEOPLE, 8))
 def test_what_says_nothing_new_changes_nothing_about_the_queue(tmp_path: Path, key: str) -> None:
     found = place(tmp_path, manifest(key), "-o", "json", command="plan")
     document = json.loads(found.stdout)

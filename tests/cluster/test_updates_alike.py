@@ -130,7 +130,7 @@ def planners(tmp_path_factory: pytest.TempPathFactory) -> tuple[kplan.Planner, k
     return kplan.Planner(read), kplan.Planner(kplan.load_snapshot(folder / "saved.json"))
 
 
-@pytest.mark.parametrize("obj", sample(MANIFESTS, 2), ids=lambda obj: str(obj["kind"]))
+@pytest.mark.parametrize("obj", sample(MANIFESTS, 4), ids=lambda obj: str(obj["kind"]))
 def test_an_update_is_judged_alike_from_objects_and_from_a_snapshot(
     obj: Object, planners: tuple[kplan.Planner, kplan.Planner]
 ) -> None:

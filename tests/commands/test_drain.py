@@ -93,7 +93,7 @@ def test_each_drain_tells_what_it_brings_about_and_not_what_pods_that_waited_bef
     demo = kplan.Planner("demo")
     drains = {drain.name: drain for drain in demo.ask(InTurn()).drains}
 
-    for name, drain in sample(list(drains.items()), one_of=6):
+    for name, drain in sample(list(drains.items()), one_of=12):
         changes = [change for change in demo.ask(Drain((name,))).changes if change.caused_by == "change"]
         actions = [change.action for change in changes]
         assert drain.placed == actions.count(Action.PLACED) + actions.count(Action.MOVED)

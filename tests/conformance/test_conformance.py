@@ -142,15 +142,15 @@ def failing_plugins(placement: dict[str, Any], result: dict[str, Any]) -> Iterat
 
 @pytest.mark.parametrize("area", AREAS)
 def test_decides_as_kube_scheduler(area: str) -> None:
-    """By default, one of four scenarios; others are decided by the older minors."""
-    hold(sample(scenarios(area), 4, 1), NEWEST)
+    """By default, one of eight scenarios; others are decided by the older minors."""
+    hold(sample(scenarios(area), 8, 1), NEWEST)
 
 
 @pytest.mark.parametrize("area", [area for area in AREAS if area != "dra2"])  # recorded for the newest alone
 @pytest.mark.parametrize("minor", OLDER)
 def test_decides_as_older_kube_schedulers(minor: str, area: str) -> None:
-    """By default, one of four scenarios is decided by one of them, which take turns."""
-    hold(sample(scenarios(area), 4 * len(OLDER), 4 * OLDER.index(minor)), minor)
+    """By default, one of eight scenarios is decided by one of them, which take turns."""
+    hold(sample(scenarios(area), 8 * len(OLDER), 8 * OLDER.index(minor)), minor)
 
 
 def test_there_are_scenarios() -> None:

@@ -275,7 +275,7 @@ def answer_alone(plugin, cycle, nodes):
 
 @pytest.mark.parametrize("area", AREAS)
 def test_pods_of_which_a_plugin_reads_the_same_get_the_same_answers(area):
-    for scenario in sample(scenarios(area), 8):
+    for scenario in sample(scenarios(area), 16):
         made = Base(load_snapshot(scenario["objects"])).session
         (framework,) = made.frameworks.values()
         cycles = [CycleState(info, row, made.cluster) for row, info in enumerate(made.cluster.pods.infos)]

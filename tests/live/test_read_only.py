@@ -50,7 +50,7 @@ def test_the_commands_that_reach_a_cluster_are_known_here() -> None:
     assert {"snapshot save", "snapshot show", "snapshot check", "place"} <= set(LIVE)
 
 
-@pytest.mark.parametrize("command", sample(LIVE, 4))
+@pytest.mark.parametrize("command", sample(LIVE, 8))
 def test_a_command_asks_with_get_and_with_nothing_else(
     command: str, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ def _of_scenarios(area: str) -> Iterator[tuple[Report, ReportOptions]]:
         yield report, ReportOptions(2, explain=True)
 
 
-@pytest.mark.parametrize("area", sample(AREAS, 2))
+@pytest.mark.parametrize("area", sample(AREAS, 4))
 def test_every_format_tells_every_cluster(area: str) -> None:
     for document, options in _documents(area):
         plain = document.to_dict()
@@ -47,7 +47,7 @@ def test_every_format_tells_every_cluster(area: str) -> None:
             assert render(document, output, options)
 
 
-@pytest.mark.parametrize("area", sample(AREAS, 2))
+@pytest.mark.parametrize("area", sample(AREAS, 4))
 def test_every_detail_has_a_sentence(area: str) -> None:
     for document, _ in _documents(area):
         assert isinstance(document, PlacementReport | PreemptionReport)

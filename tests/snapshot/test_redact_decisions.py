@@ -19,7 +19,7 @@ from kplan.snapshot.redact import redact_snapshot
 from tests.recorded import sample
 from tests.scenarios import AREAS, scenarios
 
-_ONE_OF = 20
+_ONE_OF = 40
 """By default, of so many scenarios of an area one is tried."""
 
 

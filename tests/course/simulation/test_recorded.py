@@ -110,7 +110,7 @@ def _words(rows: list[Row]) -> list[tuple[str, str]]:
     return sorted((workload, message) for workload, _, node, message in rows if not node)
 
 
-@pytest.mark.parametrize("name", sample([name for name in CASES if name not in LOTS | OTHERWISE], 2))
+@pytest.mark.parametrize("name", sample([name for name in CASES if name not in LOTS | OTHERWISE], 4))
 def test_the_course_is_that_of_a_real_control_plane(name: str) -> None:
     case = CASES[name]
     theirs, (ours, blocked) = _theirs(case), _ours(case)

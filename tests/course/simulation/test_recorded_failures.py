@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.course.simulation.test_recorded_times import timeline
-from tests.recorded import read_lines
+from tests.recorded import read_lines, sample
 
 _FILE = Path(__file__).parent / "recorded" / "node_failures.jsonl.gz"
 _COMPARED = ("bound", "ready", "terminating", "gone", "succeeded")
@@ -83,8 +83,9 @@ def _trimmed(times: list[float], other: list[float], until: float) -> list[float
     return times
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_nodes_and_their_pods_fare_as_they_did_there(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", sample([*CASES], 4))
+def test_nodes_and_their_pods_fare_as_they_did_there(name: str) -> None:
+    case = CASES[name]
     theirs, ours = _theirs(case), _ours(case)
     delays, text = _delays(case, theirs, ours), json.dumps([case["objects"], case["change"]])
     has_waits = any(f'"{field}": ' in text for field in ("minReadySeconds", "progressDeadlineSeconds", "backoffLimit"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.objects import planner_of
-from tests.recorded import read_lines
+from tests.recorded import read_lines, sample
 
 _FILE = Path(__file__).parent / "recorded" / "clock.jsonl.gz"
 _COMPARED = ("bound", "ready", "gone", "succeeded")
@@ -96,8 +96,9 @@ def _times(events: Iterable[tuple[float, str, str]], what: str, workload: str) -
     return sorted(at for at, event, of in events if (event, of) == (what, workload))
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_everything_happens_when_it_did_there(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", sample([*CASES], 4))
+def test_everything_happens_when_it_did_there(name: str) -> None:
+    case = CASES[name]
     theirs, their_lowest = _theirs(case)
     ours, our_lowest, our_end = _ours(case)
     tolerance = _tolerance(case)

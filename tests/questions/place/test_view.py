@@ -192,7 +192,7 @@ def timeless(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "generatedAt": ""}
 
 
-@pytest.mark.parametrize("more", sample([(), ("--replicas", "40"), ("--explain",), ("--timeline",), MORE_NODES], 2, 1))
+@pytest.mark.parametrize("more", sample([(), ("--replicas", "40"), ("--explain",), ("--timeline",), MORE_NODES], 4, 1))
 def test_the_answer_of_each_cluster_is_that_to_the_question_about_it_alone(
     web: Path, clusters: list[Path], more: tuple[str, ...]
 ) -> None:

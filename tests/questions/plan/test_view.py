@@ -151,14 +151,14 @@ def check_formats(document: Report) -> None:
             assert render(document, output, options).endswith("\n")
 
 
-@pytest.mark.parametrize("area", sample(AREAS, 2))
+@pytest.mark.parametrize("area", sample(AREAS, 4))
 @pytest.mark.parametrize("number", range(2))
 def test_queues(area: str, number: int) -> None:
     scenario = scenarios(area)[number]
     check_formats(planner_for(scenario).plan_queue().report())
 
 
-@pytest.mark.parametrize("area", sample(AREAS, 2, 1))
+@pytest.mark.parametrize("area", sample(AREAS, 4, 1))
 def test_capacities(area: str) -> None:
     scenario = scenarios(area)[1]
     for preempt in (False, True):
