@@ -55,6 +55,7 @@ def work_off(
     attempts = [one.pod for one in turns if one.place in LEFT_ALONE or one.pod in question.refused]
     for row in attempts:
         note_left_alone(simulation, row)
+    simulation.queue.expect(tried)
     for row in tried:  # the only pending pods that the scheduler is to try
         simulation.queue.note_creation(row)
         simulation.queue.add(row)

@@ -144,6 +144,7 @@ class GroupResult(msgspec.Struct):
     n_violating: int = 0  #: how many units those are, single pods or groups
     n_effects: int = 0  #: changes of PostFilter plugins that hold whether or not the group fits
     placement: Placement | None = None  #: the nodes that were chosen, where the group has a topology key
+    has_condition: bool = True  #: the scheduler writes its condition PodGroupScheduled
 
 
 class MemberEnd(msgspec.Struct, frozen=True):
@@ -203,6 +204,7 @@ class GroupTry(msgspec.Struct, frozen=True):
     victims: tuple[int, ...] = ()
     violating: tuple[int, ...] = ()  #: those of them that the group evicts as a whole against a budget
     n_violating: int = 0  #: how many units those are, single pods or groups
+    is_scheduled: bool | None = None  #: what its condition says, which stays True; None where it has none
 
     @staticmethod
     def of(group: GroupResult) -> GroupTry:
@@ -216,6 +218,7 @@ class GroupTry(msgspec.Struct, frozen=True):
             tuple(dict.fromkeys(group.victims)),
             tuple(group.violating),
             group.n_violating,
+            group.status.is_success if group.has_condition else None,
         )
 
     def after(self, before: GroupTry) -> GroupTry:
@@ -225,6 +228,7 @@ class GroupTry(msgspec.Struct, frozen=True):
             victims=tuple(dict.fromkeys((*before.victims, *self.victims))),
             violating=(*before.violating, *self.violating),
             n_violating=before.n_violating + self.n_violating,
+            is_scheduled=before.is_scheduled or self.is_scheduled,
         )
 
 

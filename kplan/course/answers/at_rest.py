@@ -192,7 +192,7 @@ def _raises(simulation: Simulation, refused: Owner, number: int) -> tuple[QuotaR
 
 def _message(simulation: Simulation, row: int) -> str:
     """Return why a pod is pending; of one that was not tried, what the scheduler says now, not in the snapshot."""
-    if row not in simulation.outcomes and simulation.groups.key_of(row) is None:
+    if row not in simulation.outcomes and simulation.queue.key_of(row) is None:
         result = schedule_pod(simulation.session, row)
         if result.outcome is not Outcome.SCHEDULED:
             message = stored_message_of(simulation.session, result) or result.message

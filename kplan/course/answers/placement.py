@@ -382,10 +382,10 @@ def _state(last: GroupTry | None, *, is_whole: bool, is_gated: bool) -> d.GroupS
 
 def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d.GroupPlan, ...]:
     """Return the groups whose pods are among the changes, in their order."""
-    if not simulation.groups.is_on:
+    if not simulation.queue.has_groups:
         return ()
     rows = (simulation.session.pod_ids.get(change.recreated_as or change.pod) for change in changes)
-    keys = (None if row is None else simulation.groups.key_of(row) for row in rows)
+    keys = (None if row is None else simulation.queue.key_of(row) for row in rows)
     members: dict[Key, list[ObservedPod]] = {key: [] for key in keys if key is not None}
     infos, groups = simulation.session.cluster.pods.infos, simulation.groups
     for row, pod in simulation.pods.items():
@@ -402,15 +402,15 @@ def group_plans(simulation: Simulation, changes: Iterable[PodChange]) -> tuple[d
 
 
 def pending_in_groups(simulation: Simulation) -> dict[str, str]:
-    if not simulation.groups.is_on:
+    if not simulation.queue.has_groups:
         return {}
-    keys = {pod.key: simulation.groups.key_of(row) for row, pod in simulation.pods.items() if not pod.node}
+    keys = {pod.key: simulation.queue.key_of(row) for row, pod in simulation.pods.items() if not pod.node}
     return {name: object_name("PodGroup", *key) for name, key in keys.items() if key is not None}
 
 
 def pending_placement(simulation: Simulation, row: int, replicas: Replicas) -> Placement:
     """Return the decision at the end about a pending pod, in its group's cycle, if any; `replicas`: others like it."""
-    session, key = simulation.session, simulation.groups.key_of(row)
+    session, key = simulation.session, simulation.queue.key_of(row)
     if key is None:
         return last_placement(session, schedule_pod(session, row), replicas=replicas)
     pods, infos = simulation.pods, session.cluster.pods.infos

@@ -88,7 +88,6 @@ class Simulation(Motion):
         forked.take_over(self)
         forked.life.take_over(self.life)
         forked.kubelets.take_over(self.kubelets)
-        forked.groups.take_over(self.groups)
         forked.node_lifecycle.take_over(self.node_lifecycle)
         return forked
 
@@ -116,22 +115,20 @@ class Simulation(Motion):
                 self.life.add_orphan(pod)
             self.disruptions.join(pod, infos[pod.row])
             if not pod.node and self.cluster.node_of[pod.row] == NOWHERE:
-                pending.append(pod.row)
+                self.messages[pod.row] = scheduler_message(infos[pod.row].pod)
+                if tries_pending and self.session.has_profile_for(infos[pod.row]):
+                    pending.append(pod.row)
         self.disruptions.trust_status()
+        self.queue.expect(pending)
         known: dict[bytes, frozenset[str] | None] = {}
         for row in sorted(pending, key=lambda row: (self.pods[row].created, infos[row].key)):
-            info = infos[row]
-            self.messages[row] = scheduler_message(info.pod)
-            if not tries_pending or self.session.framework_for(info) is None or row in self.session.refused:
-                continue
             self.queue.note_creation(row)
             self._queue_again(row, known)
 
     def _queue_again(self, row: int, known: dict[bytes, frozenset[str] | None]) -> None:
         """Queue a pod that the scheduler has tried before; `known` are the plugins that reject pods of a shape."""
-        group = self.groups.key_of(row)
-        if group is not None:
-            self.groups.add(row)
+        if self.queue.key_of(row) is not None:
+            self.queue.add(row)
             return
         shape, has_twins = self.infos[row].shape, is_decided_by_shape(self.session, row, self.infos[row])
         rejectors = known[shape] if has_twins and shape in known else turned_down_by(self.session, row)
@@ -154,23 +151,20 @@ class Simulation(Motion):
         """
         end = self.now + patience
         scheduler, queue, steps = self.scheduler, self.queue, self.log.steps
-        leaving, failures, has_groups = scheduler.leaving, scheduler.failures, self.groups.is_on
+        leaving, failures = scheduler.leaving, scheduler.failures
         failures.forget()
         while not self.circle and not self.hit_limit:
             if len(steps) > MAX_STEPS:
                 self.circle = f"it was still moving after {MAX_STEPS} steps"
                 break
-            if queue.has_active if leaving else queue:
-                row = queue.pop()
-                if self._begins_round_too_many(row):
-                    break
+            may_come = self.groups.may_come() if queue.has_groups else None
+            row = None if leaving and self.groups.is_queue_alone else queue.pop(may_come, only_active=bool(leaving))
+            if row is not None:
                 yield from self._take_turn(row)
                 continue
             failures.forget()  # what happens now may matter to them
             if leaving:
                 scheduler.let_victims_go(*leaving.pop(0))
-            elif has_groups and (turn := self.groups.next_turn()) is not None:
-                yield from self.groups.run(*turn)
             elif self.dirty or self.dirty_deployments:
                 self.controllers.sync_next()
             elif not self._goes_on(end):
@@ -180,13 +174,16 @@ class Simulation(Motion):
 
     def _take_turn(self, row: int) -> Iterator[CycleResult]:
         """Schedule a pod, or the whole group of a pod that belongs to one."""
-        group = self.groups.key_of(row)
+        group = self.queue.key_of(row)
+        if (group is None or row not in self.outcomes) and self._begins_round_too_many(row):
+            return
         if group is not None:
             if self.scheduler.any_node is not None:
                 raise Uncertain
             self.scheduler.failures.forget()
             yield from self.groups.run(group, row)
             return
+        self.groups.n_unchanged += 1
         result = self.scheduler.decide(row)
         yield result
         self.scheduler.carry_out(result)

@@ -17,7 +17,7 @@ from kplan.course.simulation.jobs import BATCH_SECONDS, JobState
 from kplan.course.simulation.objects import Workloads
 from kplan.course.simulation.owners import DeploymentState, Owner, ReplicaSetState, Workload
 from kplan.course.simulation.pod_creation import PodMaker
-from kplan.course.simulation.queue import RetryQueue
+from kplan.course.simulation.queue import SchedulingQueue
 from kplan.course.simulation.timers import Act, Timers
 from kplan.documents.change import Step, StepEvent
 from kplan.engine.cluster import Cluster
@@ -121,7 +121,7 @@ class Motion:
         self.circles = Circles()
         self.follows_circles = False  #: pods that come back for ever do so until the time is over that is asked for
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
-        self.queue = RetryQueue(session)
+        self.queue = SchedulingQueue(session)
         self.on_event = Signal[Event]()  #: something happens that may matter to pods that wait for a node
         self.on_misfit = Signal[[]]()  #: a pod is found to fit nowhere
 

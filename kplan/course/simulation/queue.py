@@ -1,8 +1,8 @@
 """The scheduling queue: active pods, pods that back off, and unschedulable pods that wait for an event.
 
-A pod that comes back too early backs off, and is tried all the same when no other pod is active. `RetryQueue` has many
-pods that are tried one by one: those that are alike wait together, and equal ones come as they entered. `Turns` has few
-pods, members of groups among them, which other members pull out: equal ones come as they would from Go's heap.
+A pod that comes back too early backs off, and is tried all the same when no other pod is active. Pods on their own wait
+for events, those that are alike together. Members of a group never do: they back off, and an idle scheduler tries them
+again. When it is the turn of one of them, all others are pulled out with it.
 
 Upstream: pkg/scheduler/backend/queue/{scheduling_queue,active_queue,backoff_queue}.go (SchedulerPopFromBackoffQ on).
 """
@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.course.simulation.backoff import OF_PODS
 from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import Event
+from kplan.framework.listers import Key
+from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
@@ -38,250 +41,69 @@ def is_worth_retrying(session: Session, pod: PodInfo, rejectors: frozenset[str],
     return not rejectors or any(plugin not in hints or hints[plugin](pod, event) for plugin in rejectors)
 
 
-MAX_WAIT = 300.0
-"""Seconds after which a pod is tried again without an event; upstream DefaultPodMaxInUnschedulablePodsDuration."""
+class Heap:
+    """Items by their keys, which differ; the least key comes first."""
 
-FLUSH_SECONDS = 30.0  #: how often such pods are looked for
-
-Group = tuple[bytes, frozenset[str]]
-"""Pods of the same shape that were rejected by the same plugins wait for the same events."""
-
-
-class RetryQueue:
-    """Pending pods in the order in which the scheduler tries them."""
-
-    def __init__(self, session: Session) -> None:
-        self.draws: Random | None = None  #: draws among equal pods; None takes them by name
-        self._session = session
-        self._infos = session.cluster.pods.infos
-        self._active: list[tuple[Any, int]] = []
-        self._backoff: list[tuple[int, Any, int]] = []
-        self._waiting: dict[Group, dict[int, int]] = {}
-        self._place: dict[int, Group | None] = {}
-        self._failures: dict[int, int] = {}
-        self._failed: dict[int, tuple[float, int]] = {}  # when each last failed, and after how many steps
-        self._stamp = 0
-        self._created: dict[int, str | None] = {}
-
-    def fork(self, session: Session) -> RetryQueue:
-        """Return a copy of the queue, over a fork of the session."""
-        forked = RetryQueue(session)
-        forked._stamp = self._stamp
-        forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
-        forked._waiting = {group: pods.copy() for group, pods in self._waiting.items()}
-        forked._place = self._place.copy()
-        forked._failures, forked._failed = self._failures.copy(), self._failed.copy()
-        forked._created = self._created
-        if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
-            forked.sort_key = self.sort_key
-        return forked
-
-    @cached_property
-    def sort_key(self) -> Callable[[PodInfo], Any]:
-        """The key of a pod, of which the second part is when it last entered the queue, not when it was created."""
-        plugins = chain.from_iterable(framework.queue_sort_plugins for framework in self._session.frameworks.values())
-        sorter = next(plugins, None)
-        return (lambda _: (0,)) if sorter is None else sorter.sort_key
+    def __init__(self) -> None:
+        self._entries: list[tuple[Any, int]] = []  # (key, item)
+        self.keys: dict[int, Any] = {}  #: without those that were taken out, whose entries stay
 
     def __bool__(self) -> bool:
-        if not (self._active or self._backoff):
-            return False  # most often
-        self._drop_stale()
-        return bool(self._active or self._backoff)
+        return bool(self.keys)
 
-    @property
-    def has_active(self) -> bool:
-        """Whether there is an active pod, one that does not back off."""
-        if self._active:
-            self._drop_stale()
-        return bool(self._active)
+    def copy(self) -> Self:
+        other = type(self)()
+        vars(other).update((name, part.copy()) for name, part in vars(self).items())
+        return other
 
-    @property
-    def has_rejected(self) -> bool:
-        """Whether there is a pod that was rejected: it waits for an event, or for its turn."""
-        return bool(self._place)
+    def push(self, key: Any, item: int) -> None:
+        self.keys[item] = key
+        heapq.heappush(self._entries, (key, item))
 
-    def add(self, pod: int) -> None:
-        """Add a pod that was never tried."""
-        self._place[pod] = None
-        self._stamp += 1
-        heapq.heappush(self._active, (self._key(pod, self._stamp), pod))
+    def first(self) -> int:
+        """Return the item that comes first; there must be one."""
+        while self.keys.get(self._entries[0][1]) is not self._entries[0][0]:
+            heapq.heappop(self._entries)
+        return self._entries[0][1]
 
-    def add_rejected(self, pod: int, rejectors: frozenset[str], now: float, n_steps: int = -1) -> None:
-        """Add a pod that these plugins rejected, after so many steps of a simulation."""
-        self._failures[pod] = self._failures.get(pod, 0) + 1
-        self._failed[pod] = now, n_steps
-        self._stamp += 1
-        group = (self._infos[pod].shape, rejectors)
-        self._waiting.setdefault(group, {})[pod] = self._stamp
-        self._place[pod] = group
-
-    def take_out(self, pod: int) -> bool:
-        """Remove a pod that is gone, bound, or not to be tried now, wherever it waits; return whether it was there."""
-        is_there = pod in self._place
-        group = self._place.pop(pod, None)
-        if group is not None:
-            self._leave(group, pod)
-        return is_there
-
-    def pop(self) -> int:
-        """Remove and return the next pod; there must be one."""
-        self._drop_stale()
-        pod = self._pop_active() if self._active else heapq.heappop(self._backoff)[2]
-        del self._place[pod]
-        return pod
-
-    def note_creation(self, pod: int) -> None:
-        """Remember when a pod of the snapshot was created: pods of the same second differ only by name."""
-        self._created[pod] = self._infos[pod].pod.metadata.creation_timestamp
-
-    def _pop_active(self) -> int:
-        first = heapq.heappop(self._active)
-        if self.draws is None or first[1] not in self._created:
-            return first[1]
-        equal = [first]  # only chance decides which of them comes first
-        while self._active:
-            key, other = self._active[0]
-            if key[:-1] != first[0][:-1] or self._created.get(other, "") != self._created[first[1]]:
-                break
-            entry = heapq.heappop(self._active)
-            if not self._is_stale(entry[1]):
-                equal.append(entry)
-        chosen = equal.pop(self.draws.randrange(len(equal)) if len(equal) > 1 else 0)
-        for entry in equal:
-            heapq.heappush(self._active, entry)
-        return chosen[1]
-
-    def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
-        """Requeue the pods that an event may make schedulable.
-
-        `most_important`: only pods of this priority or a lower one; None for all.
-        """
-        for group in list(self._waiting):
-            pods = self._waiting[group]
-            info = self._infos[next(iter(pods))]
-            if most_important is not None and info.priority > most_important:
-                continue
-            if is_worth_retrying(self._session, info, group[1], event):
-                del self._waiting[group]
-                for pod, stamp in pods.items():
-                    self._requeue(pod, stamp, now)
-
-    def retry(
-        self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int | None = None
-    ) -> list[int]:
-        """Requeue and return the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after minutes.
-
-        `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
-        earlier count as rejected then. `n_steps`: how many there are; what has not changed since rejects a pod again.
-        """
-        requeued: list[int] = []
-        for group in list(self._waiting):
-            for pod, stamp in tuple(self._waiting[group].items()):
-                at, n_then = self._failed[pod]
-                if max(at, began) < before and n_then != n_steps:
-                    self._leave(group, pod)
-                    self._requeue(pod, stamp, now)
-                    requeued.append(pod)
-        return requeued
-
-    def _requeue(self, pod: int, stamp: int, now: float) -> None:
-        self._place[pod] = None
-        end = self._failed[pod][0] + OF_PODS.after(self._failures[pod])
-        if end < math.floor(now):
-            heapq.heappush(self._active, (self._key(pod, stamp), pod))
-        else:
-            heapq.heappush(self._backoff, (math.floor(end), self._key(pod, stamp), pod))
-
-    def _key(self, pod: int, stamp: int) -> tuple[Any, ...]:
-        key = self.sort_key(self._infos[pod])
-        first = key[:1] if isinstance(key, tuple) else (key,)
-        return (*first, stamp)
-
-    def _leave(self, group: Group, pod: int) -> None:
-        pods = self._waiting[group]
-        del pods[pod]
-        if not pods:
-            del self._waiting[group]
-
-    def _drop_stale(self) -> None:
-        while self._active and self._is_stale(self._active[0][1]):
-            heapq.heappop(self._active)
-        while self._backoff and self._is_stale(self._backoff[0][2]):
-            heapq.heappop(self._backoff)
-
-    def _is_stale(self, pod: int) -> bool:
-        return self._place.get(pod, ()) is not None
+    def discard(self, item: int) -> bool:
+        """Remove an item; return whether it was there."""
+        return self.keys.pop(item, None) is not None
 
 
-MOMENT: Final = 1e-6  #: seconds from one arrival, and from one cycle, to the next
-
-MOST_UNCHANGED: Final = 15
-"""How many cycles without a change end the attempts at groups.
-
-Upstream has no end: an idle scheduler tries a group thousands of times a second, so that chance decides which member
-begins when something changes at last. Recorded runs end after so many cycles.
-"""
-
-
-class GoHeap:
-    """A heap of items by their keys; the least key comes first, and of equal ones the one that Go would yield.
+class GoHeap(Heap):
+    """Items whose keys may be equal: of these the one comes first that Go would yield.
 
     Upstream: container/heap, pkg/scheduler/backend/heap.
     """
 
     def __init__(self) -> None:
-        self._keys: list[tuple[Any, int]] = []  # (key, item)
+        super().__init__()
         self._index: dict[int, int] = {}  # item -> its place
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[int]:
-        return (item for _, item in self._keys)
-
-    def copy(self) -> GoHeap:
-        other = GoHeap()
-        other._keys, other._index = self._keys.copy(), self._index.copy()
-        return other
-
     def push(self, key: Any, item: int) -> None:
-        self._index[item] = len(self._keys)
-        self._keys.append((key, item))
-        self._up(len(self._keys) - 1)
-
-    def pop(self, may_come: Callable[[int], bool] | None = None) -> int | None:
-        """Remove and return the first item, of those that may come; None without any."""
-        if may_come is None:
-            return self._remove(0) if self._keys else None
-        indices = (index for index, (_, item) in enumerate(self._keys) if may_come(item))
-        first = min(indices, key=lambda index: self._keys[index][0], default=None)
-        return None if first is None else self._remove(first)
-
-    @property
-    def first_key(self) -> Any:
-        return self._keys[0][0]
+        self.keys[item], self._index[item] = key, len(self._entries)
+        self._entries.append((key, item))
+        self._up(len(self._entries) - 1)
 
     def discard(self, item: int) -> bool:
-        """Remove an item; return whether it was there."""
-        return item in self._index and self._remove(self._index[item]) == item
-
-    def _remove(self, index: int) -> int:
-        last = len(self._keys) - 1
+        if not super().discard(item):
+            return False
+        index, last = self._index[item], len(self._entries) - 1
         if index != last:
             self._swap(index, last)
             if not self._down(index, last):
                 self._up(index)
-        item = self._keys.pop()[1]
+        self._entries.pop()
         del self._index[item]
-        return item
+        return True
 
     def _swap(self, one: int, other: int) -> None:
-        self._keys[one], self._keys[other] = self._keys[other], self._keys[one]
-        self._index[self._keys[one][1]], self._index[self._keys[other][1]] = one, other
+        self._entries[one], self._entries[other] = self._entries[other], self._entries[one]
+        self._index[self._entries[one][1]], self._index[self._entries[other][1]] = one, other
 
     def _is_less(self, one: int, other: int) -> bool:
-        return bool(self._keys[one][0] < self._keys[other][0])
+        return bool(self._entries[one][0] < self._entries[other][0])
 
     def _up(self, index: int) -> None:
         while index > 0 and self._is_less(index, (index - 1) // 2):
@@ -300,85 +122,270 @@ class GoHeap:
         return index > start
 
 
-class _Queued(msgspec.Struct):
-    time: float  #: when it last entered the queue
-    entered: float | None = None  #: when it first became active
+MAX_WAIT = 300.0
+"""Seconds after which a pod is tried again without an event; upstream DefaultPodMaxInUnschedulablePodsDuration."""
+
+FLUSH_SECONDS = 30.0  #: how often such pods are looked for
+
+MOMENT: Final = 1e-6  #: seconds from one arrival, and from one turn, to the next
+
+Twins = tuple[bytes, frozenset[str]]
+"""Pods of the same shape that were rejected by the same plugins wait for the same events."""
+
+
+class Queued(msgspec.Struct, frozen=True):
+    """A pod that has entered the queue, also while it has its turn."""
+
+    since: float = 0.0  #: when it last entered the queue
+    entered: float = math.inf  #: when it was first active, as a member of a group
+    failed: float = -math.inf  #: when it last failed
+    n_steps: int = -1  #: of a simulation before that
     n_rejections: int = 0
     n_errors: int = 0  #: failures in a row without a plugin that rejects it
     rejectors: frozenset[str] = frozenset()
 
 
-class Turns:
-    """Pods that are active or back off.
+_NEW: Final = Queued()
+
+
+class SchedulingQueue:
+    """Pending pods in the order in which the scheduler tries them.
 
     Time stands still while there is somebody to try, since an idle scheduler does not wait for a backoff to end. Only
-    pods that no plugin rejected wait for that; then time goes on to its end.
+    members of groups that no plugin rejected wait for that; then time goes on to its end.
     """
 
-    def __init__(self, infos: Sequence[PodInfo]) -> None:
+    def __init__(self, session: Session) -> None:
+        self.draws: Random | None = None  #: draws among equal pods; None takes them by name
+        self.has_groups = session.config.release.is_on(WORKLOAD_GATE)  #: pods of a group are scheduled together
         self.now = 0.0  #: seconds
-        self.queued: dict[int, _Queued] = {}  #: all pods that have arrived and are not bound
-        self.infos = infos
-        self._active, self._backoff, self._errors = GoHeap(), GoHeap(), GoHeap()
+        self.queued: dict[int, Queued] = {}  #: all pods that have entered
+        self.gated: dict[int, None] = {}  #: members that are kept out
+        self._untold: dict[int, None] = {}  # those of them of which the scheduler has yet to tell
+        self._session = session
+        self._infos = session.cluster.pods.infos
+        heap: type[Heap] = GoHeap if self.has_groups else Heap  # only pods that have failed together have equal keys
+        self._active, self._backoff, self._errors = heap(), heap(), heap()
+        self._waiting: dict[Twins, dict[int, None]] = {}
+        self._twins: dict[int, Twins] = {}  # of each that waits
+        self._created: dict[int, str | None] = {}
 
-    def fork(self, infos: Sequence[PodInfo]) -> Turns:
-        forked = Turns(infos)
-        forked.now = self.now
-        forked.queued = {pod: msgspec.structs.replace(queued) for pod, queued in self.queued.items()}
-        forked._active, forked._backoff = self._active.copy(), self._backoff.copy()
-        forked._errors = self._errors.copy()
+    def fork(self, session: Session) -> SchedulingQueue:
+        """Return a copy of the queue, over a fork of the session."""
+        forked = SchedulingQueue(session)
+        forked.now, forked.queued = self.now, self.queued.copy()
+        forked.gated, forked._untold = self.gated.copy(), self._untold.copy()
+        forked._active, forked._backoff, forked._errors = self._active.copy(), self._backoff.copy(), self._errors.copy()
+        forked._waiting = {twins: pods.copy() for twins, pods in self._waiting.items()}
+        forked._twins = self._twins.copy()
+        forked._created = self._created
+        if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
+            forked.sort_key = self.sort_key
         return forked
+
+    @cached_property
+    def sort_key(self) -> Callable[[PodInfo], Any]:
+        """The key of a pod, of which the second part is when it last entered the queue, not when it was created."""
+        plugins = chain.from_iterable(framework.queue_sort_plugins for framework in self._session.frameworks.values())
+        sorter = next(plugins, None)
+        return (lambda _: (0,)) if sorter is None else sorter.sort_key
 
     @property
     def has_active(self) -> bool:
-        return bool(len(self._active))
+        """Whether there is an active pod, one that does not back off."""
+        return bool(self._active)
 
-    def arrive(self, pod: int) -> None:
-        """Note when a pod arrives, which may be kept out of the queue for a while."""
-        self.queued[pod] = _Queued(self.now)
+    @property
+    def has_rejected(self) -> bool:
+        """Whether there is a pod that was rejected: it waits for an event, or for its turn."""
+        return bool(self._waiting or self._active or self._backoff)
 
-    def activate(self, pod: int) -> None:
-        queued = self.queued[pod]
-        queued.entered = self.now if queued.entered is None else queued.entered
-        self._active.push((-self.infos[pod].priority, queued.time), pod)
+    def key_of(self, pod: int) -> Key | None:
+        """Return the group with which a pod is scheduled; None for a pod on its own."""
+        return group_of(self._infos[pod]) if self.has_groups else None
 
-    def count_failure(self, pod: int, rejectors: frozenset[str]) -> None:
-        queued = self.queued[pod]
-        queued.time, queued.rejectors = self.now, rejectors
-        if rejectors:
-            queued.n_rejections, queued.n_errors = queued.n_rejections + 1, 0
+    def add(self, pod: int) -> None:
+        """Add a pod that was never tried; a member of a group when nothing keeps it out."""
+        self.now += MOMENT
+        self.queued[pod] = replace(self.queued.get(pod, _NEW), since=self.now)
+        key = self.key_of(pod)
+        if key is None:
+            self._activate(pod)
         else:
-            queued.n_errors += 1
+            self._session.pod_groups.add(pod)
+            self._let_in(pod)
+            self.ask_again(key)
 
-    def put_back(self, pod: int, rejectors: frozenset[str]) -> None:
-        """Have a pod that was tried back off."""
-        self.count_failure(pod, rejectors)
+    def _leave_gate(self, pod: int) -> bool:
+        self._untold.pop(pod, None)
+        return self.gated.pop(pod, self) is None
+
+    def expect(self, pods: Iterable[int]) -> None:
+        """Have members of groups count as known only once they are added."""
+        if self.has_groups:
+            self._session.pod_groups.remove(pods)
+
+    def ask_again(self, key: Key) -> None:
+        """Let in members of a group that were kept out, as it has grown or has come into being."""
+        for pod in [pod for pod in self.gated if self.key_of(pod) == key]:
+            self._let_in(pod)
+
+    def _let_in(self, pod: int) -> None:
+        framework = self._session.framework_for(self._infos[pod])
+        if framework is None or not framework.run_pre_enqueue(self._infos[pod]).is_success:
+            if pod not in self.gated:
+                self.gated[pod] = self._untold[pod] = None
+            return
+        self._leave_gate(pod)
+        queued = self.queued[pod]
+        self.queued[pod] = replace(queued, entered=min(queued.entered, self.now))
+        self._activate(pod)
+
+    def add_rejected(self, pod: int, rejectors: frozenset[str], now: float, n_steps: int = -1) -> None:
+        """Add a pod on its own that these plugins rejected, after so many steps of a simulation."""
+        self.now = max(self.now + MOMENT, now)
+        self._count_failure(pod, rejectors, now, n_steps)
+        twins = self._twins[pod] = self._infos[pod].shape, rejectors
+        self._waiting.setdefault(twins, {})[pod] = None
+
+    def put_back(self, pod: int, rejectors: frozenset[str], now: float) -> None:
+        """Have a member of a group that was tried back off."""
+        self.now = max(self.now, now)
+        self._count_failure(pod, rejectors, self.now)
         self.back_off(pod)
 
-    def back_off(self, pod: int) -> None:
-        queued = self.queued[pod]
-        expiry = math.floor(queued.time + OF_PODS.after(queued.n_errors or queued.n_rejections or 1))
-        if queued.rejectors:
-            self._backoff.push((expiry, -self.infos[pod].priority, queued.time), pod)
-        else:
-            self._errors.push(expiry, pod)
+    def _count_failure(self, pod: int, rejectors: frozenset[str], failed: float, n_steps: int = -1) -> None:
+        before = self.queued.get(pod, _NEW)
+        n_rejections, n_errors = before.n_rejections + bool(rejectors), 0 if rejectors else before.n_errors + 1
+        self.queued[pod] = Queued(self.now, before.entered, failed, n_steps, n_rejections, n_errors, rejectors)
 
-    def pop(self, may_come: Callable[[int], bool] | None = None) -> int | None:
-        """Take out the pod whose turn it is, of those that may come; None without any."""
-        pod = self._active.pop(may_come)
-        if pod is None:
-            pod = self._backoff.pop(may_come)
-        while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors):
-            self.now = max(self.now, self._errors.first_key + 1)
-            while len(self._errors) and self._errors.first_key < math.floor(self.now):
-                if (released := self._errors.pop()) is not None:
-                    self.activate(released)
-            pod = self._active.pop(may_come)
-        return pod
+    def back_off(self, pod: int) -> None:
+        """Have a pod come back once its backoff is over, or earlier where no other one is active."""
+        queued = self.queued[pod]
+        end = queued.failed + OF_PODS.after(queued.n_errors or queued.n_rejections or 1)
+        if end < math.floor(self.now):
+            self._activate(pod)
+        elif queued.rejectors or self.key_of(pod) is None:
+            self._backoff.push((math.floor(end), *self._sort_key(pod, queued)), pod)
+        else:
+            self._errors.push(math.floor(end), pod)
+
+    def _activate(self, pod: int) -> None:
+        self._active.push(self._sort_key(pod, self.queued[pod]), pod)
+
+    def _sort_key(self, pod: int, queued: Queued) -> tuple[Any, ...]:
+        key = self.sort_key(self._infos[pod])
+        first = key[:1] if isinstance(key, tuple) else (key,)
+        return (*first, queued.since)
+
+    def pull(self, pod: int) -> bool:
+        """Take a pod out that is active or backs off; return whether it does."""
+        return self._active.discard(pod) or self._backoff.discard(pod) or self._errors.discard(pod)
 
     def take_out(self, pod: int) -> bool:
-        """Take a pod out, wherever it waits; return whether it did."""
-        return any(heap.discard(pod) for heap in (self._active, self._backoff, self._errors))
+        """Remove a pod that is gone, or not to be tried now, wherever it waits; return whether it was there."""
+        self.expect((pod,))
+        twins = self._twins.get(pod)
+        if twins is not None:
+            self._stop_waiting(pod)
+        return twins is not None or self._leave_gate(pod) or self.pull(pod)
+
+    def _stop_waiting(self, pod: int) -> None:
+        twins = self._twins.pop(pod)
+        pods = self._waiting[twins]
+        del pods[pod]
+        if not pods:
+            del self._waiting[twins]
+
+    def pop(self, may_come: Callable[[int], bool] | None = None, *, only_active: bool = False) -> int | None:
+        """Take out the pod whose turn it is, of those that may come; None without any.
+
+        A member that is kept out has one turn all the same, which tells why.
+        """
+        if self._untold:
+            untold = next(iter(self._untold))
+            del self._untold[untold]
+            return untold
+        pod = self._first(self._active, may_come)
+        if pod is not None:
+            pod = pod if self.draws is None else self._drawn(pod, self.draws)
+        elif not only_active:
+            pod = self._first(self._backoff, may_come)
+            while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors.keys):
+                self._wait_for_errors()
+                pod = self._first(self._active, may_come)
+        if pod is not None:
+            self.pull(pod)
+            self.now += MOMENT
+        return pod
+
+    @staticmethod
+    def _first(heap: Heap, may_come: Callable[[int], bool] | None) -> int | None:
+        if not heap:
+            return None
+        first = heap.first()
+        if may_come is None or may_come(first):
+            return first
+        return min(filter(may_come, heap.keys), key=heap.keys.__getitem__, default=None)
+
+    def _wait_for_errors(self) -> None:
+        """Go on to when the first backoff after an error is over."""
+        errors = self._errors
+        self.now = max(self.now, errors.keys[errors.first()] + 1)
+        while errors and errors.keys[errors.first()] < math.floor(self.now):
+            released = errors.first()
+            errors.discard(released)
+            self._activate(released)
+
+    def note_creation(self, pod: int) -> None:
+        """Remember when a pod of the snapshot was created: pods of the same second differ only by name."""
+        self._created[pod] = self._infos[pod].pod.metadata.creation_timestamp
+
+    def _drawn(self, first: int, draws: Random) -> int:
+        """Return one of the active pods of which only chance decides which comes first."""
+        if first not in self._created:
+            return first
+        active, key, equal = self._active, self._active.keys[first], []
+        while active and (pod := active.first()) in self._created:
+            if active.keys[pod][:-1] != key[:-1] or self._created[pod] != self._created[first]:
+                break
+            equal.append((active.keys[pod], pod))
+            active.discard(pod)
+        for entry in equal:
+            active.push(*entry)
+        return equal[draws.randrange(len(equal)) if len(equal) > 1 else 0][1]
+
+    def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
+        """Requeue the pods that an event may make schedulable.
+
+        `most_important`: only pods of this priority or a lower one; None for all.
+        """
+        for twins in list(self._waiting):
+            pods = self._waiting[twins]
+            info = self._infos[next(iter(pods))]
+            if most_important is not None and info.priority > most_important:
+                continue
+            if is_worth_retrying(self._session, info, twins[1], event):
+                self._requeue(list(pods), now)
+
+    def retry(
+        self, now: float, before: float = math.inf, began: float = -math.inf, n_steps: int | None = None
+    ) -> list[int]:
+        """Requeue and return the pods that wait for an event. Upstream: flushUnschedulablePodsLeftover, after minutes.
+
+        `before`: only those that were rejected before this. `began`: when the clock started; pods that were rejected
+        earlier count as rejected then. `n_steps`: how many there are; what has not changed since rejects a pod again.
+        """
+        waiting = ((pod, self.queued[pod]) for pod in chain.from_iterable(self._waiting.values()))
+        requeued = [pod for pod, one in waiting if max(one.failed, began) < before and one.n_steps != n_steps]
+        self._requeue(requeued, now)
+        return requeued
+
+    def _requeue(self, pods: Iterable[int], now: float) -> None:
+        self.now = max(self.now, now)
+        for pod in pods:
+            self._stop_waiting(pod)
+            self.back_off(pod)
 
 
 class QueuedPod(msgspec.Struct, frozen=True):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from kplan.course.simulation.any_node import AnyNodeTaker
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion, Signal
-from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT, MOMENT, MOST_UNCHANGED, Turns
+from kplan.course.simulation.queue import FLUSH_SECONDS, MAX_WAIT
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.mappings import Recent
@@ -30,7 +29,6 @@ from kplan.framework.group_cycle import (
 from kplan.framework.interface import ClaimFreed, CycleState, Event, PodDeleted
 from kplan.framework.listers import Key
 from kplan.framework.plugin_cache import MAX_SHAPES
-from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
 from kplan.framework.results import Outcome, Status
 from kplan.framework.session import Session
 from kplan.preemption.default_preemption import DefaultPreemption, preemptors
@@ -244,13 +242,12 @@ class Scheduler:
 
 _MOST_CYCLES: Final = 10_000  #: how many cycles all groups may take; only groups that evict for ever take so many
 
+MOST_UNCHANGED: Final = 15
+"""After how many cycles without a change no group is tried again that was tried since.
 
-class _Attempts(msgspec.Struct):
-    """The attempts at a group since something has changed."""
-
-    state: tuple[object, ...] = ()  #: what was there
-    orders: list[list[bytes]] = []  #: the shapes of the members in the order in which they came
-    rests: bool = False  #: nothing is left to try
+Upstream has no end: an idle scheduler tries a group thousands of times a second, so that chance decides which member
+begins when something changes at last. Recorded runs end after so many cycles.
+"""
 
 
 class GroupTurns:
@@ -264,44 +261,35 @@ class GroupTurns:
 
     def __init__(self, motion: Motion, life: LifeCycle, scheduler: Scheduler) -> None:
         self._motion, self._life, self._scheduler = motion, life, scheduler
-        self.is_on = motion.session.config.release.is_on(WORKLOAD_GATE)
         self.tries: dict[Key, GroupTry] = {}  #: how the last cycle of a group has ended, with all victims so far
-        self._turns = Turns(self._motion.infos)
-        self._outside: dict[int, None] = {}  # members that have yet to enter the queue
-        self._attempts: dict[Key, _Attempts] = {}
+        #: as in recorded runs of the queue alone: victims are gone before the next cycle, and groups are tried in all
+        #: orders in which they come, also those that differ only in pods that are alike
+        self.is_queue_alone = False
+        self.n_unchanged = 0  #: cycles since something has changed
+        self._state: tuple[object, ...] = ()  # what was there then
+        self._orders: dict[Key, list[list[bytes]]] = {}  # the shapes of the members of a group as they came since
+        self._resting: set[Key] = set()  # groups of which nothing is left to try
         self._n_cycles = 0
         self._n_nominated = 0  # how many steps tell of nominations of members
 
-    def take_over(self, other: GroupTurns) -> None:
-        self._turns, self._outside = other._turns.fork(self._turns.infos), other._outside.copy()
+    def may_come(self) -> Callable[[int], bool] | None:
+        """Return whether a pod may have a turn now; None where all may."""
+        if (state := self._present()) != self._state:
+            self._state = state
+            self.begin_anew()
+        key_of, resting = self._motion.queue.key_of, self._resting
+        is_over = not self.is_queue_alone or (self.n_unchanged >= MOST_UNCHANGED and not self._motion.queue.has_active)
+        return (lambda pod: key_of(pod) not in resting) if resting and is_over else None
 
-    def key_of(self, pod: int) -> Key | None:
-        """Return the group with which a pod is scheduled; None for a pod on its own."""
-        return group_of(self._motion.infos[pod]) if self.is_on else None
+    def begin_anew(self) -> None:
+        """Try all groups again, as something has changed."""
+        self.n_unchanged = 0
+        self._orders.clear()
+        self._resting.clear()
 
-    def add(self, pod: int) -> None:
-        """Add a member of the snapshot that waits."""
-        self._outside[pod] = None
-
-    def next_turn(self) -> tuple[Key, int] | None:
-        """Return a group whose turn it is, and the member that begins."""
-        if not self._outside and not self._turns.queued:
-            return None
-        state, there, infos = self._state(), self._motion.pods, self._turns.infos
-        resting = {key for key, attempts in self._attempts.items() if attempts.rests and attempts.state == state}
-
-        def may_come(pod: int) -> bool:
-            return pod in there and group_of(infos[pod]) not in resting
-
-        pod = self._turns.pop(may_come)
-        if pod is None:
-            pod = min(filter(may_come, self._outside), key=lambda pod: -infos[pod].priority, default=None)
-        key = None if pod is None else group_of(infos[pod])
-        return None if pod is None or key is None else (key, pod)
-
-    def _state(self) -> tuple[object, ...]:
+    def _present(self) -> tuple[object, ...]:
         """Return what changes whenever something happens that may matter to a group."""
-        session, infos = self._motion.session, self._turns.infos
+        session, infos = self._motion.session, self._motion.infos
         nominator, nodes = session.nominator, session.cluster.nodes
         # That another member of a group has the nomination, which is like the one before, is no change.
         nominated = tuple((row, *(infos[pod].shape for pod in nominator.pods_for(row))) for row in nominator.rows())
@@ -310,80 +298,50 @@ class GroupTurns:
 
     def run(self, key: Key, first: int) -> Iterator[CycleResult]:
         """Try a group, begun by its `first` member; yield each decision before it is carried out, while it is live."""
-        session, groups = self._motion.session, self._motion.session.pod_groups
-        infos = self._turns.infos
+        session, queue, infos = self._motion.session, self._motion.queue, self._motion.infos
+        if first in queue.gated:
+            yield from self._tell_gated(first)
+            return
+        self.n_unchanged += 1
         self._n_cycles += 1
         if self._n_cycles > _MOST_CYCLES:
             self._motion.circle = f"pod group {'/'.join(key)} was still moving after {_MOST_CYCLES} attempts"
             return
-        groups.remove([pod for pod in groups.members(key) if pod not in self._motion.pods])
-        attempts, state = self._attempts.setdefault(key, _Attempts()), self._state()
-        if attempts.state != state:
-            attempts.state, attempts.orders, attempts.rests = state, [], False
-        pods = yield from self._pull(key, first)
-        order = [infos[pod].shape for pod in pods]
-        attempts.rests = not pods or order in attempts.orders or len(attempts.orders) == MOST_UNCHANGED
-        if attempts.rests:
+        others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and queue.pull(pod)]
+        pods = sorted([first, *others], key=lambda pod: (-infos[pod].priority, queue.queued[pod].entered))
+        if self._has_tried(key, [infos[pod].shape for pod in pods]):
             for pod in pods:
-                self._turns.back_off(pod)
+                queue.back_off(pod)
             return
-        attempts.orders.append(order)
-        attempts.rests = len(set(order)) == 1  # pods that are alike come in one order
         text = error_of_several_schedulers([infos[pod].pod.spec.scheduler_name for pod in pods])
         tried = [pod for pod in pods if not infos[pod].is_terminating]
         if not tried:
             return
         self._scheduler.recount_budgets()
-        group = GroupResult(key, [], Status.error(text)) if text else schedule_group(session, key, tried)
+        group = GroupResult(key, [], Status.error(text), has_condition=False)
+        if not text:
+            group = schedule_group(session, key, tried)
         # Each is live with all members before it on their nodes, as the cycle saw it.
         for result in live_decisions(session, group, tried):
             self._scheduler.on_decision(result)
             yield result
         self._conclude(group, tried)
 
-    def _pull(self, key: Key, first: int) -> Generator[CycleResult, None, list[int]]:
-        """Take the members that wait out of all queues; return those that may enter the queue, in their order."""
-        session, turns = self._motion.session, self._turns
-        others = [pod for pod in session.pod_groups.unscheduled(key) if pod != first and self._take_out(pod)]
-        pods = [first, *others]
-        self._outside.pop(first, None)
-        for pod in sorted(pods, key=lambda pod: self._motion.pods[pod].created):
-            if pod not in turns.queued:
-                turns.now = max(turns.now + MOMENT, self._motion.now)
-                turns.arrive(pod)
-        turns.now = max(turns.now + MOMENT, self._motion.now)
-        for pod in list(pods):
-            framework = session.framework_for(turns.infos[pod])
-            if framework is None or not framework.run_pre_enqueue(turns.infos[pod]).is_success:
-                pods.remove(pod)
-                yield from self._fail_alone(pod)
-        self._note_entry(key, pods)
-        return sorted(pods, key=lambda pod: (-turns.infos[pod].priority, turns.queued[pod].entered))
+    def _has_tried(self, key: Key, order: list[bytes]) -> bool:
+        """Note that it is a group's turn, with members of these shapes; tell whether all would end as before."""
+        orders = self._orders.setdefault(key, [])
+        has_tried = not self.is_queue_alone and (order in orders or len(orders) == MOST_UNCHANGED)
+        orders.append(order)
+        if self.is_queue_alone or has_tried or len(set(order)) == 1:  # pods that are alike come in one order
+            self._resting.add(key)
+        return has_tried
 
-    def _take_out(self, pod: int) -> bool:
-        is_there = self._turns.take_out(pod) or self._outside.pop(pod, self) is None
-        return self._motion.queue.take_out(pod) or is_there
-
-    def _note_entry(self, key: Key, pods: Iterable[int]) -> None:
-        """Note when members entered the queue: those before the gang's last needed one together with it."""
-        queued = self._turns.queued
-        fresh = sorted((queued[pod].time, pod) for pod in pods if queued[pod].entered is None)
-        groups = self._motion.session.pod_groups
-        n_known = sum(pod not in queued or queued[pod].entered is not None for pod in groups.members(key))
-        n_needed = (groups.min_count(key) or 0) - n_known
-        quorum = fresh[min(n_needed, len(fresh)) - 1][0] if fresh and n_needed > 0 else 0.0
-        for time, pod in fresh:
-            queued[pod].entered = max(time, quorum)
-
-    def _fail_alone(self, pod: int) -> Iterator[CycleResult]:
-        """Keep a pod out of the queue; nothing is told of one that was kept out before."""
+    def _tell_gated(self, pod: int) -> Iterator[CycleResult]:
+        """Tell of a member that is kept out of the queue."""
         result = schedule_pod(self._motion.session, pod)
-        self._outside[pod] = None
-        message = stored_message_of(self._motion.session, result) or result.message
-        if self._motion.outcomes.get(pod) is result.outcome and self._motion.messages.get(pod) == message:
-            return
         self._scheduler.on_decision(result)
         yield result
+        message = stored_message_of(self._motion.session, result) or result.message
         self._scheduler.note_failure(pod, result.outcome, message)
 
     def _conclude(self, group: GroupResult, pods: Sequence[int]) -> None:
@@ -405,9 +363,8 @@ class GroupTurns:
     def _submit(self, end: MemberEnd, pod: int) -> None:
         if end.row is not None:
             self._life.bind(pod, end.row)
-            self._turns.queued.pop(pod, None)
             return
-        self._turns.put_back(pod, end.rejectors)
+        self._motion.queue.put_back(pod, end.rejectors, self._motion.now)
         self._scheduler.note_failure(pod, end.outcome, end.message)
         nominator = self._motion.session.nominator
         if end.nominated is not None:

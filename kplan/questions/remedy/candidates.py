@@ -95,7 +95,7 @@ class Candidates:
     def offered(self) -> Sequence[Changes]:
         """Return what `explain` names for the pods that wait, each for itself; after other actions what pods say."""
         offered: list[Changes] = []
-        if not self._acts and self._simulation.groups.is_on:
+        if not self._acts and self._simulation.queue.has_groups:
             offered += self._once("", self._of_groups)
         for row, result in self._waiting:
             offered += self._once(self._workload_of(row), partial(self._offers, row, result))
@@ -304,7 +304,7 @@ class Candidates:
         """Yield what the pods of a group that waits need together; each set of actions lets the whole group run."""
         simulation = self._simulation
         wanted = {key for workload in self._goal.wanted for key in self._played.waiting.get(workload, ())}
-        members = ((simulation.groups.key_of(row), row) for row, pod in simulation.pods.items() if not pod.node)
+        members = ((simulation.queue.key_of(row), row) for row, pod in simulation.pods.items() if not pod.node)
         waiting = grouped((key, row) for key, row in members if key is not None)
         for key, rows in waiting.items():
             if any(simulation.pods[row].key in wanted for row in rows):

@@ -252,7 +252,7 @@ def _is_of_cluster(act: c.Change) -> bool:
 
 def _may_be_copied(simulation: Simulation) -> bool:
     """Tell whether a copy goes on as the simulation does: nothing has moved, and nothing is drawn or counted on."""
-    is_plain = simulation.provisioner is None and not (simulation.groups.is_on or simulation.log.steps)
+    is_plain = simulation.provisioner is None and not (simulation.queue.has_groups or simulation.log.steps)
     return is_plain and simulation.session.is_certain
 
 

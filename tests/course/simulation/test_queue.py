@@ -8,7 +8,7 @@ import pytest
 
 from kplan.api.core import Node
 from kplan.api.decode import convert
-from kplan.course.simulation.queue import MAX_WAIT, GoHeap, RetryQueue, in_turn, is_worth_retrying
+from kplan.course.simulation.queue import MAX_WAIT, GoHeap, SchedulingQueue, in_turn, is_worth_retrying
 from kplan.documents.plan import QueuePlace
 from kplan.framework import interface as fwk
 from kplan.framework.interface import SUCCESS, NodeChanged, NodeDeleted, NodeUncordoned, PodAdded, PodDeleted, Status
@@ -21,12 +21,12 @@ from tests.objects import HOSTNAME, affinity, node, planner_of, pod, spread
 FIT = frozenset({"NodeResourcesFit"})
 
 
-def queue_of(**pods: int) -> tuple[RetryQueue, dict[str, int], dict[str, PodInfo]]:
+def queue_of(**pods: int) -> tuple[SchedulingQueue, dict[str, int], dict[str, PodInfo]]:
     """Return an empty queue, and rows and facts of pods with these priorities, each of another size."""
     objects = [pod(name, cpu=f"{number}", priority=priority) for number, (name, priority) in enumerate(pods.items(), 1)]
     session = planner_of(node("n1", "8"), *objects).fork()
     rows = {name: session.pod_ids[f"default/{name}"] for name in pods}
-    return RetryQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
+    return SchedulingQueue(session), rows, {name: session.cluster.pods.infos[row] for name, row in rows.items()}
 
 
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (50, 10)])
@@ -52,7 +52,7 @@ def test_what_happens_in_a_fork_stays_there() -> None:
     twin.notice(PodDeleted(infos["waits"]), 0.0)
     assert [twin.pop(), twin.pop()] == [rows["active"], rows["waits"]]
     assert queue.pop() == rows["active"]
-    assert not queue
+    assert queue.pop() is None
 
 
 def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event() -> None:
@@ -63,16 +63,18 @@ def test_a_pod_that_has_waited_for_five_minutes_is_tried_again_without_an_event(
     tried = []
     for now in (290.0, 301.0, 311.0):
         queue.retry(now, now - MAX_WAIT, began=0.0)
-        tried.append([queue.pop() for _ in range(2) if queue])
+        tried.append([pod for pod in (queue.pop(), queue.pop()) if pod is not None])
 
     assert tried == [[], [rows["long_since"]], [rows["waits"]]]
 
 
-def heap_of(*keys: int) -> GoHeap:
+def popped(*keys: int, without: int | None = None) -> list[int]:
+    """Return the numbers of items with these keys in the order in which they come."""
     heap = GoHeap()
     for item, key in enumerate(keys):
         heap.push(key, item)
-    return heap
+    assert without is None or heap.discard(without)
+    return [item for _ in heap.keys.copy() if heap.discard(item := heap.first())]
 
 
 def test_a_pod_that_only_time_has_tried_again_is_told_of_as_it_was_when_all_was_at_rest() -> None:
@@ -88,24 +90,21 @@ def test_a_pod_that_only_time_has_tried_again_is_told_of_as_it_was_when_all_was_
 
 
 def test_the_least_key_comes_first_and_equal_items_as_they_stand_in_the_array_of_go() -> None:
-    heap, equal = heap_of(3, 1, 2), heap_of(1, 1, 1, 1)
-    assert heap.first_key == 1
-    assert [heap.pop() for _ in range(3)] == [1, 2, 0]
-    assert [equal.pop() for _ in range(4)] == [0, 3, 2, 1]
+    assert popped(3, 1, 2) == [1, 2, 0]
+    assert popped(1, 1, 1, 1) == [0, 3, 2, 1]
 
 
 def test_an_item_is_taken_out_of_the_middle() -> None:
-    heap = heap_of(1, 2, 3, 4)
-    assert heap.discard(1)
-    assert not heap.discard(7)
-    assert len(heap) == 3
-    assert [heap.pop() for _ in range(3)] == [0, 2, 3]
+    assert popped(1, 2, 3, 4, without=1) == [0, 2, 3]
+    assert not GoHeap().discard(7)
 
 
 def test_the_first_of_those_that_may_come_leaves_the_others() -> None:
-    heap = heap_of(1, 1, 1, 1)
-    assert heap.pop(lambda item: item > 1) == 2
-    assert [heap.pop() for _ in range(4)] == [0, 3, 1, None]
+    queue, rows, _ = queue_of(first=2, other=1, last=0)
+    for row in rows.values():
+        queue.add(row)
+    assert queue.pop(lambda pod: pod != rows["first"]) == rows["other"]
+    assert [queue.pop() for _ in range(3)] == [rows["first"], rows["last"], None]
 
 
 BY_PRIORITY = fakes.plugin("Sort", sort_key=lambda info: -info.priority)
