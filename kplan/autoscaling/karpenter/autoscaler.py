@@ -1,4 +1,4 @@
-"""Karpenter behind the seam: its decisions as advice, and in its own terms; and changes of pools that would help more.
+"""Karpenter behind the seam: its decisions as advice, and changes of pools that would help more.
 
 For changes a pool is tried without its limits, or without one of its requirements; what Karpenter would make then says
 how high the limits have to be, and which further values of a label are needed.
@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from kplan.api.affinity import Taint
-from kplan.api.core import Node, Pod
+from kplan.api.core import Node
 from kplan.api.labels import INSTANCE_TYPE, NODEPOOL, ZONE
-from kplan.api.provisioning import DRIFTED, NodePool
+from kplan.api.provisioning import NodePool
 from kplan.api.quantity import listing, nanos_of
 from kplan.autoscaling.karpenter.amounts import NODES, total_of
-from kplan.autoscaling.karpenter.candidates import CONSOLIDATABLE, ClaimState, claim_states, consolidatable_at
+from kplan.autoscaling.karpenter.candidates import claim_states, consolidatable_at
 from kplan.autoscaling.karpenter.catalogue import learned_catalogue, read_catalogue
-from kplan.autoscaling.karpenter.commands import Command, Scaling, scale_static_pools
-from kplan.autoscaling.karpenter.devices import Held, device_name
-from kplan.autoscaling.karpenter.disruption import METHODS, MethodResult, stays
+from kplan.autoscaling.karpenter.commands import Command, scale_static_pools
+from kplan.autoscaling.karpenter.detail import FAILED, detail_of, ignored
+from kplan.autoscaling.karpenter.disruption import METHODS, stays
 from kplan.autoscaling.karpenter.instance_types import InstanceType
 from kplan.autoscaling.karpenter.options import NEWEST, Options, Release, read_options, release_in, release_named
-from kplan.autoscaling.karpenter.planned import Planned, new_node, node_claim, requirement_list
+from kplan.autoscaling.karpenter.planned import Planned, new_node
 from kplan.autoscaling.karpenter.pods import lifetime_remaining
-from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, exceeded_limit, limits_text
+from kplan.autoscaling.karpenter.prepared import Prepared, Simulated, limits_text
 from kplan.autoscaling.karpenter.texts import Plain
 from kplan.autoscaling.seam import (
     Advice,
@@ -53,9 +54,6 @@ from kplan.rules.resources import NANO, nano_text
 from kplan.snapshot.model import Snapshot
 
 _MOST_NAMED = 3
-FAILED = "Failed to schedule pod, "
-_FILTERED = "NodePool requirements filtered out all compatible available instance types"
-_LACKING = f"{_FILTERED} due to minValues incompatibility"
 
 
 class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,11 +114,6 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         reason = "" if acting is None else acting.reason
         removes = tuple(self._removal(prepared, command, reason, namer) for command in commands)
         gone = frozenset(candidate.name for command in commands for candidate in command.candidates)
-
-        def detail() -> dict[str, Any]:
-            provisioning, disruption = provisioning_answer(prepared), answer_of(conditions, outcomes)
-            return {"version": self.version, "provisioning": provisioning, "disruption": disruption}
-
         prices = self._prices(prepared)
         replacements = [replacement for removal in removes for replacement in removal.replacements]
         return replace(
@@ -129,7 +122,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             stays=dict(stays(prepared, conditions, outcomes, gone)),
             price=prices_around(prices, [*advice.adds, *replacements], gone),
             warnings=(*advice.warnings, *_unlaunchable(replacements), *_taken_for_empty(commands)),
-            detail=detail,
+            detail=partial(detail_of, prepared, conditions, outcomes),
         )
 
     def _prepared(self, cluster: PreparedCluster) -> Prepared:
@@ -152,7 +145,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
                 for pod, refused in provisioned.errors.items()
                 if pod not in prepared.buffer_pods and not any(one.is_deferred for one in refused)
             }
-            | _ignored(prepared),
+            | ignored(prepared),
             warnings=(*self._warnings(prepared), *_unlaunchable(adds)),
         )
 
@@ -223,11 +216,6 @@ def _unhelped(prepared: Prepared) -> dict[str, dict[str, tuple[str, ...]]]:
     unhelped |= {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
     no_pool = unready or {"": ("the cluster has no NodePool that gets nodes for pods",)}
     return unhelped | {pod: no_pool for pod in provisioned.waiting if pod not in buffers}
-
-
-def _ignored(prepared: Prepared) -> dict[str, str]:
-    """Return what Karpenter writes about pods that it does not look at."""
-    return {pod: FAILED + "; ".join(problems) for pod, problems in prepared.rejected.items() if problems}
 
 
 def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:
@@ -418,87 +406,3 @@ def _admitted(pool: NodePool, index: int, nodes: Iterable[Node]) -> Iterator[Poo
 
 def _n_waiting(provisioned: Simulated) -> int:
     return len(provisioned.errors) + len(provisioned.waiting)
-
-
-def provisioning_answer(prepared: Prepared) -> dict[str, Any]:
-    provisioned = prepared.provisioned
-    claims = [
-        node_claim(node) | ({"createError": problem} if problem else {})
-        for node in provisioned.nodes
-        for problem in (exceeded_limit(prepared, node.template.name),)
-    ]
-    answer: dict[str, Any] = {
-        "nodeClaims": sorted(claims, key=lambda claim: sorted(claim["pods"])),
-        "existing": _keys_by_node(provisioned.existing),
-        "errors": {pod: prepared.texts.of_pools(refused) for pod, refused in provisioned.errors.items()},
-    }
-    if ignored := _ignored(prepared):
-        answer["ignored"] = ignored
-    events = {
-        template.name: [_LACKING if template.lacks_min_values else _FILTERED]
-        for template in prepared.all_templates
-        if not template.types
-    }
-    if events and (provisioned.nodes or provisioned.existing or provisioned.errors):
-        answer["nodePoolEvents"] = events
-    if prepared.overlaid.statuses:
-        answer["overlays"] = dict(prepared.overlaid.statuses)
-    if provisioned.devices is not None:
-        held = sorted(provisioned.devices.held.items())
-        answer["resourceClaims"] = {"/".join(key): _devices_of(own) for key, own in held}
-    if prepared.buffers:
-        answer["buffers"] = {
-            buffer.key: {"ReadyForProvisioning": buffer.condition}
-            | ({} if buffer.replicas is None else {"replicas": buffer.replicas})
-            for buffer in prepared.buffers
-        }
-    if prepared.options.static:
-        answer["static"] = {name: _scaled(scaling, prepared) for name, scaling in scale_static_pools(prepared).items()}
-    return answer
-
-
-def _devices_of(held: Held) -> dict[str, Any]:
-    devices = {name: [device_name(one.device) for one in own] for name, own in sorted(held.devices.items())}
-    return {"devices": devices, "template": held.is_potential}
-
-
-def _scaled(scaling: Scaling, prepared: Prepared) -> dict[str, Any]:
-    if not scaling.create:
-        return {"create": 0, "delete": list(scaling.delete) or None}
-    wanted = prepared.static_node(scaling.pool).requirements
-    requirements = requirement_list(wanted, prepared.known, hides_types=False)
-    return {"create": scaling.create, "requirements": requirements}
-
-
-def answer_of(conditions: Mapping[str, ClaimState], outcomes: Mapping[str, MethodResult]) -> dict[str, Any]:
-    """Return what each method does by itself, and which one acts."""
-    return {
-        "conditions": {
-            name: ({CONSOLIDATABLE: "True"} if state.is_consolidatable else {})
-            | ({DRIFTED: f"True {state.drifted}".strip()} if state.is_drifted else {})
-            for name, state in sorted(conditions.items())
-        },
-        "first": next((name for name, outcome in outcomes.items() if outcome.commands), ""),
-        "methods": {
-            name: {
-                "candidates": [{"node": one.name, "cost": rounded(one.cost)} for one in outcome.candidates],
-                "budgets": dict(outcome.budgets),
-                "commands": [
-                    {
-                        "decision": command.decision,
-                        "candidates": [candidate.name for candidate in command.candidates],
-                        "replacements": [node_claim(node) for node in command.replacements],
-                        "existing": _keys_by_node(command.existing),
-                    }
-                    | ({"savings": rounded(command.savings)} if command.consolidates else {})
-                    for command in outcome.commands
-                ],
-                "events": outcome.events.by_target(),
-            }
-            for name, outcome in outcomes.items()
-        },
-    }
-
-
-def _keys_by_node(pods: Mapping[str, Iterable[Pod]]) -> dict[str, list[str]]:
-    return {node: [pod.metadata.key for pod in own] for node, own in pods.items()}

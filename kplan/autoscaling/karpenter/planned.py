@@ -12,36 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from kplan.api.affinity import Taint
 from kplan.api.core import Node, NodeCondition, NodeMeta, NodeSpec, NodeStatus, Pod
 from kplan.api.labels import HOSTNAME, INSTANCE_TYPE, NODEPOOL, ZONE
 from kplan.api.meta import ObjectMeta
-from kplan.api.provisioning import NEVER, NodeClaim, NodeClaimSpec, NodeClaimStatus
-from kplan.api.time import format_duration, from_micros, parse_duration
+from kplan.api.provisioning import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from kplan.api.time import from_micros
 from kplan.api.workloads import DaemonSet
 from kplan.autoscaling.karpenter.amounts import Amounts, texts_of
 from kplan.autoscaling.karpenter.claims import NewClaim
 from kplan.autoscaling.karpenter.cluster import SIMULATED, Template
 from kplan.autoscaling.karpenter.devices import published_slices
-from kplan.autoscaling.karpenter.instance_types import EnlargedType, InstanceType, Offering
+from kplan.autoscaling.karpenter.instance_types import InstanceType, Offering
 from kplan.autoscaling.karpenter.requirements import (
     CAPACITY_TYPE,
     INITIALIZED,
     REGISTERED,
     RESERVATION_IDS,
     RESERVED,
-    Requirement,
     Requirements,
     Vocabulary,
 )
 from kplan.autoscaling.karpenter.scheduler import Refused, Scheduler, with_limits_as_requests
 from kplan.autoscaling.karpenter.texts import Plain, PoolRefusal
-from kplan.autoscaling.seam import NewNode, rounded
+from kplan.autoscaling.seam import NewNode
 from kplan.documents.nodes import AddedNode
 from kplan.workloads.expansion import new_daemon_pod, pinned, runs_on
 
@@ -179,10 +176,7 @@ def static_node(template: Template) -> Planned:
     return Planned(template, (), _wanted(template.requirements, template), (), {}, is_static=True)
 
 
-_KWOK_LABELS = {"kwok-partition": "a", "kwok.x-k8s.io/node": "fake"}
-
-
-def _labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
+def labels_of(instance_type: InstanceType, offering: Offering) -> dict[str, str]:
     settled = {
         wanted.key: wanted.values[0]
         for wanted in (*instance_type.requirements, *offering.requirements)
@@ -227,7 +221,7 @@ def _node(planned: Planned, name: str, instance_type: InstanceType | None, offer
     labels = {key: "0" if value == ANY_NUMBER else value for key, value in planned.labels.items()}
     capacity, allocatable = planned.requests, planned.requests
     if instance_type is not None and offering is not None:
-        labels |= _labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+        labels |= labels_of(instance_type, offering) | {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
         capacity, allocatable = instance_type.capacity, instance_type.allocatable
     labels |= {HOSTNAME: name, NODEPOOL: template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(
@@ -265,95 +259,3 @@ def _daemons(node: Node, daemon_sets: Sequence[DaemonSet]) -> Iterable[Pod]:
             pod = pinned(new_daemon_pod(daemon_set, name, f"new-{own.namespace}-{name}"), node.metadata.name)
             spec = with_limits_as_requests(pod.spec)
             yield replace(pod, spec=replace(spec, node_name=node.metadata.name))
-
-
-def node_claim(node: Planned) -> dict[str, Any]:
-    """Return a NodeClaim with what its provider makes of it."""
-    template, spec = node.template, node.template.pool.spec.template
-    known = template.columns.vocabulary
-    claim: dict[str, Any] = {
-        "nodePool": template.name,
-        "pods": list(node.pods),
-        "requirements": requirement_list(node.claim_requirements, known, hides_types=not node.is_static),
-        "instanceTypes": list(node.launch_order),
-        "requests": texts_of(node.requests),
-        "labels": node.labels,
-        "annotations": {**spec.metadata.annotations, **_annotations(node)},
-    }
-    if template.taints:
-        claim["taints"] = [_taint(taint) for taint in template.taints]
-    if spec.spec.startup_taints:
-        claim["startupTaints"] = [_taint(taint) for taint in spec.spec.startup_taints]
-    if spec.spec.expire_after not in (None, NEVER):
-        claim["expireAfter"] = _duration(spec.spec.expire_after or "")
-    if spec.spec.termination_grace_period is not None:
-        claim["terminationGracePeriod"] = _duration(spec.spec.termination_grace_period)
-    if not node.is_static:
-        if cheapest := node.cheapest:
-            choices = sorted(f"{entry.name} {offering.choice}" for entry, offering in cheapest)
-            claim["cheapest"] = {"price": rounded(cheapest[0][1].price), "choices": choices}
-        claim["launch"] = _launch(node)
-    return claim
-
-
-def _launch(node: Planned) -> dict[str, Any]:
-    """Return the machine that the kwok provider makes, with the labels that it gives to it."""
-    launch = node.launch
-    if launch is None:
-        return {"error": "panic: runtime error: invalid memory address or nil pointer dereference"}
-    instance_type, offerings = launch
-    settled = (wanted for wanted in node.claim_requirements.items.values() if not wanted.is_complement)
-    known = node.template.columns.vocabulary
-    single = {wanted.key: known.one(wanted) for wanted in settled if wanted.values.bit_count() == 1}
-    price = {"eks-node-viewer/instance-price": f"{offerings[0].price:f}"}
-    labels = node.labels | single | _labels_of(instance_type, offerings[0]) | price | _KWOK_LABELS
-    hidden = {HOSTNAME, ZONE, CAPACITY_TYPE, *RESERVATION_IDS}
-    return {
-        "instanceType": instance_type.name,
-        "price": rounded(offerings[0].price),
-        "choices": sorted(offering.choice for offering in offerings),
-        "labels": {key: value for key, value in labels.items() if key not in hidden},
-        "capacity": texts_of(node.requests),
-        "allocatable": texts_of({**node.requests, **instance_type.allocatable}),
-    }
-
-
-def _annotations(node: Planned) -> dict[str, str]:
-    types = [node.template.columns.types[index] for index in node.types]
-    has_price = any(offering.is_price_overlaid for entry in types for offering in entry.offerings)
-    has_capacity = any(isinstance(entry, EnlargedType) for entry in types)
-    annotations = {
-        "nodeclaim-min-values-relaxed": "" if node.is_static else "true" if node.is_relaxed else "false",
-        "requested-dra-drivers": ",".join(node.drivers),
-        "price-overlay-applied": "true" if has_price else "",
-        "capacity-overlay-applied": "true" if has_capacity else "",
-    }
-    return {f"karpenter.sh/{name}": text for name, text in annotations.items() if text}
-
-
-def requirement_list(requirements: Requirements, known: Vocabulary, *, hides_types: bool) -> list[dict[str, Any]]:
-    """Return requirements as in a NodeClaim, by key and operator."""
-    lines = [line for wanted in requirements.items.values() for line in _lines(wanted, known)]
-    for line in lines:
-        if hides_types and line["key"] == INSTANCE_TYPE:
-            line.pop("values", None)
-    return sorted(lines, key=lambda line: (line["key"], line["operator"]))
-
-
-def _lines(wanted: Requirement, known: Vocabulary) -> Iterable[dict[str, Any]]:
-    bounds = [(operator, bound) for operator, bound in (("Gte", wanted.gte), ("Lte", wanted.lte)) if bound is not None]
-    shared = {} if wanted.min_values is None else {"minValues": wanted.min_values}
-    if bounds:
-        return [{"key": wanted.key, "operator": name, "values": [str(bound)], **shared} for name, bound in bounds]
-    values = known.texts(wanted.key, wanted.values)
-    listed = {"values": values} if values else {}
-    return [{"key": wanted.key, "operator": wanted.operator, **listed, **shared}]
-
-
-def _taint(taint: Taint) -> dict[str, str]:
-    return {"key": taint.key, "effect": taint.effect} | ({"value": taint.value} if taint.value else {})
-
-
-def _duration(text: str) -> str:
-    nanoseconds = parse_duration(text)
-    return text if nanoseconds is None else format_duration(nanoseconds)

@@ -10,7 +10,8 @@ import pytest
 
 import kplan
 from kplan.api.quantity import parse
-from kplan.autoscaling.karpenter.autoscaler import KarpenterAutoscaler, provisioning_answer
+from kplan.autoscaling.karpenter.autoscaler import KarpenterAutoscaler
+from kplan.autoscaling.karpenter.detail import provisioning_answer
 from kplan.autoscaling.seam import PreparedCluster
 from tests.objects import planner_of
 from tests.recorded import IS_WHOLE
