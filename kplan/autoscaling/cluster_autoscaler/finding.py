@@ -191,8 +191,8 @@ _MOST_FLAGS = 1_000
 class CommandLine(msgspec.Struct, frozen=True):
     """The flags of the autoscaler's Deployment."""
 
-    source: str  #: the Deployment
-    flags: Mapping[str, Any]  #: texts, or lists of them
+    source: str = ""  #: the Deployment; empty where none is known with its command line
+    flags: Mapping[str, Any] = {}  #: texts, or lists of them
 
 
 class _Container(msgspec.Struct):
@@ -201,8 +201,7 @@ class _Container(msgspec.Struct):
     args: list[str] = []
 
 
-def command_line_of(snapshot: Snapshot) -> CommandLine | None:
-    """Return the flags of the cluster's autoscaler; None where no Deployment of it is known with its command line."""
+def command_line_of(snapshot: Snapshot) -> CommandLine:
     for deployment in snapshot.deployments:
         if not any(_IMAGE in container.image for container in deployment.spec.template.spec.containers):
             continue
@@ -213,7 +212,7 @@ def command_line_of(snapshot: Snapshot) -> CommandLine | None:
         for container in _containers(content):
             if _IMAGE in container.image:
                 return CommandLine(name, _flags([*container.command, *container.args]))
-    return None
+    return CommandLine()
 
 
 def _containers(content: msgspec.Raw | Mapping[str, Any]) -> list[_Container]:
@@ -276,8 +275,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     The flags that are `settings` go before those of the command line.
     """
     command_line = command_line_of(snapshot)
-    flags: dict[str, Any] = {} if command_line is None else dict(command_line.flags)
-    flags |= settings
+    flags: dict[str, Any] = {**command_line.flags, **settings}
     if "cloud-provider" not in flags:
         flags["cloud-provider"] = next((cloud for node in snapshot.nodes if (cloud := cloud_of(node))), "")
     options, warnings = options_of(flags)
@@ -285,12 +283,12 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
     machines = list(machine_groups(snapshot, options, warnings))
     in_machines = {name for group in machines for name in group.nodes}
     pools = pools_of(node for node in snapshot.nodes if node.metadata.name not in in_machines)
-    finder = _Finder(options, statuses, command_line)
+    finder = _Finder(options, statuses, sizes_by_flag(command_line.flags.get("nodes", ())))
     groups = [*finder.with_statuses(machines), *finder.of_pools(pools), *finder.without_nodes()]
     if not groups:
         message = f"no node has a label of a cloud's group, nothing else tells of groups, and no node is added; {_NAME}"
         warnings.append(InputWarning("NoNodeGroups", "cluster-autoscaler", message))
-    if command_line is None:
+    if not command_line.source:
         message = "no Deployment of it was found with its command line: its flags count with their defaults"
         warnings.append(InputWarning("AutoscalerOptions", "cluster-autoscaler", message))
     about_groups = ("nodes", "node-group-auto-discovery")
@@ -298,7 +296,7 @@ def find_groups(snapshot: Snapshot, settings: Mapping[str, Any]) -> Setup:
         "Cluster API" if machines else "",
         "the labels of nodes" if pools else "",
         f"ConfigMap {CONFIG_MAP}" if statuses else "",
-        "" if command_line is None else command_line.source,
+        command_line.source,
     ]
     return Setup(
         tuple(groups),
@@ -324,12 +322,10 @@ def _with_status(group: NodeGroup, status: ListedGroup) -> NodeGroup:
 
 
 class _Finder:
-    """Puts together what several objects tell of a group."""
+    """Puts together what several objects tell of a group; `sizes` are those by ``--nodes``."""
 
-    def __init__(self, options: Options, statuses: Sequence[ListedGroup], command_line: CommandLine | None) -> None:
-        self._options = options
-        self._left = list(statuses)
-        self._sizes = {} if command_line is None else sizes_by_flag(command_line.flags.get("nodes", ()))
+    def __init__(self, options: Options, statuses: Sequence[ListedGroup], sizes: dict[str, tuple[int, int]]) -> None:
+        self._options, self._left, self._sizes = options, list(statuses), sizes
         self.warnings: list[InputWarning] = []
 
     def with_statuses(self, groups: Sequence[NodeGroup]) -> list[NodeGroup]:
