@@ -9,32 +9,19 @@ from kplan.api.core import PersistentVolumeClaim, Pod, Service
 from kplan.api.decode import convert
 from kplan.api.resource import ResourceClaim
 from kplan.snapshot import load_snapshot
-from tests.objects import head
+from tests.objects import Object, head
 
 
 def pod(spec: dict[str, Any] | None = None, phase: str = "Pending", **resources: Any) -> Pod:
-    containers = [{"name": "c", "resources": resources}]
-    obj = {
-        "metadata": {"name": "p", "namespace": "d"},
-        "spec": {"containers": containers, **(spec or {})},
-        "status": {"phase": phase},
-    }
-    return convert(obj, Pod)
+    own = {"containers": [{"name": "c", "resources": resources}], **(spec or {})}
+    return convert(head("Pod", name="p", namespace="d") | {"spec": own, "status": {"phase": phase}}, Pod)
 
 
-def ledger(hard: dict[str, str], used: dict[str, str] | None = None, running: int = 0, **spec: Any) -> QuotaLedger:
-    quota = head("ResourceQuota", name="q", namespace="d") | {
-        "spec": {"hard": hard, **spec},
-        "status": {} if used is None else {"hard": hard, "used": used},
-    }
-    pods = [
-        (
-            head("Pod", name=f"r{i}", namespace="d")
-            | {"spec": {"nodeName": "n", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
-        )
-        for i in range(running)
-    ]
-    return QuotaLedger(load_snapshot([quota, *pods]))
+def ledger(hard: dict[str, str], used: dict[str, str] | None = None, *others: Object, **spec: Any) -> QuotaLedger:
+    """Return the quota of a cluster that has other objects besides; without `used` nobody has counted them yet."""
+    status = {} if used is None else {"hard": hard, "used": used}
+    quota = head("ResourceQuota", name="q", namespace="d") | {"spec": {"hard": hard, **spec}, "status": status}
+    return QuotaLedger(load_snapshot([quota, *others]))
 
 
 def refusal(quotas: QuotaLedger, candidate: Any) -> Any:
@@ -54,18 +41,11 @@ def test_usage_names_every_way_a_quota_can_count() -> None:
         )
     )
     assert {name: str(amount) for name, amount in usage.items()} == {
-        "count/pods": "1",
-        "pods": "1",
-        "cpu": "1100m",
-        "requests.cpu": "1100m",
-        "limits.cpu": "2100m",
-        "memory": "1Gi",
-        "requests.memory": "1Gi",
-        "requests.nvidia.com/gpu": "2",
-        "hugepages-2Mi": "4Mi",
-        "requests.hugepages-2Mi": "4Mi",
-        "limits.ephemeral-storage": "1Gi",
-    }
+        "count/pods": "1", "pods": "1",
+        "cpu": "1100m", "requests.cpu": "1100m", "limits.cpu": "2100m",
+        "memory": "1Gi", "requests.memory": "1Gi", "limits.ephemeral-storage": "1Gi",
+        "requests.nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi", "requests.hugepages-2Mi": "4Mi",
+    }  # fmt: skip
     assert {*usage_of(pod(phase="Succeeded"))} == {"count/pods"}
 
 
@@ -128,9 +108,17 @@ def test_scopes(scopes: dict[str, Any], spec: dict[str, Any], resources: dict[st
     assert (refusal(quotas, pod(spec, **resources)) is not None) == counts
 
 
+def written(name: str, storage: str = "1Gi", **spec: str) -> Object:
+    own = {"resources": {"requests": {"storage": storage}}, **spec}
+    return head("PersistentVolumeClaim", name=name, namespace="d") | {"spec": own}
+
+
 def claim(name: str, storage: str, storage_class: str) -> PersistentVolumeClaim:
-    spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": storage}}}
-    return convert({"metadata": {"name": name, "namespace": "d"}, "spec": spec}, PersistentVolumeClaim)
+    return convert(written(name, storage, storageClassName=storage_class), PersistentVolumeClaim)
+
+
+def with_attributes(name: str, attributes: str) -> PersistentVolumeClaim:
+    return convert(written(name, volumeAttributesClassName=attributes), PersistentVolumeClaim)
 
 
 def test_claims_count_by_number_size_and_class() -> None:
@@ -149,28 +137,17 @@ def test_claims_count_by_number_size_and_class() -> None:
 
 
 def test_a_quota_without_status_measures_its_own_namespace_only() -> None:
-    quota = {
-        **head("ResourceQuota", name="q", namespace="a"),
-        "spec": {"hard": {"persistentvolumeclaims": "1", "pods": "1"}},
-    }
     elsewhere = [
-        {**head("Pod", name="p", namespace="b"), "spec": {"containers": [{"name": "c", "image": "x"}]}},
-        {**head("PersistentVolumeClaim", name="c", namespace="b"), "spec": {}},
+        head("Pod", name="p", namespace="b") | {"spec": {"containers": [{"name": "c", "image": "x"}]}},
+        head("PersistentVolumeClaim", name="c", namespace="b") | {"spec": {}},
     ]
-    quotas = QuotaLedger(load_snapshot([quota, *elsewhere]))
-    here = convert({**head("PersistentVolumeClaim", name="c", namespace="a"), "spec": {}}, PersistentVolumeClaim)
+    quotas = ledger({"persistentvolumeclaims": "1", "pods": "1"}, None, *elsewhere)
+    here = convert(written("c"), PersistentVolumeClaim)
 
     quotas.charge(here)
 
     with pytest.raises(Rejection, match="used: persistentvolumeclaims=1"):
         quotas.charge(here)
-
-
-def _claim(name: str, attributes: str = "") -> dict[str, Any]:
-    fields = {"volumeAttributesClassName": attributes} if attributes else {}
-    spec = {"resources": {"requests": {"storage": "1Gi"}}, **fields}
-    metadata = {"name": name, "namespace": "d"}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -187,37 +164,30 @@ def test_scopes_choose_claims_by_their_volume_attributes_class(
 ) -> None:
     chosen = {"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}
     quotas = ledger({"persistentvolumeclaims": "0"}, scopeSelector={"matchExpressions": [chosen]})
-    claims = {name: convert(_claim("new", name), PersistentVolumeClaim) for name in ("gold", "silver", "")}
-    assert {name for name, new in claims.items() if refusal(quotas, new) is not None} == refused
+    assert {name for name in ("gold", "silver", "") if refusal(quotas, with_attributes("new", name))} == refused
 
 
 def test_claims_that_stand_are_measured_within_the_scope() -> None:
     chosen = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}
-    quota = head("ResourceQuota", name="q", namespace="d") | {
-        "spec": {
-            "hard": {"count/persistentvolumeclaims": "1", "requests.storage": "9Gi"},
-            "scopeSelector": {"matchExpressions": [chosen]},
-        }
-    }
-    quotas = QuotaLedger(load_snapshot([quota, _claim("a", "gold"), _claim("b"), _claim("c", "silver")]))
+    hard = {"count/persistentvolumeclaims": "1", "requests.storage": "9Gi"}
+    there = (written(name, volumeAttributesClassName=of) for name, of in (("a", "gold"), ("b", ""), ("c", "silver")))
+    quotas = ledger(hard, None, *there, scopeSelector={"matchExpressions": [chosen]})
 
-    quotas.charge(convert(_claim("d", "silver"), PersistentVolumeClaim))
+    quotas.charge(with_attributes("d", "silver"))
     with pytest.raises(Rejection, match="used: count/persistentvolumeclaims=1"):
-        quotas.charge(convert(_claim("d", "gold"), PersistentVolumeClaim))
+        quotas.charge(with_attributes("d", "gold"))
 
 
 def test_a_quota_without_status_measures_pods_and_objects_of_other_kinds_once_each() -> None:
-    hard = {"pods": "1", "count/deployments.apps": "1"}
-    quota = head("ResourceQuota", name="q", namespace="a") | {"spec": {"hard": hard}}
     there = [
-        head("Pod", name="p", namespace="a") | {"spec": {"containers": [{"name": "c", "image": "x"}]}},
-        *(head("Deployment", name="d", namespace=namespace) | {"spec": {"selector": {}}} for namespace in "ab"),
+        head("Pod", name="p", namespace="d") | {"spec": {"containers": [{"name": "c", "image": "x"}]}},
+        *(head("Deployment", name="d", namespace=namespace) | {"spec": {"selector": {}}} for namespace in "de"),
     ]
-    quotas = QuotaLedger(load_snapshot([quota, *there]))
+    quotas = ledger({"pods": "1", "count/deployments.apps": "1"}, None, *there)
     new = convert(there[0], Pod)
     assert refusal(quotas, new) == "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     with pytest.raises(Rejection, match=r"used: count/deployments\.apps=1, limited"):
-        quotas.charge_object("a", "apps", "deployments")
+        quotas.charge_object("d", "apps", "deployments")
 
 
 _PORTS = [{"port": 80}, {"port": 81, "nodePort": 30000}]
@@ -246,7 +216,6 @@ def test_services_and_claims_for_devices_count_by_what_they_take(
     """Upstream: serviceEvaluator and claimEvaluator in pkg/quota/v1/evaluator/core."""
     obj = head(kind.__name__, name="x", namespace="d") | {"spec": spec}
     assert {name: str(amount) for name, amount in usage_of(convert(obj, kind)).items() if name in used} == used
-    quota = head("ResourceQuota", name="q", namespace="d") | {"spec": {"hard": used}}
-    measured = refusal(QuotaLedger(load_snapshot([quota, obj])), convert(obj, kind))
+    measured = refusal(ledger(used, None, obj), convert(obj, kind))
     assert measured == refusal(ledger(used, used), convert(obj, kind))
     assert str(measured).startswith("exceeded quota: q, requested: ")

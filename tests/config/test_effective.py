@@ -42,20 +42,11 @@ def test_the_default_arguments_are_those_of_upstream() -> None:
 
 
 def test_differences_name_the_place_the_default_and_the_value() -> None:
+    bind = {"disabled": [{"name": "*"}], "enabled": [{"name": "Other"}]}
+    fit = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    profiles = [{"plugins": {"bind": bind}, "pluginConfig": [fit]}]
     config = load_scheduler_config(
-        {
-            **HEAD,
-            "parallelism": 32,
-            "leaderElection": {"leaderElect": False},
-            "profiles": [
-                {
-                    "plugins": {"bind": {"disabled": [{"name": "*"}], "enabled": [{"name": "Other"}]}},
-                    "pluginConfig": [
-                        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
-                    ],
-                }
-            ],
-        }
+        {**HEAD, "parallelism": 32, "leaderElection": {"leaderElect": False}, "profiles": profiles}
     )
 
     assert differences(config) == (
@@ -67,12 +58,8 @@ def test_differences_name_the_place_the_default_and_the_value() -> None:
 
 
 def test_a_second_profile_is_held_against_the_default_too() -> None:
-    config = load_scheduler_config(
-        {
-            **HEAD,
-            "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "b", "percentageOfNodesToScore": 5}],
-        }
-    )
+    profiles = [{"schedulerName": "default-scheduler"}, {"schedulerName": "b", "percentageOfNodesToScore": 5}]
+    config = load_scheduler_config({**HEAD, "profiles": profiles})
 
     assert differences(config) == (
         Difference("profiles[1].schedulerName", "default-scheduler", "b"),

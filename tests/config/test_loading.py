@@ -6,7 +6,7 @@ Re-expresses scheme_test.go TestCodecsDecodePluginConfig and defaults_test.go (v
 import io
 import json
 import sys
-import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,8 +102,8 @@ def load(**fields: Any) -> SchedulerConfiguration:
     return load_scheduler_config({**HEAD, **fields})
 
 
-def with_plugins(**plugins: Any) -> SchedulerConfiguration:
-    return load(profiles=[{"plugins": plugins}])
+def with_plugins(config: Sequence[Any] = (), **plugins: Any) -> SchedulerConfiguration:
+    return load(profiles=[{"plugins": plugins, "pluginConfig": [*config]}])
 
 
 def enabled(*names: str) -> list[dict[str, str]]:
@@ -146,16 +146,7 @@ def test_yaml_json_and_dictionary_say_the_same(tmp_path: Path) -> None:
     document = {**HEAD, "parallelism": 4, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}]}
     as_json, as_yaml = tmp_path / "c.json", tmp_path / "c.yaml"
     as_json.write_text(json.dumps(document, indent="\t"))
-    as_yaml.write_text(
-        textwrap.dedent("""\
-        apiVersion: kubescheduler.config.k8s.io/v1
-        kind: KubeSchedulerConfiguration
-        parallelism: 4
-        profiles:
-        - schedulerName: a
-        - schedulerName: b
-        """)
-    )
+    as_yaml.write_text(f"{HEAD_TEXT}parallelism: 4\nprofiles:\n- schedulerName: a\n- schedulerName: b\n")
 
     loaded = [load_scheduler_config(document), load_scheduler_config(str(as_json)), load_scheduler_config(as_yaml)]
 
@@ -209,6 +200,7 @@ def test_disabling_a_plugin_in_multi_point_takes_it_out_everywhere_but_keeps_its
 
 SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 RATIO = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": SHAPE}}
+OF_CPU = {**RATIO, "resources": [{"name": "cpu", "weight": 3}]}
 CONSTRAINTS = [
     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
     {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3},
@@ -217,6 +209,7 @@ EXPRESSION = {"key": "pool", "operator": "Gt", "values": ["5"]}
 AFFINITY = {
     "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [EXPRESSION]}]}
 }
+OF_NO_WEIGHT = [{"name": "cpu", "weight": 0}, {"name": "memory"}]
 CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 CANDIDATES = {"minCandidateNodesPercentage": 50, "minCandidateNodesAbsolute": 0}
 
@@ -234,31 +227,17 @@ ARGS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "an added affinity": ("NodeAffinity", {"addedAffinity": AFFINITY}, {"addedAffinity": AFFINITY}),
     "a scoring strategy without resources scores CPU and memory": (
         "NodeResourcesFit",
-        {"ignoredResources": ["example.com/foo"], "scoringStrategy": {"type": "MostAllocated", "resources": []}},
-        {
-            "ignoredResources": ["example.com/foo"],
-            "scoringStrategy": {"type": "MostAllocated", "resources": CPU_AND_MEMORY},
-        },
+        {"ignoredResources": ["a.b/foo"], "scoringStrategy": {"type": "MostAllocated", "resources": []}},
+        {"ignoredResources": ["a.b/foo"], "scoringStrategy": {"type": "MostAllocated", "resources": CPU_AND_MEMORY}},
     ),
     "a weight of 0 or none counts 1": (
         "NodeResourcesFit",
-        {
-            "scoringStrategy": {
-                "type": "LeastAllocated", "resources": [{"name": "cpu", "weight": 0}, {"name": "memory"}],
-            },
-        },
+        {"scoringStrategy": {"type": "LeastAllocated", "resources": OF_NO_WEIGHT}},
         {"scoringStrategy": {"type": "LeastAllocated", "resources": CPU_AND_MEMORY}},
     ),
     "a capacity ratio with its shape": (
-        "NodeResourcesFit",
-        {
-            "ignoredResourceGroups": ["example.com"],
-            "scoringStrategy": {**RATIO, "resources": [{"name": "cpu", "weight": 3}]},
-        },
-        {
-            "ignoredResourceGroups": ["example.com"],
-            "scoringStrategy": {**RATIO, "resources": [{"name": "cpu", "weight": 3}]},
-        },
+        "NodeResourcesFit", {"ignoredResourceGroups": ["example.com"], "scoringStrategy": OF_CPU},
+        {"ignoredResourceGroups": ["example.com"], "scoringStrategy": OF_CPU},
     ),
     "balanced resources": (
         "NodeResourcesBalancedAllocation", {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu", "weight": 1}]},
@@ -293,13 +272,9 @@ def test_plugin_arguments_are_typed_and_defaulted(name: str, args: dict[str, Any
 
 
 def test_arguments_of_a_fit_that_is_disabled_are_not_looked_at() -> None:
-    config = load(
-        profiles=[
-            {
-                "plugins": {"multiPoint": {"disabled": enabled("NodeResourcesFit")}},
-                "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Unheard"}}}],
-            }
-        ]
+    config = with_plugins(
+        [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "Unheard"}}}],
+        multiPoint={"disabled": enabled("NodeResourcesFit")},
     )
     assert "NodeResourcesFit" not in config.profiles[0].plugin_names()
 
@@ -338,26 +313,14 @@ def test_ignorable_extenders_are_asked_last() -> None:
 
 def test_resources_that_extenders_ignore_replace_the_list_of_every_profile() -> None:
     ignoring = {"urlPrefix": "a", "managedResources": [{"name": "example.com/a", "ignoredByScheduler": True}]}
-    config = load(
-        profiles=[
-            {
-                "schedulerName": "a",
-                "pluginConfig": [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/b"]}}],
-            },
-            {"schedulerName": "b"},
-        ],
-        extenders=[ignoring],
-    )
+    own = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/b"]}}
+    profiles = [{"schedulerName": "a", "pluginConfig": [own]}, {"schedulerName": "b"}]
+    config = load(profiles=profiles, extenders=[ignoring])
 
     fits = [profile.args["NodeResourcesFit"] for profile in config.profiles]
     assert fits == [NodeResourcesFitArgs(ignored_resources=("example.com/a",))] * 2
-    assert warnings(config) == [
-        (
-            "IgnoredConfiguration",
-            "profile a",
-            "the ignoredResources of NodeResourcesFit give way to those of the extenders: example.com/a",
-        )
-    ]
+    message = "the ignoredResources of NodeResourcesFit give way to those of the extenders: example.com/a"
+    assert warnings(config) == [("IgnoredConfiguration", "profile a", message)]
 
 
 def test_a_plugin_that_is_not_in_tree_is_left_out_and_names_where_it_is_missing() -> None:
@@ -390,23 +353,20 @@ def test_a_foreign_binder_is_as_good_as_any() -> None:
     assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
 
 
-def test_a_plugin_whose_gate_is_off_is_left_out() -> None:
-    config = with_plugins(multiPoint={"enabled": enabled("GangScheduling")})
+@pytest.mark.parametrize(
+    ("point", "plugin", "words"),
+    [
+        ("multiPoint", "GangScheduling",
+         "GangScheduling is missing from preEnqueue, permit: its feature gate GangScheduling is off by default"),
+        ("placementScore", "NodeResourcesFit", "plugins.placementScore is unused: it runs with the feature gate"),
+    ],
+)  # fmt: skip
+def test_what_needs_a_gate_that_is_off_is_left_out(point: str, plugin: str, words: str) -> None:
+    config = with_plugins(**{point: {"enabled": enabled(plugin)}})
     assert config.profiles == default_configuration().profiles
-    assert warnings(config) == [
-        (
-            "FeatureGateOff",
-            "profile default-scheduler",
-            "GangScheduling is missing from preEnqueue, permit: its feature gate GangScheduling is off by default",
-        )
-    ]
-
-
-def test_scores_of_placements_need_their_gate() -> None:
-    config = with_plugins(placementScore={"enabled": enabled("NodeResourcesFit")})
-    ((code, _, message),) = warnings(config)
-    assert code == "FeatureGateOff"
-    assert message.startswith("plugins.placementScore is unused: it runs with the feature gate")
+    ((code, subject, message),) = warnings(config)
+    assert (code, subject) == ("FeatureGateOff", "profile default-scheduler")
+    assert message.startswith(words)
 
 
 def test_a_negative_weight_is_what_upstream_lets_through() -> None:
@@ -438,14 +398,8 @@ def test_what_has_no_effect_is_said(profile: dict[str, Any], message: str) -> No
 
 
 def test_arguments_of_a_foreign_plugin_that_is_enabled_are_no_second_warning() -> None:
-    config = load(
-        profiles=[
-            {
-                "plugins": {"filter": {"enabled": enabled("Foreign")}},
-                "pluginConfig": [{"name": "Foreign", "args": {"kind": "Whatever", "deep": [1, {"x": None}]}}],
-            }
-        ]
-    )
+    foreign = {"name": "Foreign", "args": {"kind": "Whatever", "deep": [1, {"x": None}]}}
+    config = with_plugins([foreign], filter={"enabled": enabled("Foreign")})
     assert [code for code, _, _ in warnings(config)] == ["UnknownPlugin"]
 
 

@@ -18,6 +18,7 @@ from kplan.snapshot.own_file import encode_snapshot
 from kplan.snapshot.pseudonyms import Pseudonyms, Words
 from kplan.snapshot.redact import FIELD_RULES, KEPT_ANNOTATIONS, KEPT_FIELDS, RULES, STRUCT_RULES, redact_snapshot
 from tests.objects import head
+from tests.remedies.everyday import selecting
 
 
 def structs_below(type_info: inspect.Type, seen: set[type]) -> Iterator[type]:
@@ -215,22 +216,11 @@ def test_the_demo_keeps_none_of_its_names() -> None:
 
 
 def test_a_name_becomes_the_same_wherever_it_stands() -> None:
-    affinity = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {
-                        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["worker-a"]}],
-                        "matchExpressions": [
-                            {"key": "kubernetes.io/hostname", "operator": "In", "values": ["worker-a"]},
-                            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eu-1a", "eu-1b"]},
-                        ],
-                    }
-                ]
-            }
-        }
-    }
-    snapshot, _ = redacted(node("worker-a"), pod("web-0", nodeName="worker-a", affinity=affinity))
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["worker-a"]}
+    zones = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eu-1a", "eu-1b"]}
+    field = {**host, "key": "metadata.name"}
+    on_worker = selecting({"matchFields": [field], "matchExpressions": [host, zones]})
+    snapshot, _ = redacted(node("worker-a"), pod("web-0", nodeName="worker-a", **on_worker))
 
     (found,) = snapshot.nodes
     (running,) = snapshot.pods
@@ -244,13 +234,9 @@ def test_a_name_becomes_the_same_wherever_it_stands() -> None:
 
 
 def test_numbers_stay_where_they_are_compared() -> None:
-    affinity = {
-        "nodeAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "preference": {"matchExpressions": [{"key": "disks", "operator": "Gt", "values": ["2"]}]}}
-            ]
-        }
-    }
+    terms = {"matchExpressions": [{"key": "disks", "operator": "Gt", "values": ["2"]}]}
+    preferred = [{"weight": 1, "preference": terms}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     nodes = node("n", {"disks": "1234567890", "rack": "12", "account": "123456789012", "row": "12b"})
     snapshot, _ = redacted(nodes, pod("p", labels={"shard": "12"}, affinity=affinity))
 
