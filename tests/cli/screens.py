@@ -1,6 +1,7 @@
 """Runs kplan in a colour pseudo-terminal and returns what a person would see there.
 
-All commands run one after another in one process, whose standard output and error are the terminal.
+All commands run one after another in one process, whose standard output and error are the terminal. What a command
+answers is worked out once, and shown at each of the widths that are asked for.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import sys
 import termios
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _ENDS = "\x1e"
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -30,15 +31,16 @@ class Screen(NamedTuple):
     """What a command wrote to a terminal."""
 
     command: str
+    width: int
     lines: list[str]  #: without control sequences
     has_colour: bool
 
-    def faults(self, width: int) -> list[str]:
+    def faults(self) -> list[str]:
         """Return what a person would stumble over."""
         told = [
             f"{self.command}: {len(line)} wide: {line}"
             for line in self.lines
-            if (len(line) > width and not _TO_PASTE.match(line)) or line.startswith("Traceback ")
+            if (len(line) > self.width and not _TO_PASTE.match(line)) or line.startswith("Traceback ")
         ]
         pairs = zip(self.lines, self.lines[1:], strict=False)
         if any(not first.strip() and not second.strip() for first, second in pairs):
@@ -48,13 +50,12 @@ class Screen(NamedTuple):
         return told
 
 
-def screens(commands: Sequence[Sequence[str]], width: int, folder: Path, **environment: str) -> list[Screen]:
-    """Run commands in a folder, and return what each shows on a terminal of this width."""
+def screens(commands: Sequence[tuple[int, Sequence[str]]], folder: Path, **environment: str) -> list[Screen]:
+    """Run commands in a folder, and return what each shows on a terminal of its width."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in _HIDDEN}
     with subprocess.Popen(
-        [sys.executable, __file__, json.dumps([list(command) for command in commands])],
+        [sys.executable, __file__, json.dumps(commands)],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -69,8 +70,8 @@ def screens(commands: Sequence[Sequence[str]], width: int, folder: Path, **envir
     *texts, rest = b"".join(parts).decode().replace("\r\n", "\n").split(_ENDS)
     assert len(texts) == len(commands), rest
     return [
-        Screen(" ".join(command), _lines(text), _ESCAPE.search(text) is not None)
-        for command, text in zip(commands, texts, strict=True)
+        Screen(" ".join(words), width, _lines(text), _ESCAPE.search(text) is not None)
+        for (width, words), text in zip(commands, texts, strict=True)
     ]
 
 
@@ -87,12 +88,23 @@ def read(terminal: int) -> bytes:
         return b""
 
 
-def _run(commands: Sequence[Sequence[str]]) -> None:
+def _run(commands: Sequence[tuple[int, Sequence[str]]]) -> None:
+    from kplan.cli import answer
     from kplan.program.main import app
 
-    for command in commands:
+    answered, answers = answer.answered, dict[str, Any]()
+
+    def answered_once(*args: Any) -> Any:
+        key = f"{words} {args[0]}"
+        if key not in answers:
+            answers[key] = answered(*args)
+        return answers[key]
+
+    answer.answered = answered_once
+    for width, words in commands:
+        fcntl.ioctl(sys.stdout, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         with contextlib.suppress(SystemExit):
-            app(command, prog_name="kplan")
+            app(words, prog_name="kplan")
         sys.stdout.write(_ENDS)
         sys.stdout.flush()
 
