@@ -101,6 +101,7 @@ def _times_of_day(hours: frozenset[int], minutes: frozenset[int]) -> list[int]:
     return sorted(60 * hour + minute for hour in hours for minute in minutes)
 
 
+@lru_cache(maxsize=1 << 10)  # equal texts are one object: to compare two takes longer than to look their times up
 def parse_schedule(schedule: str) -> Schedule | None:
     """Read a schedule; None for one that does not parse, which an API server refuses."""
     with suppress(Unreadable):
