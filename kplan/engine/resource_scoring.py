@@ -53,8 +53,9 @@ class AllocatedFloats:
         )
         self._amounts: FloatArray = (allocated if self._factor == 1 else free * -self._factor).astype(np.float64)
         self._with_pod: FloatArray = np.empty_like(self._amounts)
-        self._added: FloatArray = np.empty(len(allocated))
         self._by_resource = list(zip(self._columns, self._allocatable, self._amounts, strict=True))
+        added = [np.empty(()) for _ in self._columns]
+        self._sums = list(zip(self._amounts, added, self._with_pod, strict=True))
         self._position = len(self._cluster.log)
 
     def _follow(self) -> None:
@@ -86,13 +87,14 @@ class AllocatedFloats:
         if not self._is_exact:
             return None
         fits = True
-        for k, (request, free) in enumerate(zip(requests, self._least_free, strict=True)):
+        # Resource by resource, as numpy copies both operands of one operation for all; an array as it is no new one.
+        for request, free, (amounts, added, total) in zip(requests, self._least_free, self._sums, strict=True):
             if request > free:
                 if request > self._most:
                     return None
                 fits = False
-            self._added[k] = self._factor * request
-        np.add(self._amounts, self._added[:, None], out=self._with_pod)
+            added.fill(self._factor * request)
+            np.add(amounts, added, total)
         return self._with_pod, fits
 
 

@@ -202,7 +202,8 @@ class _Cycle:
             # kube-scheduler draws evenly among these: the first by name stands for all.
             return int(ties[drawn[ties]][0])
         begin = start if outcome.rows is None else 0
-        return first_up(ties, outcome.feasible, self._nodes.zone_order, self._nodes.zone_places, begin)
+        feasible = None if result.n_feasible == outcome.n_nodes else outcome.feasible
+        return first_up(ties, feasible, self._nodes.zone_order, self._nodes.zone_places, begin)
 
     def find_nodes(self, entry: ShapeEntry | None = None) -> FilterOutcome:
         """Run PreFilter and the filters, with the cache entry of the pod's shape."""

@@ -365,9 +365,9 @@ class PluginCache:
         for plugin in self._pre_scores if cached.per_cycle is None else cached.per_cycle:
             n_known = len(cycle.states)
             result = plugin.pre_score(cycle, feasible)
-            if isinstance(result, fwk.Status):
-                raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
             if result is not None:
+                if isinstance(result, fwk.Status):
+                    raise PluginError(f'running PreScore plugin "{plugin.name}": {result.message}')
                 also_skipped.append(plugin.name)
             if entry.keeps_own and (_is_cached(plugin) or result is fwk.PreScoreResult.SKIP_SHAPE):
                 self._note(plugin.name, result, _written_since(cycle, n_known), cached, entry.common.pre_scores)

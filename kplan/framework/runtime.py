@@ -38,6 +38,7 @@ class Framework:
         self.queue_sort_plugins = fwk.plugins_with(fwk.QueueSortPlugin, at("queue_sort"))
         self.pre_filter_plugins = fwk.plugins_with(fwk.PreFilterPlugin, at("pre_filter"))
         self.filter_plugins = fwk.plugins_with(fwk.FilterPlugin, at("filter"))
+        self._filters = [(plugin.name, plugin) for plugin in self.filter_plugins]
         self.post_filter_plugins = fwk.plugins_with(fwk.PostFilterPlugin, at("post_filter"))
         self.group_post_filter_plugins = fwk.plugins_with(fwk.GroupPostFilterPlugin, at("post_filter"))
         self.pre_score_plugins = fwk.plugins_with(fwk.PreScorePlugin, at("pre_score"))
@@ -119,9 +120,7 @@ class Framework:
         self, cycle: fwk.CycleState, nodes: NodeView, skipped: frozenset[str]
     ) -> list[tuple[str, Verdicts]]:
         """Run every filter on a view, also on nodes that an earlier filter rejects."""
-        return [
-            (plugin.name, plugin.filter(cycle, nodes)) for plugin in self.filter_plugins if plugin.name not in skipped
-        ]
+        return [(name, plugin.filter(cycle, nodes)) for name, plugin in self._filters if name not in skipped]
 
     def filter_all(
         self, cycle: fwk.CycleState, entry: ShapeEntry, skipped: frozenset[str]
@@ -133,8 +132,7 @@ class Framework:
         known, passes = self._cache.verdicts(cycle, entry, skipped)
         verdicts: list[tuple[str, Verdicts]] = []
         everywhere = NodeView(self.cluster)
-        for plugin in self.filter_plugins:
-            name = plugin.name
+        for name, plugin in self._filters:
             if name in skipped:
                 continue
             verdict = known.get(name)

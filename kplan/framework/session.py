@@ -66,8 +66,8 @@ class Sampling(msgspec.Struct):
         self.start_index = (self.start_index + n_processed) % n_nodes
 
 
-def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowArray, start: int = 0) -> int:
-    """Return which of the equal best nodes the heap yields first, of the `feasible` nodes on it.
+def first_up(ties: RowArray, feasible: BoolArray | None, order: RowArray, places: RowArray, start: int = 0) -> int:
+    """Return which of the equal best nodes the heap yields first, of the `feasible` nodes on it; None for all.
 
     The `order` is that in which nodes are filtered, from `start` on and around; `places` has each node's index in it.
     """
@@ -75,7 +75,7 @@ def first_up(ties: RowArray, feasible: BoolArray, order: RowArray, places: RowAr
     positions = places.take(ties)
     if start:
         positions = (positions - start) % len(order)
-    if np.count_nonzero(feasible) < len(order):
+    if feasible is not None:
         left_out = np.logical_not(feasible).take(np.roll(order, -start) if start else order).nonzero()[0]
         positions = positions - left_out.searchsorted(positions)
     return int(ties[_ranks(len(order).bit_length()).take(positions).argmin()])

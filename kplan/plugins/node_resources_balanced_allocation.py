@@ -130,11 +130,10 @@ class NodeResourcesBalancedAllocation:
             column = _shortfall_of(self._balance(request, NodeView(cluster), with_pod=False)).astype(np.int16)
             shortfall = self._before.get(request.names, lambda: _Shortfall(column, n_changes))
         if shortfall.position < n_changes:
-            of_row, row = None, cluster.log[-1].row
             if n_changes - shortfall.position == 1 and len(request.names) == 2 and request.capacities.is_complete:
-                of_row = _balances_of_row(request, cluster, row)  # most often, between two pods
-            if of_row is not None:
-                shortfall.column[row] = _shortfall_of(of_row[0])
+                row = cluster.log[-1].row  # most often, between two pods
+                used, other = (cluster.requested(name).item(row) for name in request.names)
+                shortfall.column[row] = _shortfall_of(_evenness_of_row(request, row, used, other))
             else:
                 changed = cluster.changed_rows(shortfall.position)
                 before = self._balance(request, NodeView(cluster, changed), with_pod=False)
@@ -162,19 +161,18 @@ def _shortfall_of(before: Balance) -> Balance:
 
 def _balances_of_row(request: ScoredRequest, cluster: Cluster, row: int) -> tuple[int, int] | None:
     """Return the `evenness` of two resources on a node, without the pod and with it; None where sums overflow."""
-    (first, second), capacities = request.names, request.capacities
-    used, has = cluster.requested(first).item(row), capacities.divisor.item(0, row)
-    other_used, other_has = cluster.requested(second).item(row), capacities.divisor.item(1, row)
-    before = _evenness_of_two(used / has, other_used / other_has)
-    used += request.amounts[0]
-    other_used += request.amounts[1]
-    if max(used, other_used) > MAX_INT64:
+    used, other = (cluster.requested(name).item(row) for name in request.names)
+    with_pod, other_with_pod = used + request.amounts[0], other + request.amounts[1]
+    if max(with_pod, other_with_pod) > MAX_INT64:
         return None  # int64 columns wrap around
-    return before, _evenness_of_two(used / has, other_used / other_has)
+    return _evenness_of_row(request, row, used, other), _evenness_of_row(request, row, with_pod, other_with_pod)
 
 
-def _evenness_of_two(share: float, other: float) -> int:
-    return int((1 - abs((min(share, 1.0) - min(other, 1.0)) / 2)) * MAX_NODE_SCORE)
+def _evenness_of_row(request: ScoredRequest, row: int, used: int, other: int) -> int:
+    """Return the `evenness` of a node of which so much is used of two resources."""
+    has = request.capacities.divisor
+    share, other_share = used / has.item(0, row), other / has.item(1, row)
+    return int((1 - abs((min(share, 1.0) - min(other_share, 1.0)) / 2)) * MAX_NODE_SCORE)
 
 
 def evenness(shares: FloatArray, capacities: Capacities) -> Int64Array:
