@@ -18,6 +18,7 @@ from kplan.engine.node_table import NodeTable
 
 MOST_POINTS = 1440  #: so many points has a line at most: one a minute, for a day
 
+_ENTERS_QUEUE = frozenset({StepEvent.CREATED})
 _LEAVES_QUEUE = frozenset({StepEvent.BOUND, StepEvent.DELETED, StepEvent.GONE})
 
 N = TypeVar("N", int, float)
@@ -67,13 +68,14 @@ class Occupancy:
         if len(steps) == self._n_read:
             return
         for step in steps[self._n_read :]:
-            if isinstance(step.at, UnsetType):
+            at, event = step.at, step.event
+            if isinstance(at, UnsetType):
                 continue
-            if step.event is StepEvent.CREATED:
-                self._since[step.pod] = step.at, step.workload
-            elif step.event in _LEAVES_QUEUE and step.pod in self._since:
+            if event in _ENTERS_QUEUE:
+                self._since[step.pod] = at, step.workload
+            elif event in _LEAVES_QUEUE and step.pod in self._since:
                 since, workload = self._since.pop(step.pod)
-                self._waits[workload].note(step.pod, step.at - since)
+                self._waits[workload].note(step.pod, at - since)
         self._n_read = len(steps)
         # The look ahead may have gone on since, up to its end.
         self._note(round(max(self._simulation.log.last_change - self._simulation.starts_at, 0.0), 2))
@@ -81,12 +83,13 @@ class Occupancy:
     def _note(self, at: float) -> None:
         _note(self._queue, at, len(self._since))
         cluster = self._simulation.session.cluster
-        if cluster.nodes is self._nodes and len(cluster.log) == self._n_changes:
-            return
-        self._n_changes = len(cluster.log)
-        if cluster.nodes is not self._nodes:
-            self._nodes = nodes = cluster.nodes
+        nodes, n_changes = cluster.nodes, len(cluster.log)
+        if nodes is not self._nodes:
+            self._nodes = nodes
             self._offered = {name: int(allocatable(nodes, name).sum()) for name in resources_of(nodes)}
+        elif n_changes == self._n_changes:
+            return
+        self._n_changes = n_changes
         for resource, offered in self._offered.items():
             used = int(requested(cluster, resource).sum())
             _note(self._shares[resource], at, round(100 * used / offered, 1) if offered else 0.0)

@@ -22,6 +22,7 @@ from kplan.course.watching import begin
 from kplan.documents import change as d
 from kplan.documents.base import Condition, Counted
 from kplan.documents.plan import Action, CausedBy, PlanSummary
+from kplan.facts import DerivedOnce
 from kplan.framework.results import Outcome
 from kplan.workloads.hooks import HELD_UP
 
@@ -31,7 +32,7 @@ _LEAVING = (d.StepEvent.EVICTED, d.StepEvent.DELETED)
 _WORDS: Mapping[Outcome, PendingOutcome] = {Outcome.GATED: "Gated", Outcome.ERROR: "Error"}
 
 
-class Replacement(msgspec.Struct, frozen=True):
+class Replacement(msgspec.Struct, frozen=True, dict=True):
     """What happens to one pod: it leaves, or a new pod comes, or a new pod replaces it."""
 
     workload: str
@@ -39,17 +40,17 @@ class Replacement(msgspec.Struct, frozen=True):
     added: ObservedPod | None = None
     is_circling: bool = False  #: nothing has come in its place because the same pods are evicted again and again
 
-    @property
+    @DerivedOnce
     def pod(self) -> str:
         """NAMESPACE/NAME of the pod that leaves, else of the new pod."""
         return self.removed.pod if self.removed is not None else self.added.key if self.added is not None else ""
 
-    @property
+    @DerivedOnce
     def added_key(self) -> str:
         """NAMESPACE/NAME of the new pod; empty for none."""
         return "" if self.added is None else self.added.key
 
-    @property
+    @DerivedOnce
     def action(self) -> Action:
         """The name of it in reports."""
         if self.added is None:
@@ -77,7 +78,8 @@ class Replacements:
         if change.simulation.circle:
             unreplaced = {pod.key for lost in change.simulation.life.lost.values() for pod in lost}
             for index, one in enumerate(self.all):
-                self.all[index] = structs.replace(one, is_circling=one.added is None and one.pod in unreplaced)
+                is_circling = one.added is None and one.pod in unreplaced
+                self.all[index] = Replacement(one.workload, one.removed, one.added, is_circling)
         moved = {replacement.added.key for replacement in self.all if replacement.added is not None}
         still = (key for key, pod in self._was_pending.items() if not pod.node)
         self._still_pending = frozenset(change.queue).intersection(still)
@@ -159,14 +161,15 @@ class Replacements:
         removed: dict[str, list[d.Step]] = {}
         born: set[str] = set()
         added: dict[str, list[ObservedPod]] = {}
+        created, bound = d.StepEvent.CREATED, d.StepEvent.BOUND
         for step in self._change.steps:
-            if step.event is d.StepEvent.CREATED:
+            if step.event is created:
                 born.add(step.pod)
             elif step.event in _LEAVING and step.pod not in born:
                 # A pod that waited when the change began has no node to leave, whichever it passes through.
                 left = structs.replace(step, node=None) if step.pod in self._waited else step
                 removed.setdefault(step.workload, []).append(left)
-            elif step.event is d.StepEvent.BOUND and step.pod in self._was_pending and step.pod not in born:
+            elif step.event is bound and step.pod in self._was_pending and step.pod not in born:
                 added.setdefault(step.workload, []).append(self._was_pending[step.pod])
         there = self._simulation.pods
         for pod in [there[row] for row in self._simulation.life.newcomers if row in there]:
@@ -231,16 +234,18 @@ class Replacements:
 
     def happened(self) -> Iterator[Happened]:
         """Yield all events that `--fail-on` can list; a new pod has the name of the one that it replaces."""
-        known_as = {one.added_key: one.pod for one in self.all}
-        for event in self._events():
+        events = list(self._events())
+        known_as = {one.added_key: one.pod for one in self.all} if events else {}
+        for event in events:
             name = known_as.get(event.counted.object, event.counted.object)
             yield structs.replace(event, counted=structs.replace(event.counted, object=name))
 
     def _events(self) -> Iterator[Happened]:
         yield from once_a_group(self._pending(), pending_in_groups(self._simulation))
         yield from self.short()
-        nominated = {step.pod: step.node for step in self._change.steps if step.event is d.StepEvent.NOMINATED}
-        for name, node in nominated.items():
+        nominated = d.StepEvent.NOMINATED
+        nodes = {step.pod: step.node for step in self._change.steps if step.event is nominated}
+        for name, node in nodes.items():
             is_old = self.is_old(name) and name not in self._own_victims.values()
             yield Happened(Counted(name, "Preemption", node=node), is_old)
         for name, victim in self._simulation.scheduler.violations:

@@ -94,8 +94,10 @@ def _workloads(simulation: Simulation) -> dict[str, d.WorkloadTimeline]:
         at, workload = step.at, step.workload
         if isinstance(at, UnsetType) or not step.pod or step.event not in _IN_MOTION:
             continue
-        n_before = before[workload]
-        course = courses.setdefault(workload, _ReadyPods(n_before, n_before, n_before))
+        course = courses.get(workload)
+        if course is None:
+            n_before = before[workload]
+            course = courses[workload] = _ReadyPods(n_before, n_before, n_before)
         if step.event in _IS_READY:
             ready[step.pod] = workload
             course.add(1, at)

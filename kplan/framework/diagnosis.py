@@ -198,12 +198,13 @@ class FilterOutcome(msgspec.Struct, dict=True):
 
     def rows_with_errors(self) -> list[int]:
         # Plain loops, because this runs for every pod.
-        may_have = any(status.code is Code.ERROR for status in self.overrides.values()) if self.overrides else False
+        error = Code.ERROR
+        may_have = any(status.code is error for status in self.overrides.values()) if self.overrides else False
         for _, verdict in self.verdicts:
             for reason in verdict.reasons:
-                if reason.code is Code.ERROR and verdict.bits.any():
+                if reason.code is error and verdict.bits.any():
                     may_have = True
-        return self.rows_with_code(Code.ERROR).tolist() if may_have else []
+        return self.rows_with_code(error).tolist() if may_have else []
 
     def reason_counts(self) -> dict[tuple[str, str], int]:
         """Count nodes per (plugin, reason)."""

@@ -38,6 +38,10 @@ class StatusCode(enum.IntEnum):
     WAIT = 4  #: only from Permit: the pod keeps its node and is not bound yet
 
 
+# Python 3.11 takes far longer to look a member of an enumeration up than a name of the module.
+_SUCCESS = StatusCode.SUCCESS
+
+
 class Status(msgspec.Struct, frozen=True):
     """A code with its reasons and the plugin that gave them (filled in by the runtime)."""
 
@@ -51,7 +55,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        return self.code is StatusCode.SUCCESS
+        return self.code is _SUCCESS
 
     @property
     def is_wait(self) -> bool:

@@ -69,12 +69,12 @@ def workload_changes(simulation: Simulation, applied: Sequence[Applied]) -> tupl
 
 def _refused_runs(simulation: Simulation) -> Iterator[WorkloadChange]:
     """Yield the cron jobs of which the API server refuses the last run, or pods of runs."""
-    steps = simulation.log.steps
-    if not any(step.event is StepEvent.REFUSED and step.workload.startswith("CronJob/") for step in steps):
+    steps, refused = simulation.log.steps, StepEvent.REFUSED
+    if not any(step.event is refused and step.workload.startswith("CronJob/") for step in steps):
         return
     jobs: dict[str, str] = {}  # cron job -> why its last job was refused
     for step in steps:
-        if step.event is StepEvent.REFUSED and not step.pod and step.workload.startswith("CronJob/"):
+        if step.event is refused and not step.pod and step.workload.startswith("CronJob/"):
             jobs[step.workload] = step.because
         elif step.event is StepEvent.CREATED:
             jobs.pop(step.workload, None)

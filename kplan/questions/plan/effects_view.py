@@ -202,7 +202,8 @@ def _trouble(document: PlanReport) -> str:
     """Return the first thing that stands in the way of a change, with its name and number; empty for nothing."""
     if document.obstacles:
         return _blocks(document)
-    own = [change for change in document.changes if change.action is Action.PENDING and change.caused_by == "change"]
+    pending = Action.PENDING
+    own = [change for change in document.changes if change.action is pending and change.caused_by == "change"]
     subjects = {workload.key for workload in document.workloads if workload.is_subject}
     decided = [change for change in own if change.attempt is not None]
     of_subjects = (change for change in decided if change.owner_key in subjects)
@@ -359,8 +360,8 @@ def _drain_sentence(document: PlanReport) -> str:
 
 def _others_sentence(document: PlanReport, others: Counter[Action]) -> str:
     """Return in one sentence what becomes of the pods that come in the course of time, and of those that wait."""
-    beside = beside_text(document)
-    pending = sum(change.action is Action.PENDING for change in document.changes)
+    beside, action = beside_text(document), Action.PENDING
+    pending = sum(change.action is action for change in document.changes)
     if still := sum(not pod.node for pod in document.after) - pending:
         stays = count(still, "stays pending", "stay pending")
         beside += f"{',' if beside else '; of those that waited before'} {stays}"
