@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Generic, ParamSpec
+from typing import Generic, TypeVarTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -26,21 +26,21 @@ from kplan.framework.interface import Event, NodeDeleted
 from kplan.framework.results import Outcome
 from kplan.framework.session import Session
 
-P = ParamSpec("P")
+Args = TypeVarTuple("Args")
 
 
-class Signal(Generic[P]):
+class Signal(Generic[*Args]):
     """Something that happens now and then; who listens is called each time, in the order in which they began."""
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[P, object]] = []
+        self._listeners: list[Callable[[*Args], object]] = []
 
-    def connect(self, listener: Callable[P, object]) -> None:
+    def connect(self, listener: Callable[[*Args], object]) -> None:
         self._listeners.append(listener)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
+    def __call__(self, *args: *Args) -> None:
         for tell in self._listeners:
-            tell(*args, **kwargs)
+            tell(*args)
 
 
 MAX_RETURNS = 2
@@ -80,6 +80,7 @@ class Circles:
 
 
 _LEAVES = frozenset({StepEvent.EVICTED, StepEvent.DELETED, StepEvent.SUCCEEDED, StepEvent.TERMINATING, StepEvent.GONE})
+_BLOCKED = StepEvent.BLOCKED
 _FINDINGS = (StepEvent.STUCK, StepEvent.UNCHANGED)  #: steps in which nothing happens
 _UNNOTICED = frozenset({StepEvent.LOST, StepEvent.RECOVERED})  #: steps that Kubernetes does not notice
 
@@ -123,7 +124,7 @@ class Motion:
         self.circle = ""  #: why the simulation was ended while pods still moved; empty when it came to rest
         self.queue = SchedulingQueue(session)
         self.on_event = Signal[Event]()  #: something happens that may matter to pods that wait for a node
-        self.on_misfit = Signal[[]]()  #: a pod is found to fit nowhere
+        self.on_misfit = Signal[()]()  #: a pod is found to fit nowhere
 
     def take_over(self, other: Motion) -> None:
         """Begin as another one has begun of which this one is a fork."""
@@ -146,7 +147,7 @@ class Motion:
 
     def workload_of(self, pod: ObservedPod) -> str:
         """Return KIND/NAMESPACE/NAME of the workload that a user knows a pod by; ``Pod/NAMESPACE/NAME`` for its own."""
-        owner = self.owner(pod)
+        owner = self.workloads.owner(pod.owner) if pod.owner else None
         return f"Pod/{pod.key}" if owner is None else owner.workload.key
 
     def waiting(self) -> dict[str, frozenset[str]]:
@@ -312,7 +313,7 @@ class Log:
         n = len(self.steps) + 1
         step = Step(step=n, event=event, pod=pod, node=node, workload=workload, because=because, by=by, at=at)
         self.steps.append(step)
-        if event is StepEvent.BLOCKED:
+        if event is _BLOCKED:
             self.blocked.setdefault(workload, {})[pod] = because
         elif pod:
             self.moved.add(workload)

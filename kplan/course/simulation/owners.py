@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Collection, Iterable, Sequence
 from random import Random
@@ -83,7 +82,7 @@ class Owner(msgspec.Struct):
 
     def copy(self) -> Self:
         """Return a copy, which changes independently."""
-        copied = copy.copy(self)
+        copied = replace(self)
         copied.templates = self.templates.copy()
         copied.pods, copied.terminating = self.pods.copy(), self.terminating.copy()
         return copied
@@ -437,7 +436,7 @@ class DeploymentState(msgspec.Struct):
 
     def copy(self) -> DeploymentState:
         """Return a copy, with copies of its replica sets."""
-        copied = copy.copy(self)
+        copied = replace(self)
         copied.related = self.related.copy()
         copied.reported, copied.pace = self.reported.copy(), self.pace.copy()
         copied.sets = {}

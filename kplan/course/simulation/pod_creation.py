@@ -375,12 +375,12 @@ class PodMaker:
 
     def _name(self, owner: Owner, wanted: Create) -> str:
         prefix = owner.ref.name
-        if isinstance(owner, StatefulSetState):
+        if isinstance(owner, JobState):
+            prefix = prefix if wanted.index is None else f"{prefix}-{wanted.index}"
+        elif isinstance(owner, StatefulSetState):
             return f"{prefix}-{wanted.index}"
-        if isinstance(owner, ForeignState) and owner.ref.kind == "StatefulSet":
+        elif isinstance(owner, ForeignState) and owner.ref.kind == "StatefulSet":
             return wanted.revision
-        if isinstance(owner, JobState) and wanted.index is not None:
-            prefix = f"{prefix}-{wanted.index}"
         set_of_name = owner.ref.namespace, prefix
         if set_of_name in self._sets or set_of_name in self._listers.stateful_sets:
             prefix = f"{prefix}-pod"

@@ -60,7 +60,7 @@ class Controllers:
     def __init__(self, motion: Motion, life: LifeCycle, kubelets: Kubelets) -> None:
         self._motion, self._life, self._kubelets = motion, life, kubelets
         self.on_job_over = Signal[JobState]()
-        self.on_pause = Signal[[]]()  #: time is about to go on: nothing more happens now
+        self.on_pause = Signal[()]()  #: time is about to go on: nothing more happens now
         #: draws the order of equal pods, and of controllers that create pods; None for a fixed one
         self.draws: Random | None = None
 
@@ -106,7 +106,8 @@ class Controllers:
 
     def _sync(self, owner: Owner) -> None:
         motion = self._motion
-        self._claim_pods(owner)
+        if self._life.orphans:
+            self._claim_pods(owner)
         of_job = self._sync_job(owner) if isinstance(owner, JobState) else None
         actions = owner.actions(motion.now, self.draws) if of_job is None else of_job.actions
         slots = self._life.not_replaced.get(owner.ref.key) if actions else None
@@ -119,10 +120,11 @@ class Controllers:
                     break
             else:
                 self._life.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
-        if isinstance(owner, StatefulSetState):
+        if of_job is not None:
+            if of_job.has_changed and actions:
+                motion.notify(owner)
+        elif isinstance(owner, StatefulSetState):
             owner.complete()
-        elif of_job is not None and of_job.has_changed and actions:
-            motion.notify(owner)
 
     def _sync_job(self, job: JobState) -> JobSync:
         motion = self._motion
