@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.objects import node, pod
+from tests.objects import affinity, node, pod
 
 from .commands import invoke, listed
 
@@ -34,15 +34,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return obj
 
     taints = [{"key": f"k{ODD}", "value": ODD, "effect": "NoSchedule"}]
-    affinity = {
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                {"topologyKey": ODD, "labelSelector": {"matchLabels": {"zone": ODD}}}
-            ]
-        }
-    }
     nodes = [served(node("a")), served(node(f"b{ODD}"), taints=taints), served(node("c"), taints=taints)]
-    running = served(pod("running", cpu="1"), nodeName=f"b{ODD}", affinity=affinity, priority=-5)
+    apart = affinity("podAntiAffinity", ODD, zone=ODD)
+    running = served(pod("running", cpu="1"), nodeName=f"b{ODD}", priority=-5, **apart)
     running["metadata"]["ownerReferences"] = [{"kind": ODD, "name": ODD, "uid": ODD, "controller": True}]
     waiting = served(pod("waiting", cpu="1"), nodeSelector={f"s{ODD}": ODD}, volumes=[
         {"name": ODD, "persistentVolumeClaim": {"claimName": ODD}}])  # fmt: skip

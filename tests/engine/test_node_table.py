@@ -14,7 +14,7 @@ from kplan.engine import node_table
 from kplan.engine.node_table import ABSENT, ImageIndex, NodeTable
 from kplan.framework.cycle import schedule_pod
 from kplan.rules.nodes import UNSCHEDULABLE_TAINT
-from tests.objects import node, pod
+from tests.objects import HOSTNAME, node, pod, spread
 from tests.recorded import examples
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
@@ -158,13 +158,7 @@ def test_a_node_that_is_uncordoned_loses_the_taint_of_cordoned_nodes_and_no_othe
 
 @pytest.mark.parametrize(("is_absent", "outcome"), [(True, "Scheduled"), (False, "Unschedulable")])
 def test_a_node_that_is_absent_forms_no_domain(is_absent: bool, outcome: str) -> None:
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "web"}},
-    }
-    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [constraint]}
+    web = {"labels": {"app": "web"}, **spread(HOSTNAME, app="web")}
     tainted = node("n2", taints=[{"key": "a", "effect": "NoSchedule"}])
     objects = [node("n1"), tainted, pod("running", "n1", **web), pod("web", **web)]
     planner = kplan.Planner(kplan.load_snapshot(objects))

@@ -130,12 +130,8 @@ def test_claims_that_keep_a_pod_waiting(incoming, claims, reason):
 
 def test_an_invalid_selector_errs_where_it_is_looked_at():
     selector = {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}
-    storage = stored(
-        claims=[
-            static("c", selector=selector),
-            claim("d", annotations={SELECTED: "n"}, storageClassName="dynamic"),
-        ]
-    )
+    selected = claim("d", annotations={SELECTED: "n"}, storageClassName="dynamic")
+    storage = stored(claims=[static("c", selector=selector), selected])
     world = VolumeWorld([node("m"), node("n")], storage)
 
     first, second = world.ask(VolumeBinding, pod("p", "d", "c"))
@@ -171,16 +167,15 @@ def detail_of(storage, *names, nodes=None):
     return details(VolumeBinding(None, world.handle), world.cycle(pod("p", *names)), world.view())
 
 
+def of_claim(reason, **facts):
+    """Return the only detail, which is about the claim c."""
+    return [{"reason": reason, "claim": "default/c", **facts}]
+
+
 def test_details_of_a_bound_volume_say_what_it_asks_of_nodes():
     storage = Storage(volumes=[volume("v", hosts=["a", "b"])], claims=[claim("c", volume="v")])
-    assert detail_of(storage, "c") == [
-        {
-            "reason": REASON_NODE_CONFLICT,
-            "claim": "default/c",
-            "volume": "v",
-            "requires": ["kubernetes.io/hostname in (a,b)"],
-        }
-    ]
+    requires = ["kubernetes.io/hostname in (a,b)"]
+    assert detail_of(storage, "c") == of_claim(REASON_NODE_CONFLICT, volume="v", requires=requires)
 
 
 def test_details_of_a_migrated_volume_say_what_its_driver_asks():
@@ -191,9 +186,8 @@ def test_details_of_a_migrated_volume_say_what_its_driver_asks():
 
 
 def test_details_of_a_volume_that_is_gone():
-    assert detail_of(Storage(claims=[claim("c", volume="gone")]), "c") == [
-        {"reason": REASON_PV_NOT_EXIST, "claim": "default/c", "volume": "gone"}
-    ]
+    storage = Storage(claims=[claim("c", volume="gone")])
+    assert detail_of(storage, "c") == of_claim(REASON_PV_NOT_EXIST, volume="gone")
 
 
 def test_details_say_why_no_volume_of_the_class_will_do():
@@ -208,16 +202,11 @@ def test_details_say_why_no_volume_of_the_class_will_do():
         claims=[static("c", "5"), static("d", "4")],
     )
 
-    assert detail_of(storage, "c", "d") == [
-        {
-            "reason": REASON_BIND_CONFLICT, "claim": "default/c", "storageClass": "static", "requested": "5",
-            "volumesRejected": {
-                "notReachable": "1", "notSuitable": "1", "promisedToOthers": "1", "takenByOtherClaims": "1",
-                "tooSmall": "1",
-            },
-            "provisioner": "kubernetes.io/no-provisioner", "provisions": False,
-        },
-    ]  # fmt: skip
+    whys = ("notReachable", "notSuitable", "promisedToOthers", "takenByOtherClaims", "tooSmall")
+    assert detail_of(storage, "c", "d") == of_claim(
+        REASON_BIND_CONFLICT, storageClass="static", requested="5", volumesRejected=dict.fromkeys(whys, "1"),
+        provisioner="kubernetes.io/no-provisioner", provisions=False,
+    )  # fmt: skip
 
 
 def test_details_name_the_volume_that_is_promised_to_the_claim():
@@ -230,15 +219,9 @@ def test_details_name_the_volume_that_is_promised_to_the_claim():
 def test_details_name_the_node_that_was_selected_before():
     selected = claim("c", annotations={SELECTED: "m"}, storageClassName="dynamic")
 
-    assert detail_of(stored(claims=[selected]), "c") == [
-        {
-            "reason": REASON_BIND_CONFLICT,
-            "claim": "default/c",
-            "storageClass": "dynamic",
-            "requested": "0",
-            "selectedNode": "m",
-        }
-    ]
+    assert detail_of(stored(claims=[selected]), "c") == of_claim(
+        REASON_BIND_CONFLICT, storageClass="dynamic", requested="0", selectedNode="m"
+    )
 
 
 def test_details_name_the_topologies_that_are_allowed():
@@ -256,15 +239,9 @@ def test_details_say_how_large_a_volume_may_be(topology, largest):
         capacities=[{**report, "nodeTopology": {"matchLabels": topology}}],
     )
 
-    assert detail_of(storage, "c") == [
-        {
-            "reason": REASON_NOT_ENOUGH_SPACE,
-            "claim": "default/c",
-            "storageClass": "tracked",
-            "requested": "5Gi",
-            "largestVolume": largest,
-        }
-    ]
+    assert detail_of(storage, "c") == of_claim(
+        REASON_NOT_ENOUGH_SPACE, storageClass="tracked", requested="5Gi", largestVolume=largest
+    )
     fits = VolumeWorld([node("n", zone="z")], storage).ask(VolumeBinding, pod("p", "as-large")) == [None]
     assert fits is (largest is not None)
 

@@ -22,7 +22,7 @@ from kplan.preemption.dry_run import FilterTrials, importance_order
 from kplan.preemption.go_sort import go_sort
 from kplan.rules.pod_info import NO_START_TIME, PodInfo
 from kplan.snapshot.model import Snapshot
-from tests.objects import node, pod
+from tests.objects import affinity, node, pod, spread
 from tests.oracle import preemption as oracle
 from tests.preemption.scenes import HOSTNAME, app, budget, planner
 from tests.recorded import examples
@@ -48,15 +48,11 @@ SELECTORS = st.sampled_from(
 LABELS = st.sampled_from([{"app": "web"}, {"app": "db"}, {}])
 
 
-def anti_affinity(key):
-    term = {"topologyKey": key, "labelSelector": app("vip")}
-    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
 @st.composite
 def running(draw, name, on):
     """A running pod, sometimes with a host port or with an aversion to the incoming one."""
-    spec = {"affinity": anti_affinity(draw(st.sampled_from([HOSTNAME, ZONE])))} if draw(st.integers(0, 7)) == 0 else {}
+    is_averse = draw(st.integers(0, 7)) == 0
+    spec = affinity("podAntiAffinity", draw(st.sampled_from([HOSTNAME, ZONE])), app="vip") if is_averse else {}
     return pod(
         name,
         on,
@@ -76,20 +72,11 @@ def incoming(draw):
     spec = {}
     match draw(st.integers(0, 5)):
         case 0:
-            terms = [{"topologyKey": draw(st.sampled_from([HOSTNAME, ZONE])), "labelSelector": app("web")}]
-            spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+            spec = affinity("podAntiAffinity", draw(st.sampled_from([HOSTNAME, ZONE])), app="web")
         case 1:
-            spec["topologySpreadConstraints"] = [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": draw(st.sampled_from([HOSTNAME, ZONE])),
-                    "whenUnsatisfiable": "DoNotSchedule",
-                    "labelSelector": app("web"),
-                }
-            ]
+            spec = spread(draw(st.sampled_from([HOSTNAME, ZONE])), app="web")
         case 2:
-            terms = [{"topologyKey": ZONE, "labelSelector": app("db")}]
-            spec["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+            spec = affinity("podAffinity", ZONE, app="db")
     return pod(
         "vip",
         cpu=draw(st.sampled_from(["1", "2", "3500m"])),

@@ -8,19 +8,14 @@ from hypothesis import strategies as st
 from kplan.admission.defaults import default_pod
 from kplan.admission.validation.pods import pod_errors
 from tests.admission.validation.makers import container, errors_of_spec
+from tests.remedies.everyday import selecting
 
 
 def test_a_pod_that_uses_nearly_everything_is_valid() -> None:
     spec = {
         "initContainers": [container(name="i"), container(name="s", restartPolicy="Always")],
         "volumes": [{"name": "v"}, {"name": "w", "configMap": {"name": "m", "items": [{"key": "k", "path": "a/b"}]}}],
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
-                }
-            }
-        },
+        **selecting({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
         "tolerations": [{"operator": "Exists"}],
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
         "dnsConfig": {"nameservers": ["10.0.0.1"], "searches": ["a.b.", "_x.y", "."]},
