@@ -120,22 +120,7 @@ def _describe(
 ) -> WorkloadChange:
     ref = WorkloadRef.parse(key)
     owners = () if owner is None else owner.owners
-    down = simulation.node_lifecycle.down
-    if owner is None:
-        pods = [simulation.pods[row]] if row in simulation.pods else []
-        current = len(pods)
-    else:
-        # A daemon set wants none on a node that is lost, and the pod there stays.
-        is_daemon = isinstance(owner, DaemonSetState)
-        owned = [
-            (theirs, [pod for pod in theirs.pods.values() if not is_daemon or pod.row not in down]) for theirs in owners
-        ]
-        pods = [pod for _, own in owned for pod in own]
-        current = sum(theirs.n_current(own) for theirs, own in owned)
-    if down or owner is None:
-        ready = sum(pod.is_ready and pod.row not in down for pod in pods)
-    else:
-        ready = sum(theirs.n_ready for theirs in owners)
+    pods, current, ready = _counted(simulation, owner, row)
     pending = [pod for pod in pods if not pod.node]
     desired = len(pods) if owner is None else owner.desired
     why_failed = owner.wanted.why_failed if isinstance(owner, JobState) else ""
@@ -174,6 +159,24 @@ def _describe(
         pod="" if stuck is None else stuck.key,
         raises=UNSET if refused is None else _raises(simulation, refused, max(desired - len(pods), 1)) or UNSET,
     )
+
+
+def _counted(simulation: Simulation, owner: Workload | None, row: int | None) -> tuple[list[ObservedPod], int, int]:
+    """Return the pods of a workload, and how many of them are of its present template, and ready.
+
+    Without a controller that is the pod of a row.
+    """
+    down = simulation.node_lifecycle.down
+    if owner is None:
+        pods = [simulation.pods[row]] if row in simulation.pods else []
+        current = len(pods)
+    else:
+        # A daemon set wants none on a node that is lost, and the pod there stays.
+        gone = down if isinstance(owner, DaemonSetState) else ()
+        owned = [(theirs, [pod for pod in theirs.pods.values() if pod.row not in gone]) for theirs in owner.owners]
+        pods = [pod for _, own in owned for pod in own]
+        current = sum(theirs.n_current(own) for theirs, own in owned)
+    return pods, current, sum(pod.is_ready and pod.row not in down for pod in pods)
 
 
 def _held(simulation: Simulation, pods: Iterable[ObservedPod]) -> HeldVolume | UnsetType:
