@@ -65,10 +65,11 @@ class Admitter:
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None, *, minor: int = NEWEST) -> None:
         self._minor = minor
-        self.quotas = QuotaLedger(snapshot, existing)
+        has_names = is_on("DRAExtendedResource", minor)  # of classes, as extended resources
+        self.quotas = QuotaLedger(snapshot if has_names else replace(snapshot, device_classes=()), existing)
         self._snapshot = snapshot
         self._namespaces = {entry.metadata.name: entry for entry in snapshot.namespaces}
-        self._accounts = {obj.metadata.key for obj in snapshot.service_accounts}
+        self._accounts = {obj.metadata.key: obj for obj in snapshot.service_accounts}
         self._knows_all_accounts = (existing or snapshot).knows_all("service_accounts")
         self._knows_all_namespaces = snapshot.knows_all("namespaces")
 

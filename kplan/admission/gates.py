@@ -195,6 +195,7 @@ _GATES: dict[str, tuple[int, tuple[str, ...] | Callable[[Object], None]]] = {
     "ClusterTrustBundleProjection": (_NEVER, ("volumes.projected.sources.clusterTrustBundle",)),
     "ContainerRestartRules": (35, _drop_restart_rules),
     "ContainerStopSignals": (_NEVER, _drop_stop_signals),
+    "DRAExtendedResource": (36, ()),
     "DynamicResourceAllocation": (34, ("resourceClaims", "*.resources.claims")),
     "EnvFiles": (35, ("*.env.valueFrom.fileKeyRef",)),
     "GenericWorkload": (_NEVER, ("schedulingGroup",)),

@@ -20,7 +20,13 @@ from kplan.api.labels import ANNOTATION_CLASS
 from kplan.api.meta import ResourceList
 from kplan.api.pod import ENDED
 from kplan.api.quantity import MAX_MILLI_VALUE, Quantity, parse
-from kplan.api.resource import ALLOCATION_RESULTS_MAX_SIZE, MODE_ALL, RESOURCE_DEVICE_CLASS_PREFIX, ResourceClaim
+from kplan.api.resource import (
+    ALLOCATION_RESULTS_MAX_SIZE,
+    MODE_ALL,
+    RESOURCE_DEVICE_CLASS_PREFIX,
+    DeviceClass,
+    ResourceClaim,
+)
 from kplan.facts import LimitChange, QuotaRaise, QuotaUse, RefusedPods
 from kplan.rules.resources import COMPUTE, CPU, MEMORY, QUOTA_COMPUTE, QUOTA_PREFIX, is_native, stored_totals
 from kplan.snapshot.model import Snapshot
@@ -186,6 +192,7 @@ Measured = core.Pod | core.PersistentVolumeClaim | core.Service | ResourceClaim
 
 _ONE = Quantity(10**9)
 _OF_CLASS = ".storageclass.storage.k8s.io/"
+_FOR_EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
 _DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 _POD_RESOURCES = QUOTA_COMPUTE | {"count/pods", "pods"}
 #: Core kinds whose number a quota can name without ``count/``, and that are not measured.
@@ -199,15 +206,17 @@ class QuotaLedger:
 
     def __init__(self, snapshot: Snapshot, existing: Snapshot | None = None) -> None:
         self._quotas: dict[str, list[tuple[core.ResourceQuota, Usage, Usage]]] = {}
+        self._classes, there = snapshot.device_classes, existing or snapshot
         for quota in snapshot.resource_quotas:
             hard = core.parsed(quota.status.hard or quota.spec.hard)
-            used = core.parsed(quota.status.used) if quota.status.hard else _measure(quota, hard, existing or snapshot)
+            known = quota.status.used if quota.status.hard else None
+            used = _measure(quota, hard, there, self._classes) if known is None else core.parsed(known)
             self._quotas.setdefault(quota.metadata.namespace, []).append((quota, hard, used))
 
     def charge(self, item: Measured) -> None:
         """Count a new object of these kinds; raises Rejection, and counts nothing, where a quota does not allow it."""
         if item.metadata.namespace in self._quotas:
-            self._charge(item.metadata.namespace, usage_of(item), item)
+            self._charge(item.metadata.namespace, usage_of(item, self._classes), item)
 
     def charge_object(self, namespace: str, group: str, resource: str) -> None:
         """Count a new object of another kind; raises Rejection, and counts nothing, where a quota does not allow it."""
@@ -301,7 +310,7 @@ def with_usage(after: Snapshot, before: Snapshot) -> Snapshot:
 
 def _recounted(quota: core.ResourceQuota, before: Snapshot, after: Snapshot) -> core.ResourceQuota:
     hard = core.parsed(quota.status.hard)
-    old, new = _measure(quota, hard, before), _measure(quota, hard, after)
+    old, new = (_measure(quota, hard, there, there.device_classes) for there in (before, after))
     used = dict(quota.status.used)
     for name in used.keys() & new.keys():
         if old[name].nanos != new[name].nanos:
@@ -318,8 +327,11 @@ def _object_usage(group: str, resource: str) -> Usage:
     return usage | {resource: _ONE} if not group and resource in _COUNTED else usage
 
 
-def usage_of(item: Measured) -> Usage:
-    """Return the usage of an object; a finished pod is only an object (upstream pkg/quota/v1/evaluator/core)."""
+def usage_of(item: Measured, classes: Iterable[DeviceClass] = ()) -> Usage:
+    """Return the usage of an object; a finished pod is only an object (upstream pkg/quota/v1/evaluator/core).
+
+    Claims for devices of `classes` that have an extended resource count as that, too.
+    """
     match item:
         case core.Pod():
             is_over = item.status.phase in ENDED
@@ -327,7 +339,7 @@ def usage_of(item: Measured) -> Usage:
         case core.Service():
             return _service_usage(item.spec)
         case ResourceClaim():
-            return _device_usage(item)
+            return _device_usage(item, {one.metadata.name: one.spec.extended_resource_name for one in classes})
     amounts = {"persistentvolumeclaims": _ONE}
     if "storage" in item.spec.resources.requests:
         amounts["requests.storage"] = parse(item.spec.resources.requests["storage"])
@@ -346,7 +358,7 @@ def _service_usage(spec: core.ServiceSpec) -> Usage:
     return {"count/services": _ONE, "services": _ONE, **loads}
 
 
-def _device_usage(claim: ResourceClaim) -> Usage:
+def _device_usage(claim: ResourceClaim, extended: Mapping[str, str | None]) -> Usage:
     """Return the usage of a claim for devices: the most of each class among alternatives, and the bound for all."""
     numbers: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
@@ -355,8 +367,14 @@ def _device_usage(claim: ResourceClaim) -> Usage:
             wants_all = wanted.allocation_mode == MODE_ALL
             most |= {wanted.device_class_name: ALLOCATION_RESULTS_MAX_SIZE if wants_all else wanted.count or 1}
         numbers += most
-    by_class = {f"{name}{_DEVICES_OF_CLASS}": _times(number) for name, number in numbers.items()}
-    return {"count/resourceclaims.resource.k8s.io": _ONE, **by_class}
+    usage = {"count/resourceclaims.resource.k8s.io": _ONE}
+    for name, number in numbers.items():
+        usage[f"{name}{_DEVICES_OF_CLASS}"] = _times(number)
+        # Of a claim that the scheduler made for a pod, the pod already counts as much.
+        if (resource := extended.get(name)) and claim.metadata.annotations.get(_FOR_EXTENDED_RESOURCE) != "true":
+            names = (f"{RESOURCE_DEVICE_CLASS_PREFIX}{name}", resource)
+            usage |= {f"{QUOTA_PREFIX}{one}": _times(number) for one in names}
+    return usage
 
 
 def _times(number: int) -> Quantity:
@@ -464,7 +482,7 @@ _SCOPES: dict[str, Callable[[core.Pod], bool]] = {
 }
 
 
-def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usage:
+def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot, classes: Iterable[DeviceClass]) -> Usage:
     namespace = quota.metadata.namespace
     used = dict.fromkeys(hard, _ZERO)
     # A quota with scopes does not count objects of other kinds than pods and claims for volumes.
@@ -480,7 +498,7 @@ def _measure(quota: core.ResourceQuota, hard: Usage, snapshot: Snapshot) -> Usag
     items += snapshot.resource_claims
     for item in items:
         if item.metadata.namespace == namespace and _matches(quota, item):
-            usage = usage_of(item)
+            usage = usage_of(item, classes)
             for name in usage.keys() & used.keys():
                 used[name] = used[name].plus(usage[name])
     return used

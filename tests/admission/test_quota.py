@@ -4,10 +4,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from kplan.admission import Admitter
 from kplan.admission.limits import QuotaLedger, Rejection, usage_of
 from kplan.api.core import PersistentVolumeClaim, Pod, Service
 from kplan.api.decode import convert
-from kplan.api.resource import ResourceClaim
+from kplan.api.resource import DeviceClass, ResourceClaim
 from kplan.snapshot import load_snapshot
 from tests.objects import Object, head
 
@@ -17,11 +18,13 @@ def pod(spec: dict[str, Any] | None = None, phase: str = "Pending", **resources:
     return convert(head("Pod", name="p", namespace="d") | {"spec": own, "status": {"phase": phase}}, Pod)
 
 
-def ledger(hard: dict[str, str], used: dict[str, str] | None = None, *others: Object, **spec: Any) -> QuotaLedger:
+def ledger(
+    hard: dict[str, str], used: dict[str, str] | None = None, *others: Object, minor: int = 36, **spec: Any
+) -> QuotaLedger:
     """Return the quota of a cluster that has other objects besides; without `used` nobody has counted them yet."""
     status = {} if used is None else {"hard": hard, "used": used}
     quota = head("ResourceQuota", name="q", namespace="d") | {"spec": {"hard": hard, **spec}, "status": status}
-    return QuotaLedger(load_snapshot([quota, *others]))
+    return Admitter(load_snapshot([quota, *others]), minor=minor).quotas
 
 
 def refusal(quotas: QuotaLedger, candidate: Any) -> Any:
@@ -207,7 +210,8 @@ _DEVICES = [
         (Service, {"ports": _PORTS, "type": "LoadBalancer", "allocateLoadBalancerNodePorts": False},
          {"services.nodeports": "1", "services.loadbalancers": "1", "count/services": "1"}),
         (ResourceClaim, {"devices": {"requests": _DEVICES}},
-         {f"{of}.deviceclass.resource.k8s.io/devices": n for of, n in (("gpu", "3"), ("fpga", "32"), ("nic", "1"))}),
+         {f"{of}.deviceclass.resource.k8s.io/devices": n for of, n in (("gpu", "3"), ("fpga", "32"), ("nic", "1"))}
+         | {"requests.x/gpu": "3", "requests.deviceclass.resource.kubernetes.io/gpu": "3"}),
     ],
 )  # fmt: skip
 def test_services_and_claims_for_devices_count_by_what_they_take(
@@ -215,7 +219,10 @@ def test_services_and_claims_for_devices_count_by_what_they_take(
 ) -> None:
     """Upstream: serviceEvaluator and claimEvaluator in pkg/quota/v1/evaluator/core."""
     obj = head(kind.__name__, name="x", namespace="d") | {"spec": spec}
-    assert {name: str(amount) for name, amount in usage_of(convert(obj, kind)).items() if name in used} == used
-    measured = refusal(ledger(used, None, obj), convert(obj, kind))
-    assert measured == refusal(ledger(used, used), convert(obj, kind))
-    assert str(measured).startswith("exceeded quota: q, requested: ")
+    classes = head("DeviceClass", name="gpu") | {"spec": {"extendedResourceName": "x/gpu"}}
+    usage = usage_of(convert(obj, kind), [convert(classes, DeviceClass)])
+    assert {name: str(amount) for name, amount in usage.items() if name in used} == used
+    newer, older = (refusal(ledger(used, None, obj, classes, minor=n), convert(obj, kind)) for n in (36, 35))
+    shown = ",".join(f"{name}={usage[name]}" for name in sorted(used) if usage[name].nanos)
+    assert newer == f"exceeded quota: q, requested: {shown}, used: {shown}, limited: {shown}"
+    assert (older == newer) == ("requests.x/gpu" not in used)
