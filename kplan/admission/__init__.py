@@ -20,7 +20,7 @@ from kplan.admission.limits import QuotaLedger, Refusal, Rejection
 from kplan.admission.podsecurity import enforced
 from kplan.admission.stored import Stage, WholeTemplate
 from kplan.api.affinity import NO_EXECUTE, Toleration
-from kplan.api.core import PersistentVolumeClaim, Pod, parsed
+from kplan.api.core import PersistentVolumeClaim, Pod, ServiceAccount, parsed
 from kplan.api.field_errors import quoted
 from kplan.api.labels import NOT_READY, REGION, UNREACHABLE, ZONE
 from kplan.api.meta import ResourceList
@@ -55,6 +55,7 @@ class Admission(msgspec.Struct, frozen=True):
     rejected: str | None = None  #: why the API server refuses it, in upstream's text; None where it does not
     stages: tuple[Stage, ...] = ()  #: the plugins that changed it, in order
     because: RefusedPods | None = None  #: the facts behind a refusal
+    account: ServiceAccount | None = None  #: that of the pod, where it is known
 
 
 class Admitter:
@@ -86,8 +87,7 @@ class Admitter:
             self.check_namespace(pod.metadata.namespace, warnings)
             if whole is not None and (unaccountable := whole.unaccountable()):
                 raise Rejection(unaccountable)  # noqa: TRY301 - as the plugins do
-            account = whole.account() if whole is not None else ""
-            for stage in self._changes(pod, account, warnings):
+            for stage in self._changes(pod, whole, warnings):
                 stages += [stage] if stage.pod is not pod else []
                 pod = stage.pod
             name = pod.metadata.name
@@ -103,7 +103,7 @@ class Admitter:
             warnings += _fractions(pod)
         except Rejection as rejection:
             return Admission(pod, tuple(warnings), rejection.answer("", "pods", name), tuple(stages), rejection.facts)
-        return Admission(pod, tuple(warnings), stages=tuple(stages))
+        return Admission(pod, tuple(warnings), stages=tuple(stages), account=self._account(pod, whole))
 
     def refusal_of_object(self, what: Named, warnings: list[Warning], obj: object = None) -> str:
         """Return why an object other than a pod is refused; "" where it is admitted and counted.
@@ -143,12 +143,12 @@ class Admitter:
             message = "not in the snapshot; the API server would refuse its pods until it is created"
             warnings.append(Warning("UnknownNamespace", object_name("Namespace", "", name), message))
 
-    def _changes(self, pod: Pod, account: str, warnings: list[Warning]) -> Iterator[Stage]:
+    def _changes(self, pod: Pod, whole: WholeTemplate | None, warnings: list[Warning]) -> Iterator[Stage]:
         for limit_range in limits.of_namespace(pod, self._snapshot.limit_ranges):
             pod = limits.apply_defaults(pod, limit_range)
             metadata = limit_range.metadata
             yield Stage(f"LimitRange {metadata.namespace}/{metadata.name}", pod)
-        self._check_account(pod.metadata.namespace, account)
+        self._account(pod, whole)
         pod = set_priority(pod, self._snapshot, warnings)
         name = pod.spec.priority_class_name
         yield Stage(f"PriorityClass {name}" if name else "Priority", pod)
@@ -158,11 +158,16 @@ class Admitter:
         yield Stage(f"RuntimeClass {pod.spec.runtime_class_name or ''}".rstrip(), pod)
         yield Stage(f"Node {pod.spec.node_name}", self._copy_topology_labels(pod))
 
-    def _check_account(self, namespace: str, name: str) -> None:
-        """Refuse an unknown service account, where all are known; ``default`` is made in every namespace."""
-        is_known = name in ("", "default") or f"{namespace}/{name}" in self._accounts
-        if not is_known and self._knows_all_accounts:
-            raise Rejection(f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
+    def _account(self, pod: Pod, whole: WholeTemplate | None) -> ServiceAccount | None:
+        """Return the service account of a pod, and None for an unknown one; raises Rejection where all are known.
+
+        ``default`` is made in every namespace.
+        """
+        name = whole.account() if whole is not None else ""
+        key = f"{pod.metadata.namespace}/{name}"
+        if name not in ("", "default") and key not in self._accounts and self._knows_all_accounts:
+            raise Rejection(f'error looking up service account {key}: serviceaccount "{name}" not found')
+        return self._accounts.get(key)
 
     def _copy_topology_labels(self, pod: Pod) -> Pod:
         """Copy region and zone of the node in ``nodeName`` to the pod's labels (PodTopologyLabels)."""

@@ -23,7 +23,7 @@ from kplan.admission.validation.checks import Object, reached
 from kplan.admission.validation.pod_fields import app_armor_errors, containers_with_path
 from kplan.admission.validation.pods import APP_ARMOR, LOCALHOST, MIRROR, pod_errors
 from kplan.api.affinity import REQUIRED, required_node_affinity
-from kplan.api.core import Pod, PodSpec
+from kplan.api.core import Pod, PodSpec, ServiceAccount
 from kplan.api.decode import convert
 from kplan.api.field_errors import FieldError, errors_in, invalid_words
 from kplan.api.labels import COMPLETION_INDEX, GATED_CONDITION
@@ -46,14 +46,19 @@ _SECRETS = (
 """The paths of the names of secrets in the spec of a pod (upstream VisitPodSecretNames)."""
 
 
-def add_service_account(pod: Object) -> None:
-    """Add the default account to a pod, and a token volume unless it has one or opts out; not to mirror pods."""
+def add_service_account(pod: Object, account: ServiceAccount) -> None:
+    """Add the default account to a pod, its secrets for images, and a token volume; not to mirror pods.
+
+    A pod that has such secrets or such a volume keeps them, and pod or account may say that there is no token.
+    """
     spec = pod["spec"]
     if MIRROR in pod["metadata"].get("annotations", {}):
         return
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
-    if spec.get("automountServiceAccountToken") is False:
+    if account.image_pull_secrets and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = [{"name": secret.name} for secret in account.image_pull_secrets]
+    if spec.get("automountServiceAccountToken", account.automount_service_account_token) is False:
         return
     without = [
         container
@@ -226,13 +231,13 @@ def for_validation(template: Object, pod: Pod, minor: int = NEWEST) -> Object:
     """Return a pod as it is validated: with defaults and the changes of admission."""
     obj = created_pod(default_pod(copy.deepcopy(template)), pod)
     fill_in(obj["spec"], "V1PodSpec")
-    list(_finish(obj, minor))
+    list(_finish(obj, minor, ServiceAccount()))
     return obj
 
 
-def _finish(obj: Object, minor: int) -> Iterator[str]:
+def _finish(obj: Object, minor: int, account: ServiceAccount) -> Iterator[str]:
     """Change a pod as the API server does after its plugins; yield the source of each change that is made."""
-    add_service_account(obj)
+    add_service_account(obj, account)
     yield f"ServiceAccount {obj['spec'].get('serviceAccountName', '')}"
     drop_disabled(obj["spec"], minor)
     yield "feature gate that is off"
@@ -242,14 +247,16 @@ def _finish(obj: Object, minor: int) -> Iterator[str]:
     yield "annotation of AppArmor"
 
 
-def filled_in(created: Object, stages: Sequence[Stage], minor: int = NEWEST) -> Iterator[tuple[str, Object]]:
+def filled_in(
+    created: Object, stages: Sequence[Stage], account: ServiceAccount | None, minor: int = NEWEST
+) -> Iterator[tuple[str, Object]]:
     """Yield the source of each step and the pod after it; the last is the stored pod."""
     obj = default_pod(copy.deepcopy(created))
     yield "default", copy.deepcopy(obj)
     for stage in stages:
         _impress(obj, stage.pod)
         yield stage.source, copy.deepcopy(obj)
-    for source in _finish(obj, minor):
+    for source in _finish(obj, minor, account or ServiceAccount()):
         yield source, copy.deepcopy(obj)
     obj["metadata"]["generation"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": qos_class(convert(obj["spec"], PodSpec))}

@@ -264,6 +264,9 @@ class LimitRange(ApiObject, frozen=True):
 class ServiceAccount(ApiObject, frozen=True):
     """The identity of a pod; admission refuses pods whose account is not there."""
 
+    automount_service_account_token: bool | None = None
+    image_pull_secrets: tuple[TypedObjectReference, ...] = ()
+
 
 class ScopedResourceSelectorRequirement(KubeStruct, frozen=True):
     scope_name: str = ""

@@ -268,6 +268,7 @@ _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
     ),
     (core.ServiceSpec, "external_ips external_name load_balancer_source_ranges", _drop),
     (core.ServiceSpec, "load_balancer_class", _named("LoadBalancerClass")),
+    (core.ServiceAccount, "image_pull_secrets", _drop),
     (core.ServiceCIDRSpec, "cidrs", _drop),
     (core.ServicePort, "name", _named("serviceport")),
     (core.ReplicationControllerSpec, "selector", Words.labels),

@@ -8,10 +8,10 @@ import kplan
 from tests.objects import Object, head
 
 
-def _made(manifest: Object) -> Any:
-    planner = kplan.Planner(kplan.load_snapshot([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]))
-    (made,) = planner.pods([manifest])[:1]
-    assert made.refusal == ""
+def _made(manifest: Object, refusal: str = "", **account: Any) -> Any:
+    objects = [head("Node", name="n"), head("ServiceAccount", name="default", namespace="default") | account]
+    (made,) = kplan.Planner(kplan.load_snapshot(objects)).pods([manifest])[:1]
+    assert made.refusal == refusal
     return made
 
 
@@ -47,16 +47,23 @@ def test_a_profile_of_an_annotation_becomes_a_field(annotation: str, profile: di
     assert _made(manifest).object["spec"]["containers"][0]["securityContext"] == {"appArmorProfile": profile}
 
 
+def _with_account(account: Object, **spec: Any) -> Any:
+    manifest = head("Pod", name="p") | {"spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    return _made(manifest, **account).object["spec"]
+
+
 def test_a_pod_that_has_a_volume_for_its_token_gets_no_other() -> None:
-    manifest: Object = head("Pod", name="p") | {
-        "spec": {
-            "containers": [{"name": "c", "image": "i"}],
-            "volumes": [{"name": "kube-api-access-x2b4z", "emptyDir": {}}],
-        }
-    }
-    spec = _made(manifest).object["spec"]
+    spec = _with_account({}, volumes=[{"name": "kube-api-access-x2b4z", "emptyDir": {}}])
     assert [volume["name"] for volume in spec["volumes"]] == ["kube-api-access-x2b4z"]
     assert [mount["name"] for mount in spec["containers"][0]["volumeMounts"]] == ["kube-api-access-x2b4z"]
+
+
+def test_a_pod_gets_secrets_and_token_as_its_account_says_unless_it_says_so_itself() -> None:
+    account = {"automountServiceAccountToken": False, "imagePullSecrets": [{"name": "pull"}]}
+    spec = _with_account(account)
+    assert (spec["imagePullSecrets"], "volumes" in spec) == ([{"name": "pull"}], False)
+    spec = _with_account(account, automountServiceAccountToken=True, imagePullSecrets=[{"name": "own"}])
+    assert (spec["imagePullSecrets"], len(spec["volumes"])) == ([{"name": "own"}], 1)
 
 
 def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
@@ -65,6 +72,4 @@ def test_a_mirror_pod_gets_no_account_and_must_not_use_one() -> None:
     }
     assert "serviceAccountName" not in _made(manifest).object["spec"]
     manifest["spec"]["serviceAccountName"] = "robot"
-    planner = kplan.Planner(kplan.load_snapshot([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}]))
-    (refused,) = planner.pods([manifest])
-    assert refused.refusal == 'pods "p" is forbidden: a mirror pod may not reference service accounts'
+    _made(manifest, 'pods "p" is forbidden: a mirror pod may not reference service accounts')

@@ -103,7 +103,7 @@ def _steps(
         written = {key: workload.template.get(key, {}) for key in ("metadata", "spec")}
         source = f"{workload.kind} {workload.namespace}/{workload.name}"
         changes += changes_between({"apiVersion": "v1", "kind": "Pod", **written}, after, source)
-    for source, step in filled_in(after, admission.stages, minor):
+    for source, step in filled_in(after, admission.stages, admission.account, minor):
         changes += changes_between(after, step, source)
         after = step
     after["metadata"]["uid"] = with_uid(pod).metadata.uid
