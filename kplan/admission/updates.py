@@ -23,7 +23,7 @@ from kplan.rules.volumes import STORAGE
 
 IMMUTABLE = "field is immutable"
 _NEVER = "Never"
-_BLOCK, _FILESYSTEM = "Block", "Filesystem"
+_BLOCK = "Block"
 _VOLUME_SOURCES = (*VolumeSources.__struct_fields__, "csi", "local")
 _CLAIM_FIELDS = ("selector", "volume_name", "storage_class_name", "data_source", "data_source_ref")
 """Fields of a claim's spec, besides lists and amounts, that stay as they are where a manifest does not name them."""
@@ -53,7 +53,7 @@ def _priority_class(before: PriorityClass, after: PriorityClass) -> Errors:
 
 def _quota(before: ResourceQuota, after: ResourceQuota) -> Errors:
     if set(before.spec.scopes) != set(after.spec.scopes):
-        yield invalid("spec.scopes", list(after.spec.scopes), IMMUTABLE)
+        yield invalid("spec.scopes", list(after.spec.scopes) or None, IMMUTABLE)
 
 
 def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
@@ -63,9 +63,9 @@ def _driver(before: CSIDriver, after: CSIDriver) -> Errors:
 
 def _devices(before: Any, after: Any) -> Errors:
     """Check a claim for devices, or a template; the words leave out the spec, which the API server shows as in Go."""
-    old, new = (msgspec.to_builtins(obj.spec) for obj in (before, after))
-    claims = [spec.get("spec", spec).get("devices", {}) for spec in (old, new)]
-    requests = [request for devices in claims for request in devices.get("requests", ())]
+    specs = [msgspec.to_builtins(obj.spec) for obj in (before, after)]
+    old, new = ({**spec.get("metadata", {}), **spec.get("spec", spec).get("devices", {})} for spec in specs)
+    requests = [*old.get("requests", ()), *new.get("requests", ())]
     # With the defaults (pkg/apis/resource/v1 defaults.go), and amounts that are written alike.
     for wanted in (one for request in requests for one in (request.get("exactly"), *request.get("firstAvailable", ()))):
         if wanted is None:
@@ -76,7 +76,7 @@ def _devices(before: Any, after: Any) -> Errors:
             toleration.setdefault("operator", "Equal")
         amounts = (wanted.get("capacity") or {}).get("requests", {})
         amounts.update(nanos_of(amounts))
-    if old != new:
+    if any(value and value != old.get(name) for name, value in new.items()):
         yield invalid("spec", OMITTED, IMMUTABLE)
 
 
@@ -98,8 +98,8 @@ def _volume_update(before: PersistentVolume, after: PersistentVolume) -> Errors:
     old, new = before.spec, after.spec
     if any(_names_another(getattr(old, field), getattr(new, field)) for field in _VOLUME_SOURCES):
         yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
-    if new.volume_mode and new.volume_mode != (old.volume_mode or _FILESYSTEM):
-        yield invalid("volumeMode", new.volume_mode, IMMUTABLE)
+    if new.volume_mode == _BLOCK != old.volume_mode:
+        yield invalid("volumeMode", _BLOCK, IMMUTABLE)
     if old.node_affinity is not None and new.node_affinity not in (None, old.node_affinity):
         yield invalid("nodeAffinity", OMITTED, f"{IMMUTABLE}, except for updating from beta label to GA")
 
@@ -118,6 +118,9 @@ def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
     ):
         if new not in (old, default, None):
             yield invalid(name, new, IMMUTABLE)
+    parameters = {**before.parameters, **after.parameters}
+    if before.parameters and parameters != before.parameters:
+        yield invalid("parameters", parameters, IMMUTABLE)
 
 
 def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:
@@ -128,6 +131,7 @@ def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Error
     named = [field for field in _CLAIM_FIELDS if getattr(new, field) and (field != "volume_name" or old.volume_name)]
     is_block = new.volume_mode == _BLOCK != old.volume_mode
     is_other = is_block or any(getattr(new, field) != getattr(old, field) for field in named)
+    is_other |= not nanos_of(new.resources.limits).items() <= nanos_of(old.resources.limits).items()
     is_other |= bool(new.access_modes) and new.access_modes != old.access_modes
     if is_other or (not is_bound and sizes[0] != sizes[1]):
         exceptions = "resources.requests and volumeAttributesClassName for bound claims"

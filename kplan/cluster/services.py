@@ -98,7 +98,7 @@ class Services:
     def _take(self, service: Service) -> None:
         name = _name(service)
         self._addresses.update(dict.fromkeys(_addresses(service), name))
-        self._node_ports.update({port.node_port: name for port in service.spec.ports if port.node_port})
+        self._node_ports.update(dict.fromkeys(_node_ports(service), name))
 
     def _release(self, service: Service) -> None:
         """Free what a service has, of which it takes again what it keeps (`releaseUpdate`)."""
@@ -106,9 +106,9 @@ class Services:
         for address in _addresses(service):
             if self._addresses.get(address) == name:
                 del self._addresses[address]
-        for port in service.spec.ports:
-            if self._node_ports.get(port.node_port) == name:
-                del self._node_ports[port.node_port]
+        for port in _node_ports(service):
+            if self._node_ports.get(port) == name:
+                del self._node_ports[port]
 
 
 def _ranges(snapshot: Snapshot) -> Iterator[IPv4Network | IPv6Network]:
@@ -123,6 +123,10 @@ def _ranges(snapshot: Snapshot) -> Iterator[IPv4Network | IPv6Network]:
 
 def _addresses(service: Service) -> set[str]:
     return {*service.spec.cluster_ips, service.spec.cluster_ip} - {"", HEADLESS}
+
+
+def _node_ports(service: Service) -> set[int]:
+    return {service.spec.health_check_node_port, *(port.node_port for port in service.spec.ports)} - {0}
 
 
 def _name(service: Service) -> str:

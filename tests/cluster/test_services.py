@@ -45,12 +45,12 @@ def test_what_kubectl_applied_last_and_no_more_is_gone() -> None:
 def test_no_two_services_have_one_address_or_one_node_port() -> None:
     own = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
     taken = "spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated"
-    address = 'spec.clusterIPs: Invalid value: ["10.0.0.1"]: failed to allocate IP 10.0.0.1'
+    address = 'spec.clusterIPs: Invalid value: ["10.0.0.1"]: failed to allocate IP 10.0.0.1: provided IP is already'
+    checked = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30080}
 
     assert refused([service("web", **own)], service("web", **own), service("api", **own)) == {"api": taken}
-    assert refused([WEB], service("api", clusterIP="10.0.0.1")) == {
-        "api": f"{address}: provided IP is already allocated"
-    }
+    assert refused([service("web", **checked)], service("api", **own)) == {"api": taken}
+    assert refused([WEB], service("api", clusterIP="10.0.0.1")) == {"api": f"{address} allocated"}
     assert refused([], service("web", **own), service("api", **own)) == {"api": taken}
     assert refused([service("a", clusterIP="None")], service("b", clusterIP="None")) == {}
 
