@@ -129,6 +129,7 @@ def test_a_field_is_there_from_its_minor_on(manifest: Object, since: int, path: 
 
 
 _RESTART_ALL = _RULES | {"restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In"}}]}
+_BALANCED = {"type": "LoadBalancer", "ports": [{"port": 80}]}
 _SIDECAR = _RULES | {"name": "s", "image": "i", "restartPolicy": "Always"}
 
 
@@ -136,6 +137,7 @@ _SIDECAR = _RULES | {"name": "s", "image": "i", "restartPolicy": "Always"}
     ("manifest", "words", "minors"),
     [
         (_pod(hostAliases=[{"ip": "010.0.0.1"}]), "must not have leading 0s", [36]),
+        (head("Service", name="a") | {"spec": {**_BALANCED, "loadBalancerSourceRanges": ["0012::/16"]}}, "", []),
         (_pod(_RESTART_ALL), 'supported values: "Restart"', [35]),
         (_pod(initContainers=[_SIDECAR]), "are not allowed for init containers with restart policy Always", [35]),
         (head("Service", name="1") | {"spec": {"ports": [{"port": 80}]}}, "DNS-1035", [33, 34, 35]),

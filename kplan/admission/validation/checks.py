@@ -345,7 +345,7 @@ def domain_prefixed_path(value: str, path: str) -> Errors:
 
 def _without_leading_zeros(value: str) -> str:
     """Return an IP address, or a range, with decimal numbers as older API servers took them."""
-    return re.sub(r"(?<![0-9A-Fa-f:])0+(?=\d)", "", value)
+    return re.sub(r"(?<![0-9A-Fa-f])0+(?=\d+\.)|(?<=[./])0+(?=\d+(?:/|$))", "", value)
 
 
 def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -358,7 +358,7 @@ def _strict(path: str, value: str, words: str) -> FieldError:
 
 def ip_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address (upstream IsValidIPForLegacyField, strict)."""
-    sloppy = _without_leading_zeros(value) if "." in value else value
+    sloppy = _without_leading_zeros(value)
     try:
         address = ipaddress.ip_address("" if "%" in value else sloppy)
     except ValueError:
@@ -366,13 +366,13 @@ def ip_errors(value: str, path: str) -> Errors:
         return
     if sloppy != value:
         yield _strict(path, value, "must not have leading 0s")
-    if _is_mapped(address):
+    elif _is_mapped(address):
         yield _strict(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
 def endpoint_errors(value: str, path: str) -> Errors:
     """Return what is wrong with an IP address of something outside (upstream ValidateEndpointIP)."""
-    address = ipaddress.ip_address(_without_leading_zeros(value) if "." in value else value)
+    address = ipaddress.ip_address(_without_leading_zeros(value))
     if address.is_unspecified:
         yield invalid(path, value, f"may not be unspecified ({value})")
     if address.is_loopback:

@@ -296,8 +296,7 @@ def _one_member(*names: str) -> Check:
         if not there:
             yield invalid(path, "", f"must specify one of: {all_names}")
         elif len(there) > 1:
-            shown = ", ".join(f"`{name}`" for name in there)
-            yield invalid(path, f"{{{shown}}}", f"must specify exactly one of: {all_names}")
+            yield invalid(path, f"{{{', '.join(there)}}}", f"must specify exactly one of: {all_names}")
 
     return errors_of
 

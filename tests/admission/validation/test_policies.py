@@ -18,7 +18,7 @@ def errors(**spec: Any) -> list[str]:
     [
         ({"schedulingPolicy": {}}, 'spec.schedulingPolicy: Invalid value: "": must specify one of: `basic`, `gang`'),
         ({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}},
-         'spec.schedulingPolicy: Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`, `gang`'),
+         'spec.schedulingPolicy: Invalid value: "{basic, gang}": must specify exactly one of: `basic`, `gang`'),
         ({"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount: Required value"),
         ({"schedulingPolicy": {"gang": {"minCount": -1}}},
          "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1"),
