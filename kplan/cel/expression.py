@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any, cast
 
@@ -63,7 +63,8 @@ class DeviceExpression:
             raise too_costly() from None
         if isinstance(result, bool):
             return result
-        raise CelError(f"CEL result of type {type_name(result)} could not be converted to bool")
+        kind = type_name(result)
+        raise CelError(f"CEL result of type {kind} could not be converted to bool{_NO_BOOL.get(kind, '')}")
 
 
 @lru_cache(maxsize=1024)
@@ -96,17 +97,50 @@ def _check(expression: str, *, lists: bool) -> Tree:
         known = _ALWAYS_PRESENT.sub(lambda test: "true".ljust(len(test[0])), expression)
         tree = decode(_checker(lists=lists).compile(known).serialize())
     except (RuntimeError, ValueError, LookupError) as error:  # the library has no errors of its own
-        if _nesting(expression) > _MAX_NESTING:
+        words = cel.without_status(str(error))
+        if words.startswith(_TOO_DEEP):
             raise UnsupportedError("an expression that is nested so deep cannot be evaluated") from None
-        raise CelCompileError(f"compilation failed: {cel.without_status(str(error))}") from None
+        words = _NOT_APPLICABLE.sub(_with_receiver, words)
+        raise CelCompileError(f"compilation failed: {words}") from None
     problems = [problem for node in _checked(tree.root) for problem in _problems(node, tree)]
     if problems:
-        raise CelCompileError("compilation failed: " + "\n".join(f"ERROR: <input>: {problem}" for problem in problems))
+        words = "\n".join(_located(words, expression, tree.positions.get(node.id, 0)) for node, words in problems)
+        raise CelCompileError(f"compilation failed: {words}")
     _fold(tree)
     result = tree.types.get(tree.root.id, "dyn")
     if result not in {"bool", "any"} and not (lists and result == "dyn"):
         raise CelCompileError(f"must evaluate to bool or the unknown type, not {result}")
     return tree
+
+
+_TOO_DEEP = ("Expression recursion limit exceeded", "ERROR: <input>:-1:-1: Exceeded max recursion depth")
+"""What the library says of more than 32 levels; an API server parses 250."""
+_NO_BOOL = {
+    "int": ": unsupported type conversion from 'int' to bool",
+    "string": ": unsupported native conversion from string to 'bool'",
+    "kubernetes.Semver": ": type conversion error from 'Semver' to 'bool'",
+}
+"""Type of an attribute -> what cel-go says of one that is the result."""
+_NESTED = r"[^(),]*(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?"  # the name of a type
+_NOT_APPLICABLE = re.compile(
+    rf"(?P<column>\d{{1,5}}): (?P<words>found no matching overload for '(?P<name>[^']+)' applied to ')"
+    rf"\((?P<first>{_NESTED})(?:, )?(?P<others>.*)\)'\n \| (?P<line>.*)"
+)
+
+
+def _with_receiver(match: re.Match[str]) -> str:
+    """Return an error about types of operands with Go's name of that of null, and the receiver of a method apart."""
+    first, others = (match[part].replace("null_type", "null") for part in ("first", "others"))
+    is_method = match["line"][: int(match["column"]) - 1].endswith(f".{match['name']}")
+    types = f"{first}.({others})" if is_method else f"({first}{', ' if others else ''}{others})"
+    return f"{match['column']}: {match['words']}{types}'\n | {match['line']}"
+
+
+def _located(problem: str, text: str, position: int) -> str:
+    """Return a problem with its place in the text of an expression."""
+    before = text[:position].split("\n")
+    line, column = text.split("\n")[len(before) - 1], len(before[-1])
+    return f"ERROR: <input>:{len(before)}:{column + 1}: {problem}\n | {line}\n | {'.' * column}^"
 
 
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
@@ -129,64 +163,36 @@ def _is_conversion(node: Node) -> bool:
     return is_call and (node.parts[0].kind == "constant" or _is_conversion(node.parts[0]))
 
 
-#: The library parses 32 levels, of which a bracket and an operator take one or two; an API server parses 250.
-_MAX_NESTING = 28
-_MARKS = re.compile(
-    r"""[rRbB]?(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|&&|\|\||[=!<>]=|\S""", re.DOTALL
-)
-
-
-def _nesting(expression: str) -> int:
-    """Return how many levels the parser may go down: for brackets, and for operators that follow each other.
-
-    It is 0 where a bracket is not closed: that is the problem, however deep it is nested.
-    """
-    levels, deepest = [0], 0
-    for mark in _MARKS.findall(expression):
-        if mark in "([{":
-            levels.append(0)
-        elif mark in ")]}" and len(levels) > 1:
-            levels.pop()
-            levels[-1] += 1
-        elif mark in {",", "&&", "||"}:
-            levels[-1] = 0
-        else:
-            levels[-1] += mark in _OPERATORS
-        deepest = max(deepest, sum(levels) + len(levels) - 1)
-    return deepest if len(levels) == 1 else 0
-
-
-_OPERATORS = frozenset({".", "+", "-", "*", "/", "%", "?", ":", "<", ">", "==", "!=", "<=", ">="})
-
-
 def _checked(node: Node) -> Iterator[Node]:
     yield node
     for part in node.parts[:1] if node.name == "format" else node.parts:  # the values to format may differ in type
         yield from _checked(part)
 
 
-def _problems(node: Node, tree: Tree) -> Iterator[str]:
+def _problems(node: Node, tree: Tree) -> Iterator[tuple[Node, str]]:
     kinds = [tree.types.get(part.id, "dyn") for part in node.parts]
     match node.kind:
         case "select" | "has" if node.parts[0].kind == "name" and node.parts[0].name == "device":
             if node.name not in DEVICE_FIELDS:
-                yield f"undefined field '{node.name}'"
+                yield node, f"undefined field '{node.name}'"
         case "call" | "method":
             if node.name not in NATIVE and node.name not in FUNCTIONS and node.name not in _NOT_EVALUATED:
-                yield f"function '{node.name}' cannot be used in a device selector"
+                yield node, f"function '{node.name}' cannot be used in a device selector"
             elif node.name in _LITERALS and node.parts[-1].kind == "constant":
                 literal = constant_of(node.parts[-1])
                 try:
                     if isinstance(literal, str):
                         cel.evaluate(f"[{_LITERALS[node.name]}].size()", literal=literal)
                 except CelError:
-                    yield f"invalid {node.name} argument"
+                    yield node.parts[-1], f"invalid {node.name} argument"
             elif node.name == "format" and [part.kind for part in node.parts] == ["constant", "list"]:
-                yield from _format_problems(str(constant_of(node.parts[0])), node.parts[1], tree)
+                yield from _format_problems(node, tree)
         case "list" | "map" as kind:
-            yield from _mixed(kinds[::2] if kind == "map" else [])
-            values = kinds[1::2] if kind == "map" else kinds
-            yield from _mixed([_inner(value) if i in node.optional else value for i, value in enumerate(values)])
+            keys = slice(0, None, 2) if kind == "map" else slice(0)
+            yield from _mixed(node.parts[keys], kinds[keys])
+            values = slice(1, None, 2) if kind == "map" else slice(None)
+            types = [_inner(value) if i in node.optional else value for i, value in enumerate(kinds[values])]
+            yield from _mixed(node.parts[values], types)
 
 
 #: Functions that are valid and cannot be evaluated here: the one to which ``transformMap`` expands.
@@ -214,37 +220,37 @@ _CLAUSES["X"] = _CLAUSES["x"]
 """Clause of a format -> the types that it takes, and what is said of another (cel-go ext/formatting.go)."""
 
 
-def _format_problems(template: str, values: Node, tree: Tree) -> Iterator[str]:
+def _format_problems(node: Node, tree: Tree) -> Iterator[tuple[Node, str]]:
+    template, values = str(constant_of(node.parts[0])), node.parts[1].parts
     n_used = 0
     for match in re.finditer(r"%(?:%|(\.[0-9]*)?(.?))", template, re.DOTALL):
         precision, clause = match.groups()
         if match[0] == "%%":
             continue
         if match[0] == "%":
-            yield "unexpected end of string"
+            yield node, "unexpected end of string"
             return
-        if n_used == len(values.parts):
-            yield f"index {n_used} out of range"
+        if n_used == len(values):
+            yield node, f"index {n_used} out of range"
             return
-        kind = tree.types.get(values.parts[n_used].id, "dyn")
+        kind = tree.types.get(values[n_used].id, "dyn")
         n_used += 1
         if clause not in _CLAUSES or precision == ".":
             words = "no precision" if precision == "." else f"unrecognized formatting clause {quoted(clause)}"
-            yield f"could not parse formatting clause: {words}"
+            yield node, f"could not parse formatting clause: {words}"
             return
         types, words = _CLAUSES[clause]
         if kind != "dyn" and not re.fullmatch(types, kind):
             other = "google.protobuf.Any" if kind == "any" else kind
-            yield f"error during formatting: {words}, was given {other}"
+            yield values[n_used - 1], f"error during formatting: {words}, was given {other}"
             return
-    if n_used < len(values.parts):
-        yield f"too many arguments supplied to string.format (expected {n_used}, got {len(values.parts)})"
+    if n_used < len(values):
+        yield node, f"too many arguments supplied to string.format (expected {n_used}, got {len(values)})"
 
 
-def _mixed(types: list[str]) -> Iterator[str]:
-    other = next((name for name in types if name != types[0]), None)
-    if other is not None:
-        yield f"expected type '{types[0]}' but found '{other}'"
+def _mixed(nodes: Iterable[Node], types: list[str]) -> list[tuple[Node, str]]:
+    others = ((node, name) for node, name in zip(nodes, types, strict=True) if name != types[0])
+    return [(node, f"expected type '{types[0]}' but found '{name}'") for node, name in others][:1]
 
 
 def _inner(optional: str) -> str:

@@ -135,6 +135,7 @@ _WORDS = tuple(
         (r"divide by zero", "division by zero"),
         (r'Key not found in map : "?(.*?)"?', r"no such key: \1"),
         (r"Index error: index=(-?\d+) size=\d+", r"index out of bounds: \1"),
+        (r"No matching overloads found : (_[<>]=?_)\((?:map|list|null).*", r"no such overload: \1"),
         (
             r"No matching overloads found : (?:[-!@_].*|.*\)\.(?:contains|endsWith|matches|startsWith)\(.*)",
             "no such overload",

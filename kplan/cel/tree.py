@@ -28,10 +28,11 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """An expression and the types of its nodes by their ids, as CEL writes types."""
+    """An expression, and of its nodes by their ids the types, as CEL writes them, and where in the text they stand."""
 
     root: Node
     types: dict[int, str]
+    positions: dict[int, int]
 
 
 def name(identifier: str) -> Node:

@@ -17,17 +17,14 @@ from urllib.parse import SplitResult
 
 import msgspec
 
+from kplan.api.field_errors import quoted
 from kplan.api.quantity import Quantity
 
 #: Any CEL value. The expressions of users are typed by the checker, not by this module.
 Value = Any
 ABSENT = object()  #: the value of a key that a device does not have
-_SEMVER_PART = r"(?:0|[1-9][0-9]*)"
-_SEMVER = (
-    rf"({_SEMVER_PART})\.({_SEMVER_PART})\.({_SEMVER_PART})"
-    rf"(?:-((?:{_SEMVER_PART}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:{_SEMVER_PART}|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*))?"
-    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
-)
+_DIGITS = "0123456789"
+_IDENTIFIER = re.compile("[0-9A-Za-z-]+")
 _MAX_UINT64 = 2**64 - 1
 
 
@@ -85,22 +82,31 @@ class Semver(msgspec.Struct, frozen=True):
     @staticmethod
     @lru_cache(maxsize=4096)
     def parse(text: str) -> Semver:
-        """Return a strict semantic version; raises CelError if the text is none, or a number in it exceeds uint64."""
-        match = re.fullmatch(_SEMVER, text)
-        if match is None:
-            raise CelError(f"invalid semantic version {text!r}")
-        if any(len(match[part]) > 20 or int(match[part]) > _MAX_UINT64 for part in (1, 2, 3)):
-            raise CelError(f"number out of range in semantic version {text!r}")
-        return Semver(int(match[1]), int(match[2]), int(match[3]), tuple(match[4].split(".")) if match[4] else ())
+        """Return a strict semantic version; raises CelError, with the words of github.com/blang/semver."""
+        parts = text.split(".", 2)
+        if len(parts) < 3:
+            raise CelError("No Major.Minor.Patch elements found" if text else "Version string empty")
+        rest, has_build, build = parts[2].partition("+")
+        parts[2], has_prerelease, prerelease = rest.partition("-")
+        major, minor, patch = map(_number, parts, ("major number", "minor number", "patch number"))
+        identifiers = tuple(prerelease.split(".")) if has_prerelease else ()
+        for part in identifiers:
+            if part and not part.strip(_DIGITS):
+                _number(part, "numeric PreRelease version")
+            else:
+                _check_identifier(part, "prerelease")
+        for part in build.split(".") if has_build else ():
+            _check_identifier(part, "build meta data")
+        return Semver(major, minor, patch, identifiers)
 
     @classmethod
     def parse_tolerant(cls, text: str) -> Semver:
         """Return a version that may have a leading ``v``, leading zeros and fewer numbers; raises CelError."""
         parts = text.removeprefix("v").split(".", 2)
         for index, part in enumerate(parts):
-            if len(part) > 1:
+            if len(part.encode()) > 1:
                 stripped = part.lstrip("0")
-                parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
+                parts[index] = stripped if stripped and stripped[0] in _DIGITS else "0" + stripped
         if len(parts) < 3 and re.search("[+-]", parts[-1]):
             raise CelError("short version cannot contain PreRelease/Build meta data")
         return cls.parse(".".join(parts + ["0"] * (3 - len(parts))))
@@ -112,6 +118,24 @@ class Semver(msgspec.Struct, frozen=True):
         # Numbers have no leading zeros, so they compare by length, then as texts.
         identifiers = tuple((0, len(part), part) if part.isdigit() else (1, 0, part) for part in self.prerelease)
         return self.major, self.minor, self.patch, not self.prerelease, identifiers
+
+
+def _number(digits: str, what: str) -> int:
+    if digits.strip(_DIGITS):
+        raise CelError(f"Invalid character(s) found in {what} {quoted(digits)}")
+    if len(digits) > 1 and digits[0] == "0":
+        raise CelError(f"{what[0].upper()}{what[1:]} must not contain leading zeroes {quoted(digits)}")
+    if not digits or len(digits) > 20 or int(digits) > _MAX_UINT64:
+        problem = "value out of range" if digits else "invalid syntax"
+        raise CelError(f"strconv.ParseUint: parsing {quoted(digits)}: {problem}")
+    return int(digits)
+
+
+def _check_identifier(text: str, what: str) -> None:
+    if not text:
+        raise CelError(f"{what.capitalize()} is empty")
+    if _IDENTIFIER.fullmatch(text) is None:
+        raise CelError(f"Invalid character(s) found in {what} {quoted(text)}")
 
 
 _TYPE_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (

@@ -47,7 +47,8 @@ def decode(checked: bytes) -> Tree:
     """Return the tree of a ``CheckedExpr`` in a ``google.protobuf.Any``."""
     message = _fields(_bytes(_fields(checked), 2))
     types = {_int(entry, 1): _type(_bytes(entry, 2)) for entry in map(_fields, _all(message, 3))}
-    return Tree(_node(_bytes(message, 4)), types)
+    entries = map(_fields, _all(_fields(_bytes(message, 5)), 4))
+    return Tree(_node(_bytes(message, 4)), types, {_int(entry, 1): _int(entry, 2) for entry in entries})
 
 
 def _node(data: bytes) -> Node:  # noqa: PLR0911 - one return a kind of node

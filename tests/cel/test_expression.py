@@ -19,18 +19,8 @@ def made(*devices, **spec):
     return Inventory([convert(device_slice("s", *devices, on="n", **spec), ResourceSlice)]).devices
 
 
-DEVICE = made(
-    device(
-        "d",
-        capacity={"memory": "1Gi"},
-        model="fish",
-        size=7,
-        fast=True,
-        firmware="v1.10.0",
-        address="10.1.2.3",
-        net__vlan=4,
-    )
-)[0]
+ATTRIBUTES = {"model": "fish", "size": 7, "fast": True, "firmware": "v1.10.0", "address": "10.1.2.3", "net__vlan": 4}
+DEVICE = made(device("d", capacity={"memory": "1Gi"}, **ATTRIBUTES))[0]
 
 
 def answer(expression, of=DEVICE):
@@ -161,16 +151,16 @@ def test_expressions_that_select_the_device(expression):
     [
         (f"{OWN}.weight == 1", "no such key: weight"),
         ('device.attributes["nowhere"].size == 1', "no such key: size"),
-        (f"{OWN}.model", "CEL result of type string could not be converted to bool"),
+        (f"{OWN}.model", "could not be converted to bool: unsupported native conversion from string to 'bool'"),
         (f'{OWN}.size.isGreaterThan(quantity("1"))', "no such overload: isGreaterThan(int, kubernetes.Quantity)"),
-        (f"{OWN}.size > 'a'", "no such overload"),
+        (f"{OWN}.firmware > 'a'", "no such overload: _>_"),
         (f"{OWN}.firmware == '1.10.0' || 9223372036854775807 + 1 > 0", "no such overload"),  # it is a version
         ("1 / 0 == 1", "division by zero"),
         ("[1][2] == 1", "index out of bounds: 2"),
         ('quantity("x") == quantity("1")', "quantities must match the regular expression"),
         (f"{OWN}.firmware == {OWN}.size", "no such overload"),
         (f"{MEMORY} == {MEMORY}.add(0)", "no such overload"),  # a pointer upstream, which no quantity equals
-        ('semver("1.0") == semver("1.0.0")', "invalid semantic version '1.0'"),
+        ('semver("v1.0.0") == semver("1.0.0")', 'Invalid character(s) found in major number "v1"'),
         ("optional.none().value() == 1", "optional.none() dereference"),
         ("[1].all(x, x / 0 == 1)", "division by zero"),
     ],
@@ -188,10 +178,11 @@ def test_expressions_that_fail_on_the_device(expression, message):
         ("1", "must evaluate to bool or the unknown type, not int"),
         ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
         ("device.vendor == 'x'", "undefined field 'vendor'"),
-        ("device.driver == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("device.driver == null", "found no matching overload for '_==_' applied to '(string, null)'"),
+        (f"[{OWN}].join(1) == ''", "'join' applied to 'list(map(string, any)).(int)'"),
         ("false && node.name == 'x'", "undeclared reference to 'node.name'"),
         (f"{OWN}.size.exists(x, x == 1)", "cannot be the range of a comprehension"),
-        ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
+        ("[1,\n 'a'] == []", "ERROR: <input>:2:2: expected type 'int' but found 'string'\n |  'a'] == []\n | .^"),
         (f'{OWN}.model.matches("[")', "invalid matches argument"),
         (f'{OWN}.model.matches("(?=x)")', "invalid matches argument"),
         ('duration("soon") == duration("1h")', "invalid duration argument"),
@@ -312,10 +303,7 @@ def test_an_expression_that_costs_too_much_is_stopped():
     [
         ("true", Reads((), ())),
         ('device.driver == "x"', Reads((), ())),
-        (
-            f'{OWN}.size > 1 && has(device.attributes["net"].vlan)',
-            Reads((("gpu.example.com", "size"), ("net", "vlan")), ()),
-        ),
+        (f"{OWN}.fast && has(device.attributes.net.vlan)", Reads((("gpu.example.com", "fast"), ("net", "vlan")), ())),
         (f"{OWN}.?size.orValue(0) == 7", Reads((("gpu.example.com", "size"),), ())),
         (f"{MEMORY}.isInteger()", Reads((), (("gpu.example.com", "memory"),))),
         (f'"size" in {OWN}', None),
@@ -356,7 +344,7 @@ def test_devices_that_look_alike_share_an_answer_that_is_their_own(attributes, e
     ("attributes", "message"),
     [
         ({"names": ["a", "b"]}, "attribute names: unsupported attribute value"),
-        ({"old": "v1"}, "attribute old: invalid"),
+        ({"old": "v1"}, "attribute old: No Major.Minor.Patch elements found"),
     ],
 )
 def test_an_attribute_that_cannot_be_read_fails_every_selector(attributes, message):
