@@ -226,7 +226,7 @@ def _facts(told: Any) -> Iterator[bytes]:
     elif isinstance(told, CarriedOut):
         told = [getattr(told, name) for name in _OF_COURSES]
     elif isinstance(told, Placement | Reported):
-        told = vars(told)
+        told = vars(told) | (msgspec.structs.asdict(told) if isinstance(told, Placement) else {})
     elif isinstance(told, StoredPod):
         told = msgspec.structs.asdict(told)
     if isinstance(told, dict):

@@ -5,11 +5,11 @@ Names in the redacted plan are put back with the redactor's own table, and then 
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import kplan
 from kplan.remedies.diagnosis import Diagnosis

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,9 @@ Explain = Callable[[NodesShown], Explanation]
 Diagnose = Callable[[], Diagnosis]
 
 
+_WORKED_OUT = ("explain", "findings", "diagnose")
+
+
 class ToldInFull(msgspec.Struct, frozen=True):
     """An explanation of all nodes, from which those of some are taken; it tells no score details."""
 
@@ -66,8 +68,7 @@ class _ToldPreemption(msgspec.Struct, frozen=True):
         return self.document
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A decision about one pod.
 
     In a large cluster, `explain(nodes)` explains the decision for a few nodes; the properties cover all nodes and are
@@ -80,27 +81,41 @@ class Placement:
     #: byte for byte what kube-scheduler would write into the pod's PodScheduled condition; empty when scheduled, and
     #: the text of the PreEnqueue plugin for a gated pod
     message: str
-    explain: Explain = field(repr=False, compare=False)
+    explain: Explain
     stored_message: str = ""  #: what that condition says instead for a pod with scheduling gates; empty for others
     nominated_node: str | None = None  #: the node that preemption nominates, or None
     post_filter_message: str | None = None  #: the status message of the PostFilter plugins; None if they did not run
     #: candidates and victims of preemption; None if it was not tried
-    findings: PostFilterFindings | None = field(default=None, repr=False, compare=False)
+    findings: PostFilterFindings | None = None
     #: returns why the pod has no node, and what would help
-    diagnose: Diagnose = field(default=Diagnosis, repr=False, compare=False)
+    diagnose: Diagnose = Diagnosis
     n_nodes: int | None = None  #: how many there were, if an autoscaler had added some; None for those of the cluster
     among: tuple[str, str] | None = None  #: the node label and value outside of which its pod group does not look
     held_back_by: str = ""  #: PodGroup/NAMESPACE/NAME of its group, where a node fits the pod while the group waits
     undecided: d.Undecided | None = None  #: why kube-scheduler never sees it; None where it decides
 
-    def __getstate__(self) -> dict[str, Any]:
+    @property
+    def _decided(self) -> dict[str, Any]:
+        """What tells a decision from another: all fields but those that work something out when somebody asks."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name not in _WORKED_OUT}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Placement) and self._decided == other._decided
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._decided.values()))
+
+    def __repr__(self) -> str:
+        return f"Placement({', '.join(f'{name}={value!r}' for name, value in self._decided.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
-        return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
+        told = {
             "explain": ToldInFull(self.explanation),
             "diagnose": partial(copy, self._diagnosis),
             "findings": None if self.findings is None else _ToldPreemption(self.victims, self.preemption),
         }
+        return Placement, tuple((asdict(self) | told).values())
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:

@@ -252,7 +252,7 @@ class Reported(ABC):
         return self.report(fail_on=fail_on).to_dict()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answer(Reported):
     """An answer whose report states the cluster, the scheduler and the warnings besides.
 
@@ -285,7 +285,7 @@ def before_growth(before: Cluster, after: Cluster) -> Cluster:
     return before.copy().grown(after.nodes.with_absent(absent))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan(Answer):
     """Decisions in order."""
 
