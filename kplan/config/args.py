@@ -28,8 +28,9 @@ class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
 
 def filled(struct: S) -> S:
     """Return a struct with its defaults in place of empty texts and lists, and of zeros."""
-    fields = [field for field in msgspec.structs.fields(struct) if field.type is not bool]
-    return replace(struct, **{field.name: field.default for field in fields if not getattr(struct, field.name)})
+    values, defaults = msgspec.structs.astuple(struct), struct.__struct_defaults__
+    of_all = zip(struct.__struct_fields__, values, defaults, strict=True)
+    return replace(struct, **{name: default for name, value, default in of_all if not value and value is not False})
 
 
 class PluginArgs(ConfigStruct, frozen=True, kw_only=True):

@@ -190,7 +190,7 @@ class Plugins(ConfigStruct, frozen=True, kw_only=True):
 
 
 #: Extension point -> its name in a file.
-POINT_NAMES: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Plugins)}
+POINT_NAMES: Final = dict(zip(Plugins.__struct_fields__, Plugins.__struct_encode_fields__, strict=True))
 _MULTI_POINT = Plugins.__struct_fields__.index("multi_point")
 
 #: The extension points of a pod's scheduling cycle, in the order in which they run.
