@@ -84,12 +84,10 @@ SIDECAR_PORTS: Final[GatedField] = (pod.Container, "ports")
 
 def without_disabled_fields(snapshot: Snapshot, disabled: frozenset[GatedField]) -> Snapshot:
     """Return a cluster as a scheduler without some fields sees it; `snapshot` itself where nothing is dropped."""
-    if not snapshot.has_claim_statuses:
-        disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
     changes: dict[str, Any] = {}
     for kind in KINDS:
         objects = snapshot.objects(kind.attribute)
-        if objects and _steps(kind.type, disabled) and (reduced := drop(objects, disabled)) is not objects:
+        if objects and (reduced := drop(objects, disabled)) is not objects:
             changes[kind.attribute] = reduced
     return replace(snapshot, **changes) if changes else snapshot
 
@@ -101,14 +99,21 @@ def disabled_fields(is_on: Callable[[str], bool], *, counts_ports_of_sidecars: b
 
 
 def drop(objects: tuple[S, ...], disabled: frozenset[GatedField]) -> tuple[S, ...]:
-    """Return objects without disabled fields; `objects` itself where none has any."""
+    """Return objects of one kind without disabled fields; `objects` itself where none has any."""
+    pods: tuple[Any, ...] = objects if isinstance(objects[0], pod.Pod) else ()
+    if not any(one.status.node_allocatable_resource_claim_statuses for one in pods):
+        disabled -= {CLAIM_STATUSES}  # so that no pod is searched for what none has
+    return _drop(objects, disabled) if disabled and _steps(type(objects[0]), disabled) else objects
+
+
+def _drop(objects: tuple[S, ...], disabled: frozenset[GatedField]) -> tuple[S, ...]:
     reduced = tuple([_without(obj, disabled) for obj in objects])
     return objects if all(map(operator.is_, reduced, objects)) else reduced
 
 
 def _without(value: Any, disabled: frozenset[GatedField]) -> Any:
     if isinstance(value, tuple):
-        return drop(value, disabled)
+        return _drop(value, disabled)
     if isinstance(value, dict):
         entries = {key: _without(item, disabled) for key, item in value.items()}
         return entries if any(entries[key] is not value[key] for key in value) else value

@@ -177,11 +177,6 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False, dict=True):
                 yield f"ReplicaSet/{key}", f"Deployment/{namespace}/{name}"
 
     @cached_property
-    def has_claim_statuses(self) -> bool:
-        """Whether a pod tells which resources of its node its claims take."""
-        return any(pod.status.node_allocatable_resource_claim_statuses for pod in self.pods)
-
-    @cached_property
     def latest_known(self) -> float | None:
         """The last moment of which it tells, in seconds since 1970; None where it tells of none.
 
