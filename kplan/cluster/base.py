@@ -455,8 +455,8 @@ def cluster_of(snapshot: Snapshot, origin: Cluster | None = None) -> Cluster:
             return origin.changed(origin.nodes.changed(snapshot.nodes), rows, infos)
     infos = [PodInfo(pod, key) for key, pod in snapshot.pod_by_key.items() if pod.status.phase not in ENDED]
     # Two stable sorts by a text each: one by pairs of texts takes twice as long. Most files are in order by namespace.
-    infos.sort(key=attrgetter("pod.metadata.name"))
-    infos.sort(key=attrgetter("pod.metadata.namespace"))
+    infos.sort(key=lambda info: info.pod.metadata.name)
+    infos.sort(key=lambda info: info.pod.metadata.namespace)
     return Cluster.build(NodeTable(snapshot.nodes), infos)
 
 
