@@ -20,7 +20,7 @@ def test_every_public_name_can_be_had() -> None:
     assert dir(kplan) == kplan.__all__
 
 
-PLACE, DRAIN = Place(pods=("shop/voucher-api",)), Drain(nodes=("spot-a-1",))
+PLACE, DRAIN = Place(pods=("shop/voucher-api",)), Drain(nodes=("gpu-a-1",))
 
 
 def test_methods_ask_the_questions_of_their_names(demo: kplan.Planner) -> None:
@@ -50,7 +50,7 @@ def test_a_sweep_takes_questions_and_gives_their_documents(demo: kplan.Planner) 
 
 def test_answers_are_rows_with_the_same_columns_and_tables_in_notebooks(demo: kplan.Planner) -> None:
     plan = demo.plan(["shop/voucher-api", "ml/fine-tune"])
-    rows, drained = plan.rows(), demo.drain(["spot-a-1"])
+    rows, drained = plan.rows(), demo.drain(["gpu-a-1"])
 
     assert [(row["pod.name"], row["node"]) for row in rows] == [("voucher-api", "general-a-2"), ("fine-tune", None)]
     assert len({tuple(row) for row in rows}) == 1

@@ -7,7 +7,7 @@ import yaml
 from tests.cli.commands import invoke, written
 
 HEAD = {"apiVersion": "kplan/v1"}
-DRAIN = {**HEAD, "kind": "DrainQuestion", "nodes": ["spot-a-1"]}
+DRAIN = {**HEAD, "kind": "DrainQuestion", "nodes": ["gpu-a-1"]}
 PLAN = {**HEAD, "kind": "PlanQuestion"}
 PODS = {**HEAD, "kind": "PodsQuestion", "manifests": [str(Path(__file__).parents[2] / "fixtures" / "web.yaml")]}
 
@@ -23,7 +23,7 @@ def ask(tmp_path: Path):
 
 def test_one_question_is_answered_as_by_its_command(ask) -> None:
     asked = ask(DRAIN)
-    drained = invoke("drain", "spot-a-1", "--snapshot", "demo")
+    drained = invoke("drain", "gpu-a-1", "--snapshot", "demo")
     assert asked.stdout.splitlines()[0] == drained.stdout.splitlines()[0]
     assert asked.exit_code == drained.exit_code
 

@@ -174,7 +174,7 @@ def test_a_question_built_in_python_is_read_as_its_document_would_be(
 
 def test_a_question_takes_lists_arrays_paths_and_none_for_defaults(demo: kplan.Planner, tmp_path: Path) -> None:
     (tmp_path / "web.json").write_bytes(msgspec.json.encode(POD))
-    drains = [Drain(nodes=nodes) for nodes in (("general-a-1",), ["general-a-1"], np.array(["general-a-1"]))]
+    drains = [Drain(nodes=nodes) for nodes in (("gpu-a-1",), ["gpu-a-1"], np.array(["gpu-a-1"]))]
     places = [Place(pods=(POD,)), Place(manifests=[tmp_path / "web.json"], namespace=None)]
     first, *others = (msgspec.to_builtins(demo.ask(drain).steps) for drain in drains)
     assert all(steps == first for steps in others)

@@ -94,7 +94,7 @@ def test_questions_take_a_single_pod_node_manifest_or_change(tmp_path: Path) -> 
 
     assert [placement.pod.name for placement in demo.plan("shop/voucher-api").placements] == ["voucher-api"]
     assert [*demo.odds("shop/voucher-api", runs=2).counts] == ["shop/voucher-api"]
-    assert demo.drain("spot-a-1").steps == demo.drain(["spot-a-1"]).steps
+    assert demo.drain("gpu-a-1").steps == demo.drain(["gpu-a-1"]).steps
     assert demo.changed(cordon="gpu-a-1").objects.node_by_name["gpu-a-1"].spec.unschedulable
     for manifest in (str(path), path, deployment("web", 1)):
         assert [pod.origin.name for pod in demo.pods(manifest)] == ["web"]

@@ -26,7 +26,7 @@ def planner() -> Planner:
 @pytest.fixture(scope="module")
 def questions(planner: Planner) -> list[Any]:
     pods = ("shop/voucher-api", "ml/llm-eval", "shop/flash-sale") * 2
-    return [methodcaller("drain", ["general-b-1"]), *(methodcaller("place", pod) for pod in pods)]
+    return [methodcaller("drain", ["gpu-a-1"]), *(methodcaller("place", pod) for pod in pods)]
 
 
 @pytest.fixture(scope="module")
