@@ -65,7 +65,7 @@ class Dying:
         return die_once(planner, self.marker)
 
 
-@pytest.mark.parametrize("workers", sample([1, None, 2], 3, 1))
+@pytest.mark.parametrize("workers", sample([1, None, 2], 3, 2))
 def test_a_sweep_equals_its_questions_asked_one_by_one(
     planner: Planner, questions: list[Any], expected: list[Any], workers: int
 ) -> None:
