@@ -28,8 +28,7 @@ class ConfigStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
 
 def filled(struct: S) -> S:
     """Return a struct with its defaults in place of empty texts and lists, and of zeros."""
-    values, defaults = msgspec.structs.astuple(struct), struct.__struct_defaults__
-    of_all = zip(struct.__struct_fields__, values, defaults, strict=True)
+    of_all = zip(struct.__struct_fields__, msgspec.structs.astuple(struct), struct.__struct_defaults__, strict=True)
     return replace(struct, **{name: default for name, value, default in of_all if not value and value is not False})
 
 

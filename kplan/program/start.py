@@ -20,15 +20,13 @@ process.end_at_once()  # an interrupt while anything is imported shows no traceb
 _THREADS_OF_NUMPY = "OPENBLAS_NUM_THREADS"
 """NumPy's linear algebra, of which nothing is used, would start a thread a core and let each wait busily at first."""
 
-_DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
-"""Modules that do nothing but write the docstrings of NumPy's functions, which nobody reads in a program."""
-
 _WITH_PATTERNS = ("yaml.constructor", "yaml.reader", "yaml.resolver")
 """Modules with patterns that few runs use: those of PyYAML, for most of which libyaml stands in, take longer to compile
 than many a question to answer."""
 
 _SELDOM = "base64 bz2 ctypes gzip json lzma msgspec.inspect pickle shellingham subprocess textwrap tokenize"
-_LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_WITH_PATTERNS)} | {
+_DOCS_OF_NUMPY = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
+_LATER: dict[str, dict[str, Any]] = {name: {} for name in (*_SELDOM.split(), *_DOCS_OF_NUMPY, *_WITH_PATTERNS)} | {
     "typing_extensions": {name: getattr(typing, name) for name in ("NotRequired", "Required", "get_type_hints")},
     "numpy._typing": {"NDArray": list},
     "numpy._utils._inspect": {"getargspec": lambda _function: (None,) * 4},  # with which NumPy checks its own functions
@@ -132,7 +130,6 @@ def run(called: str = "kplan") -> None:
     """Run kplan as a program of this name, with whose exit code the process ends."""
     process.start_loading()
     os.environ.setdefault(_THREADS_OF_NUMPY, "1")
-    sys.modules.update({name: ModuleType(name) for name in _DOCS_OF_NUMPY})
     for name, names in (_LATER | _FUNCTIONS).items():
         sys.modules.setdefault(name, Later(name, names, calls=name in _FUNCTIONS))
     from kplan.program import streams

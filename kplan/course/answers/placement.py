@@ -41,9 +41,6 @@ Explain = Callable[[NodesShown], Explanation]
 Diagnose = Callable[[], Diagnosis]
 
 
-_WORKED_OUT = ("explain", "findings", "diagnose")
-
-
 class ToldInFull(msgspec.Struct, frozen=True):
     """An explanation of all nodes, from which those of some are taken; it tells no score details."""
 
@@ -97,7 +94,7 @@ class Placement(msgspec.Struct, frozen=True, eq=False, dict=True):
     @property
     def _decided(self) -> dict[str, Any]:
         """What tells a decision from another: all fields but those that work something out when somebody asks."""
-        return {name: getattr(self, name) for name in self.__struct_fields__ if name not in _WORKED_OUT}
+        return {name: value for name, value in asdict(self).items() if name not in ("explain", "findings", "diagnose")}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Placement) and self._decided == other._decided
