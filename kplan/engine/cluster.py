@@ -118,7 +118,7 @@ class Cluster:
             pods.extend(few)
             codes += resources.share(few)
             node_of += [find(info.pod.spec.node_name or "", NOWHERE) for info in few]
-        pods.set_resources(resources.distinct, np.asarray(codes, np.intp))
+        pods.set_resources(resources.distinct, np.fromiter(codes, np.intp, len(codes)))
         cluster = cls(nodes, pods, NodePods([]))
         cluster._place_pods(node_of)
         return cluster

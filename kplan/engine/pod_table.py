@@ -290,7 +290,7 @@ class PodTable:
         column = self._known_column(key)
         known = 0 if column is None else len(column)
         if column is None or known < len(self.infos):
-            more = np.asarray(read_column(key, self.infos[known:]), np.int64)
+            more = np.fromiter(read_column(key, self.infos[known:]), np.int64, len(self.infos) - known)
             column = more if column is None else np.concatenate((column, more))
             self._requests[key] = column
         return column
