@@ -107,12 +107,12 @@ class Placement(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what a pickle holds: all that is otherwise computed when somebody reads it, but for score details."""
-        told = {
+        answers = {
             "explain": ToldInFull(self.explanation),
             "diagnose": partial(copy, self._diagnosis),
             "findings": None if self.findings is None else _ToldPreemption(self.victims, self.preemption),
         }
-        return Placement, tuple((asdict(self) | told).values())
+        return Placement, tuple((asdict(self) | answers).values())
 
     @cached_property
     def _diagnosis(self) -> Diagnosis:
