@@ -179,7 +179,6 @@ class Orchestrator:
             n_nodes = group.most if group.is_atomic and result.n_nodes > 0 else result.n_nodes
             if result.pods and n_nodes:
                 outcome.options.append(Option(n_nodes, result.pods, result.placement, group, similar))
-        self._fitting = fitting
 
     def _similar(self, group: NodeGroup, fitting: Mapping[str, Sequence[PodGroup]]) -> tuple[NodeGroup, ...]:
         """Return the groups that may grow in place of one, for the same pods; ComputeSimilarNodeGroups."""
@@ -211,7 +210,7 @@ class Orchestrator:
             _reject_all(pod_groups, "scale-up execution failed")
             return
         n_nodes = self._quotas.check(self._templates[best.group.name].node, best.group, n_nodes).n_nodes
-        outcome.growths = self._shared(best.group, n_nodes)
+        outcome.growths = self._shared(best, n_nodes)
         outcome.result = SUCCESSFUL
         self.execute(outcome.growths)
 
@@ -223,14 +222,14 @@ class Orchestrator:
         outcome.events.append(("MaxNodesTotalReached", MAX_NODES_TOTAL.format(most)))
         return most - n_present
 
-    def _shared(self, group: NodeGroup, n_nodes: int) -> list[GroupGrowth]:
+    def _shared(self, best: Option, n_nodes: int) -> list[GroupGrowth]:
         """Share new nodes among a group and those similar to it; balanceScaleUps, capScaleUpsByQuota."""
         similar = [
             other
-            for other in self._similar(group, self._fitting)
+            for other in best.similar
             if not self._quotas.check(self._templates[other.name].node, other, 1).exceeded
         ]
-        growths = balanced([group, *similar], n_nodes)
+        growths = balanced([best.group, *similar], n_nodes)
         for growth in growths:
             node, delta = self._templates[growth.group.name].node, growth.wanted - growth.current
             growth.wanted = growth.current + self._quotas.consume(node, growth.group, delta).n_nodes
