@@ -311,7 +311,8 @@ class SchedulingQueue:
             pod = pod if self.draws is None else self._drawn(pod, self.draws)
         elif not only_active:
             pod = self._first(self._backoff, may_come)
-            while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors.keys):
+            errors = self._errors.keys
+            while pod is None and errors and any(may_come is None or may_come(waiting) for waiting in errors):
                 self._wait_for_errors()
                 pod = self._first(self._active, may_come)
         if pod is not None:
@@ -321,7 +322,7 @@ class SchedulingQueue:
 
     @staticmethod
     def _first(heap: Heap, may_come: Callable[[int], bool] | None) -> int | None:
-        if not heap:
+        if not heap.keys:  # most often
             return None
         first = heap.first()
         if may_come is None or may_come(first):
