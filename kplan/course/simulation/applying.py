@@ -190,7 +190,7 @@ class Applying:
         state.selector, state.n_looked_at = selector, 0
         for pod in tuple(state.pods.values()):
             if not selector.matches(self._simulation.infos[pod.row].labels):
-                self._simulation.life.release(state, pod)
+                self._simulation.life.release(pod)
 
     def _stateful_set(self, update: Update, after: bytes | None) -> tuple[StatefulSetState, bool | None]:
         obj: StatefulSet = update.obj

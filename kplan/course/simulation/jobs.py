@@ -176,6 +176,7 @@ class JobSync(msgspec.Struct, frozen=True):
     released: list[int] = []  #: rows of pods that it has counted, whose finalizer it removes
     again_at: float | None = None  #: when it looks again because of backoff or its deadline
     has_changed: bool = False  #: the job's status has changed
+    syncs_again: bool = False  #: as it has changed, and is not at rest
     holds_on: bool = False  #: nothing of this is recorded before `again_at`
 
 
@@ -234,7 +235,8 @@ def sync(state: JobState, now: float, draws: Random | None = None, *, has_deadli
         again_at = ends_at if again_at is None else min(again_at, ends_at)
     is_settled = again_at is None and not gone and len(actions) < job.MAX_AT_A_TIME
     state.at_rest = (wanted, n_left, state.n_ready, n_leaving) if is_settled else ()
-    return JobSync(actions, released, again_at, has_changed)
+    syncs_again = has_changed and bool(actions or not (wanted.is_over or state.at_rest))
+    return JobSync(actions, released, again_at, has_changed, syncs_again)
 
 
 def _counted(state: JobState) -> tuple[Collection[int], WantedJob, BackoffRecord, IndexFailures]:

@@ -221,19 +221,20 @@ class LifeCycle:
         message = "the snapshot has pods of it, but not the workload itself: they count as created from this manifest"
         motion.warn(InputWarning("UnseenWorkload", owner.ref.key, message))
 
-    def adopt(self, owner: Owner, pod: ObservedPod, observed: ObservedPod) -> None:
+    def adopt(self, pod: ObservedPod, observed: ObservedPod) -> None:
         """Give a pod without a controller to a workload, which sees it as `observed`."""
         self.former_workload.setdefault(pod.row, f"Pod/{pod.key}")
-        self._pass_on(pod, None, owner, observed)
+        self._pass_on(pod, observed)
 
-    def release(self, owner: Owner, pod: ObservedPod) -> None:
-        """Take a pod from a workload whose selector matches it no more."""
-        self._pass_on(pod, owner, None, replace(pod, owner=""))
+    def release(self, pod: ObservedPod) -> None:
+        """Take a pod from its workload whose selector matches it no more."""
+        self._pass_on(pod, replace(pod, owner=""))
         self.add_orphan(pod)
 
-    def _pass_on(self, pod: ObservedPod, former: Owner | None, owner: Owner | None, observed: ObservedPod) -> None:
-        """Give a pod to another owner, which sees it as `observed`; None for no owner."""
+    def _pass_on(self, pod: ObservedPod, observed: ObservedPod) -> None:
+        """Give a pod to another owner, or to none, for which it is as `observed`."""
         motion = self._motion
+        former, owner = motion.owner(pod), motion.owner(observed)
         motion.circles.note(pod, -1)
         motion.disruptions.leave(pod)
         if former is not None:

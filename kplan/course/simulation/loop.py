@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from random import Random
 from typing import Protocol
@@ -28,7 +28,7 @@ from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.node_lifecycle import NodeLifecycle, is_well
 from kplan.course.simulation.objects import Workloads, observe
-from kplan.course.simulation.owners import Bounds, Owner
+from kplan.course.simulation.owners import Bounds
 from kplan.course.simulation.pod_creation import PodMaker
 from kplan.course.simulation.scheduler import GroupTurns, Scheduler, is_decided_by_shape
 from kplan.course.simulation.syncs import EVER, MAX_STEPS, Controllers
@@ -275,16 +275,16 @@ def start(
         node = names[place] if place != NOWHERE else info.pod.spec.node_name
         known.append((observe(row, info, node, versions.get(info.key, 0)), info))
     known.sort(key=lambda entry: entry[0].order)
-    members = [workloads.give(pod, info) for pod, info in known]
+    pods = [workloads.give(pod, info) for pod, info in known]
     maker = PodMaker(snapshot, session.listers, session.config.release.number)
     disruptions = Disruptions(snapshot.pod_disruption_budgets, workloads.owner)
     renewed = renewals(snapshot)
-    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, members, renewed))
+    simulation = Simulation(session, workloads, maker, disruptions, _now(snapshot, pods, renewed))
     for key, ended in snapshot.ended_pods.items() if snapshot.pod_disruption_budgets else ():
         for pod in ended:
             disruptions.join_ended(pod, key)
-    simulation.take_in((pod for pod, _ in members), tries_pending=tries_pending)
-    simulation.kubelets.failing = _failing(members, infos, simulation.now)
+    simulation.take_in(pods, tries_pending=tries_pending)
+    simulation.kubelets.failing = _failing(simulation)
     silent = silent_nodes(snapshot, renewed, simulation.now)
     bound = {pod.node for pod in simulation.pods.values() if pod.node and pod.phase not in ENDED}
     missing = bound - session.cluster.nodes.row_of.keys()
@@ -307,23 +307,21 @@ def start(
     return simulation
 
 
-def _failing(
-    members: Sequence[tuple[ObservedPod, Owner | None]], infos: Sequence[PodInfo], now: float
-) -> Mapping[tuple[str, str], str]:
+def _failing(simulation: Simulation) -> Mapping[tuple[str, str], str]:
     """Return the templates of which no pod is ready and some fail by themselves, with the first such pod of each."""
     failing: dict[tuple[str, str], str] = {}
+    infos, now = simulation.infos, simulation.now
+    members = [(pod, owner) for pod in simulation.pods.values() if (owner := simulation.owner(pod)) is not None]
     for pod, owner in members:
-        if owner is not None and pod.node and not pod.is_ready and fails_by_itself(infos[pod.row].pod, now):
+        if pod.node and not pod.is_ready and fails_by_itself(infos[pod.row].pod, now):
             failing.setdefault(owner.template_key(pod), pod.key)
     for pod, owner in members if failing else ():
-        if owner is not None and pod.is_ready:
+        if pod.is_ready:
             failing.pop(owner.template_key(pod), None)
     return failing
 
 
-def _now(
-    snapshot: Snapshot, members: Iterable[tuple[ObservedPod, Owner | None]], renewed: Mapping[str, float]
-) -> float:
+def _now(snapshot: Snapshot, pods: Iterable[ObservedPod], renewed: Mapping[str, float]) -> float:
     """Return the time of the snapshot; where it is not known, a moment after the last thing that happened in it.
 
     Heartbeats and conditions tell that it was taken later than that.
@@ -335,6 +333,6 @@ def _now(
             return to_micros(snapshot.taken_at) / 1e6
         except ValueError:
             pass
-    times = [at for pod, _ in members for at in (pod.created, pod.ready_since) if at]
+    times = [at for pod in pods for at in (pod.created, pod.ready_since) if at]
     known = snapshot.latest_known or 0.0
     return present(renewed, max(known, *times, 0.0)) or max(known, max(times, default=known or time.time()) + QUIET)

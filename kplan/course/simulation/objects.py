@@ -341,8 +341,8 @@ class Workloads:
         parent.adopt(state)
         return state
 
-    def give(self, pod: ObservedPod, info: PodInfo) -> tuple[ObservedPod, Owner | None]:
-        """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed, and its owner."""
+    def give(self, pod: ObservedPod, info: PodInfo) -> ObservedPod:
+        """Add a pod of the snapshot to its owner, unless it is terminating; return it, completed."""
         owner = self.owner_of(info.pod)
         if isinstance(owner, StatefulSetState):
             revision = info.labels.get(REVISION_HASH, owner.wanted.update)
@@ -367,7 +367,7 @@ class Workloads:
             pod = replace(pod, owner=owner.ref.key)
             if not info.is_terminating:
                 owner.join(pod)
-        return pod, owner
+        return pod
 
     def name_revisions(self, infos: Iterable[PodInfo]) -> None:
         """Read the revisions of daemon sets, and of stateful sets whose status has none, from their pods' labels.

@@ -121,7 +121,7 @@ class Controllers:
             else:
                 self._life.remove(action.pod, StepEvent.DELETED, action.because, by_owner=True)
         if of_job is not None:
-            if of_job.has_changed and actions:
+            if of_job.syncs_again:
                 motion.notify(owner)
         elif isinstance(owner, StatefulSetState):
             owner.complete()
@@ -137,8 +137,6 @@ class Controllers:
             motion.timers.post(done.again_at, again, key, is_awaited=done.holds_on)
         if done.has_changed:
             motion.log.note_change()
-            if not (done.actions or job.wanted.is_over or job.at_rest):
-                motion.notify(job)
         if done.has_changed and job.wanted.is_over:
             job.finished_at = math.floor(motion.now)
             self.expire(job)
@@ -247,7 +245,7 @@ class Controllers:
         is_current = isinstance(owner, DaemonSetState) and maker.is_made_by(owner, info, target_of(info.pod))
         has_claims = maker.has_claims(owner, info)
         observed = claimed_by(owner, pod, info, is_current=is_current, has_claims=has_claims)
-        self._life.adopt(owner, pod, observed)
+        self._life.adopt(pod, observed)
         if observed.is_misfit:
             owner.refusal = f'Pod "{pod.name}" is invalid: {POD_FORBIDDEN}'
             self._motion.log.add_pod(StepEvent.REFUSED, observed, owner.refusal)
