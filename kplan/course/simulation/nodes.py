@@ -163,6 +163,7 @@ def _start(simulation: Simulation, pod: Pod) -> None:
     simulation.pods[row] = observed
     simulation.life.newcomers.append(row)
     simulation.disruptions.join(observed, info)
+    simulation.circles.note(observed, 1)
     simulation.life.bind(row, simulation.session.cluster.nodes.row_of[node])
 
 
