@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -17,6 +18,7 @@ MAX_INT64 = 2**63 - 1
 INT64 = range(-MAX_INT64 - 1, MAX_INT64 + 1)
 MAX_MILLI_VALUE = MAX_INT64 // 1000  # beyond it, thousandths overflow int64
 _NANO_DIGITS = 9
+_POWERS = ((10**9, 1.0), (10**6, 1e-3), (1000, 1e-6), (1, 1e-9))  #: units in nanos, and in ones
 #: Digits that upstream handles in int64 arithmetic; longer numbers have arbitrary precision, which wraps differently.
 _INT64_DIGITS = 18
 #: Exponents are limited to this: such a number is far beyond int64, and its digits would only cost memory.
@@ -49,6 +51,14 @@ class Quantity(NamedTuple):
     def milli_value(self) -> int:
         """Return thousandths, rounded away from zero."""
         return _divide_away(self.nanos, 10**6)
+
+    def approximate(self) -> float:
+        """Return what Go makes of the canonical number, times a power of ten (AsApproximateFloat64): 9m is no 0.009."""
+        unit, power = next((unit, power) for unit, power in _POWERS if self.nanos % unit == 0)
+        try:
+            return self.nanos // unit * power
+        except OverflowError:
+            return math.inf if self.nanos > 0 else -math.inf
 
     def plus(self, other: Quantity) -> Quantity:
         """Return the exact sum; zero takes the other's format, as upstream's Add does."""

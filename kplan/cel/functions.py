@@ -6,7 +6,6 @@ Upstream: k8s.io/apiserver pkg/cel/library quantity.go, semverlib.go, ip.go, cid
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
@@ -71,13 +70,6 @@ def _quantity(text: str) -> Quantity:
         return quantity.parse(text)
     except InvalidQuantity as error:
         raise CelError(str(error)) from None
-
-
-def _approximate(value: Quantity) -> float:
-    try:
-        return value.nanos / _NANO
-    except OverflowError:
-        return math.inf if value.nanos > 0 else -math.inf
 
 
 def _as_integer(value: Quantity) -> int:
@@ -247,7 +239,7 @@ KUBERNETES_FUNCTIONS: dict[str, Callable[..., Value]] = {
     "quantity(string): kubernetes.Quantity": _quantity,
     "isQuantity(string): bool": _is_valid(_quantity),
     "sign(kubernetes.Quantity): int": lambda amount: sign(amount.nanos, 0),
-    "kubernetes.Quantity.asApproximateFloat(): double": _approximate,
+    "kubernetes.Quantity.asApproximateFloat(): double": Quantity.approximate,
     "kubernetes.Quantity.asInteger(): int": _as_integer,
     "kubernetes.Quantity.isInteger(): bool": _is_valid(_as_integer),
     "kubernetes.Quantity.add(kubernetes.Quantity|int): kubernetes.Quantity": lambda x, y: x.plus(_amount(y)),

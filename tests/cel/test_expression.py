@@ -84,7 +84,7 @@ TRUE = [
     f'{MEMORY}.isGreaterThan(quantity("1G")) && !{MEMORY}.isLessThan(quantity("1Gi"))',
     f'{MEMORY}.add(quantity("1Gi")).sub(1024) == quantity("2097151Ki")',
     f"{MEMORY}.asInteger() == 1073741824 && {MEMORY}.isInteger() && sign({MEMORY}) == 1",
-    '!quantity("1500m").isInteger() && quantity("1500m").asApproximateFloat() == 1.5',
+    '!quantity("1500m").isInteger() && quantity("9m").asApproximateFloat() == 9.0 * 0.001',
     'isQuantity("1Gi") && !isQuantity("one")',
     # strings and lists
     f'{OWN}.model.startsWith("fi") && {OWN}.model.matches("^f.*h$") && {OWN}.model.contains("is")',

@@ -13,8 +13,7 @@ import msgspec
 
 from kplan.api.core import Pod
 from kplan.api.labels import HOSTNAME
-from kplan.api.meta import QuantityLike
-from kplan.api.quantity import milli_value, value
+from kplan.api.quantity import milli_value, parse, value
 from kplan.autoscaling.cluster_autoscaler.scratch import NewNodes, NewRow, Scratch, Wanted
 from kplan.autoscaling.cluster_autoscaler.templates import Template
 from kplan.plugins.pod_topology_spread.filtering import REASON_SKEW
@@ -246,13 +245,15 @@ def _name(number: int) -> str:
 
 def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | None:
     """Return the group of pods for which multiplying saves the most tries; determineBestPEGToFastpath."""
-    capacity = {name: _approximate(template.node.status.capacity.get(name, 0)) for name in (CPU, MEMORY)}
+    capacity = {name: parse(template.node.status.capacity.get(name, 0)).approximate() for name in (CPU, MEMORY)}
     best: int | None = None
     most_saved = 0
     for number, group in enumerate(groups):
         pod, n_pods, repels = group.pods[0], len(group.pods), group.info.affinity.required_anti_affinity
         requests = pod.spec.containers[0].resources.requests if pod.spec.containers else {}
-        sizes = ((_approximate(requests[name]), size) for name, size in capacity.items() if name in requests and size)
+        sizes = (
+            (parse(requests[name]).approximate(), size) for name, size in capacity.items() if name in requests and size
+        )
         n_nodes = max((math.ceil(n_pods * wanted / size) for wanted, size in sizes), default=0)
         if any(term.topology_key == HOSTNAME and term.selector.matches(group.info.labels) for term in repels):
             n_nodes = max(n_nodes, n_pods)
@@ -261,9 +262,3 @@ def _best_to_multiply(groups: Sequence[PodGroup], template: Template) -> int | N
         if saved >= most_saved and is_of_hosts and not pod.spec.topology_spread_constraints:
             best, most_saved = number, saved
     return best
-
-
-def _approximate(amount: QuantityLike) -> float:
-    """Return an amount with the error that it has in Go, where thousandths are multiplied (AsApproximateFloat64)."""
-    milli = milli_value(amount)
-    return milli * 0.001 if milli % 1000 else float(milli // 1000)
