@@ -118,9 +118,6 @@ def _storage_class(before: StorageClass, after: StorageClass) -> Errors:
     ):
         if new not in (old, default, None):
             yield invalid(name, new, IMMUTABLE)
-    parameters = {**before.parameters, **after.parameters}
-    if before.parameters and parameters != before.parameters:
-        yield invalid("parameters", parameters, IMMUTABLE)
 
 
 def _claim(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Errors:

@@ -197,7 +197,6 @@ class Volume(VolumeSources, frozen=True):
 class StorageClass(ApiObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
-    parameters: dict[str, str] = {}
     reclaim_policy: str | None = None
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()

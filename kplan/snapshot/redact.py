@@ -293,7 +293,6 @@ _OF_STRUCTS: tuple[tuple[type, str, Rule], ...] = (
     (storage.RBDVolumeSource, "image pool", _VOLUME),
     (storage.CinderVolumeSource, "volume_id", _VOLUME),
     (storage.AzureDiskVolumeSource, "disk_name disk_uri", _VOLUME),
-    (storage.StorageClass, "parameters", _drop),
     (storage.AzureFileVolumeSource, "secret_name share_name", _VOLUME),
     (storage.AzureFileVolumeSource, "secret_namespace", _named("Namespace")),
     (storage.VsphereVirtualDiskVolumeSource, "volume_path", _VOLUME),

@@ -80,8 +80,6 @@ def request(count: int) -> dict[str, Any]:
         ("CSIDriver", {"spec": {"attachRequired": True}}, {"spec": {"attachRequired": False}},
          "spec.attachedRequired: Invalid value: false: field is immutable"),
         ("CSIDriver", {"spec": {"attachRequired": False}}, {"spec": {"attachRequired": True}}, ""),
-        ("StorageClass", {"parameters": {"type": "a", "x": "y"}}, {"parameters": {"type": "b"}},
-         'parameters: Invalid value: {"type":"b","x":"y"}: field is immutable'),
         ("RuntimeClass", {"handler": "a"}, {"handler": "b"}, 'handler: Invalid value: "b": field is immutable'),
         ("ResourceSlice", {"spec": {"driver": "d", "nodeName": "n"}}, {"spec": {"driver": "d", "nodeName": "m"}},
          'spec.nodeName: Invalid value: "m": field is immutable'),
