@@ -25,6 +25,7 @@ from kplan.documents.plan import QueuePlace
 from kplan.framework.interface import Event
 from kplan.framework.listers import Key
 from kplan.framework.pod_groups import WORKLOAD_GATE, group_of
+from kplan.framework.results import SUCCESS
 from kplan.framework.session import Session
 from kplan.rules.pod_info import PodInfo
 
@@ -147,6 +148,9 @@ class Queued(msgspec.Struct, frozen=True):
 
 _NEW: Final = Queued()
 
+_SCHEDULING_GATES: Final = "SchedulingGates"
+"""The plugin that keeps a pod out for what its own spec says, which stays as it is. Upstream: plugins/names."""
+
 
 class SchedulingQueue:
     """Pending pods in the order in which the scheduler tries them.
@@ -160,7 +164,7 @@ class SchedulingQueue:
         self.has_groups = session.config.release.is_on(WORKLOAD_GATE)  #: pods of a group are scheduled together
         self.now = 0.0  #: seconds
         self.queued: dict[int, Queued] = {}  #: all pods that have entered
-        self.gated: dict[int, None] = {}  #: members that are kept out
+        self.gated: dict[int, str] = {}  #: members that are kept out, each by which plugin
         self._untold: dict[int, None] = {}  # those of them of which the scheduler has yet to tell
         self._session = session
         self._infos = session.cluster.pods.infos
@@ -178,7 +182,7 @@ class SchedulingQueue:
         forked._active, forked._backoff, forked._errors = self._active.copy(), self._backoff.copy(), self._errors.copy()
         forked._waiting = {twins: pods.copy() for twins, pods in self._waiting.items()}
         forked._twins = self._twins.copy()
-        forked._created = self._created
+        forked._created = self._created.copy()
         if "sort_key" in vars(self):  # else nothing has been sorted here, and its plugins need not be made
             forked.sort_key = self.sort_key
         return forked
@@ -214,11 +218,13 @@ class SchedulingQueue:
         else:
             self._session.pod_groups.add(pod)
             self._let_in(pod)
-            self.ask_again(key)
+            groups = self._session.pod_groups
+            if key in groups.groups and len(groups.members(key)) >= (groups.min_count(key) or 0):
+                self.ask_again(key)  # asked before, all of a large group would look at all others each time
 
     def _leave_gate(self, pod: int) -> bool:
         self._untold.pop(pod, None)
-        return self.gated.pop(pod, self) is None
+        return self.gated.pop(pod, None) is not None
 
     def expect(self, pods: Iterable[int]) -> None:
         """Have members of groups count as known only once they are added."""
@@ -227,14 +233,17 @@ class SchedulingQueue:
 
     def ask_again(self, key: Key) -> None:
         """Let in members of a group that were kept out, as it has grown or has come into being."""
-        for pod in [pod for pod in self.gated if self.key_of(pod) == key]:
-            self._let_in(pod)
+        for pod in self._session.pod_groups.members(key):
+            if self.gated.get(pod, _SCHEDULING_GATES) != _SCHEDULING_GATES:
+                self._let_in(pod)
 
     def _let_in(self, pod: int) -> None:
         framework = self._session.framework_for(self._infos[pod])
-        if framework is None or not framework.run_pre_enqueue(self._infos[pod]).is_success:
+        gate = SUCCESS if framework is None else framework.run_pre_enqueue(self._infos[pod])
+        if not gate.is_success:
             if pod not in self.gated:
-                self.gated[pod] = self._untold[pod] = None
+                self._untold[pod] = None
+            self.gated[pod] = gate.plugin
             return
         self._leave_gate(pod)
         queued = self.queued[pod]
