@@ -238,6 +238,7 @@ class Simulation(Motion):
         """Note that the session has further nodes; the scheduler hears of them once their daemon pods are there."""
         self.joined += nodes
         self._is_news = True
+        self.queue.expect(row for row in range(len(self.infos)) if row not in self.pods)  # all count as known anew
         self.scheduler.know_nodes()
 
     def _note_misfit(self) -> None:

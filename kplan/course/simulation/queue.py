@@ -317,7 +317,7 @@ class SchedulingQueue:
             return untold
         pod = self._first(self._active, may_come)
         if pod is not None:
-            pod = pod if self.draws is None else self._drawn(pod, self.draws)
+            pod = pod if self.draws is None else self._drawn(pod, self.draws, may_come)
         elif not only_active:
             pod = self._first(self._backoff, may_come)
             errors = self._errors.keys
@@ -351,9 +351,9 @@ class SchedulingQueue:
         """Remember when a pod of the snapshot was created: pods of the same second differ only by name."""
         self._created[pod] = self._infos[pod].pod.metadata.creation_timestamp
 
-    def _drawn(self, first: int, draws: Random) -> int:
+    def _drawn(self, first: int, draws: Random, may_come: Callable[[int], bool] | None) -> int:
         """Return one of the active pods of which only chance decides which comes first."""
-        if first not in self._created:
+        if first not in self._created or first != self._active.first():  # what comes before it may not come now
             return first
         active, key, equal = self._active, self._active.keys[first], []
         while active and (pod := active.first()) in self._created:
@@ -363,7 +363,8 @@ class SchedulingQueue:
             active.discard(pod)
         for entry in equal:
             active.push(*entry)
-        return equal[draws.randrange(len(equal)) if len(equal) > 1 else 0][1]
+        choices = [pod for _, pod in equal if may_come is None or may_come(pod)]
+        return choices[draws.randrange(len(choices)) if len(choices) > 1 else 0]
 
     def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
         """Requeue the pods that an event may make schedulable.
