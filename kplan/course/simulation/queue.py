@@ -13,7 +13,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from random import Random
 from typing import Any, Final, Self
 
@@ -353,18 +353,13 @@ class SchedulingQueue:
 
     def _drawn(self, first: int, draws: Random, may_come: Callable[[int], bool] | None) -> int:
         """Return one of the active pods of which only chance decides which comes first."""
-        if first not in self._created or first != self._active.first():  # what comes before it may not come now
+        if first not in self._created:
             return first
-        active, key, equal = self._active, self._active.keys[first], []
-        while active and (pod := active.first()) in self._created:
-            if active.keys[pod][:-1] != key[:-1] or self._created[pod] != self._created[first]:
-                break
-            equal.append((active.keys[pod], pod))
-            active.discard(pod)
-        for entry in equal:
-            active.push(*entry)
-        choices = [pod for _, pod in equal if may_come is None or may_come(pod)]
-        return choices[draws.randrange(len(choices)) if len(choices) > 1 else 0]
+        keys, created = self._active.keys, self._created[first]
+        alike = ((key, pod) for pod, key in keys.items() if key[:-1] == keys[first][:-1])
+        coming = sorted(entry for entry in alike if may_come is None or may_come(entry[1]))  # `first` is the first
+        equal = [pod for _, pod in takewhile(lambda entry: self._created.get(entry[1], "") == created, coming)]
+        return equal[draws.randrange(len(equal)) if len(equal) > 1 else 0]
 
     def notice(self, event: Event, now: float, most_important: int | None = None) -> None:
         """Requeue the pods that an event may make schedulable.
