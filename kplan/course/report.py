@@ -43,7 +43,7 @@ from kplan.course.unblocking import rollout_remedies, with_remedies
 from kplan.diagnosis.explanation import Shown
 from kplan.documents.base import MOST_DAEMONS, Condition, Counted
 from kplan.documents.change import Change, Forced
-from kplan.documents.placement import PodPlacement, PodRef
+from kplan.documents.placement import Luck, PodPlacement, PodRef
 from kplan.documents.plan import Action, PlanReport, PodChange
 from kplan.engine.cluster import NOWHERE, Cluster
 from kplan.facts import InputWarning
@@ -112,8 +112,6 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     `decisions`: those about the pods of new workloads, and how much the report holds; where they are shown without
     nodes, none are explained for pods that stay pending.
     """
-    from kplan.course.odds.luck import luck_of_change
-
     base, command, decisions = change.origin, change.task.command, decisions or Decisions()
     showing, pods = decisions.showing, ChangedPods(change, decisions)
     chosen = verdict.conditions(showing.fail_on, command)
@@ -128,6 +126,11 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     at_first = before_growth(base.session.cluster, after)
     untried = change.untried
     further = {(workload.key, workload.because): untried.get(workload.key, 0) for workload in change.workloads}
+    luck: Luck | UnsetType = UNSET
+    if change.task.tells_luck:
+        from kplan.course.odds.luck import luck_of_change
+
+        luck = luck_of_change(change, pods.changes, chosen)
     report = PlanReport(
         snapshot=context.snapshot,
         scheduler=context.scheduler,
@@ -152,7 +155,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
         come_back={name: tuple(pods) for name, pods in change.come_back.items()},
         refused_nodes=change.refused_nodes,
         forced=_forced(change),
-        luck=luck_of_change(change, pods.changes, chosen) if change.task.tells_luck else UNSET,
+        luck=luck,
         timeline=UNSET if change.task.clock is None else change.timeline,
         nodes=node_changes(change.simulation),
         groups=group_plans(change.simulation, pods.changes) or UNSET,

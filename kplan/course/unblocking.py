@@ -18,7 +18,6 @@ from kplan.course.simulation.controllers.deployment import WantedDeployment
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.disruption import ALWAYS_ALLOW, loosened
 from kplan.course.watching import unmoved
-from kplan.course.what_if import changed
 from kplan.documents.change import Change, Obstacle, WorkloadState
 from kplan.errors import KplanError
 
@@ -98,6 +97,8 @@ def _more_replicas(base: Base, obstacle: Obstacle, missing: int) -> Iterator[tup
     owner = unmoved(base).workloads.find(obstacle.workload)
     if owner is None:
         return
+    from kplan.course.what_if import changed  # few obstacles need it
+
     old = owner.desired
     try:
         other = changed(base, [Scale(ref.key, old + missing), Settle()])
