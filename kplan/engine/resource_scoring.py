@@ -68,12 +68,12 @@ class AllocatedFloats:
         for row in {change.row for change in log[self._position :]}:
             for k, (column, allocatable, amounts) in enumerate(self._by_resource):
                 allocated = column.item(row)
-                free = allocatable.item(row) - allocated
+                free, least = allocatable.item(row) - allocated, least_free[k]
                 if not 0 <= allocated <= most:
                     self._is_exact = False
                 amounts[row] = allocated if factor == 1 else -factor * free
-                # Where a pod left, the node may have been the fullest: the amount stays true.
-                least_free[k] = min(least_free[k], free)
+                if free < least:  # where a pod left, the node may have been the fullest: the amount stays true
+                    least_free[k] = free
         self._position = len(log)
 
     def with_pod(self, requests: Sequence[int]) -> tuple[FloatArray, bool] | None:

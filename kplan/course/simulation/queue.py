@@ -315,13 +315,14 @@ class SchedulingQueue:
             untold = next(iter(self._untold))
             del self._untold[untold]
             return untold
+        if not (self._active.keys or self._backoff.keys or self._errors.keys):  # most often
+            return None
         pod = self._first(self._active, may_come)
         if pod is not None:
             pod = pod if self.draws is None else self._drawn(pod, self.draws, may_come)
         elif not only_active:
             pod = self._first(self._backoff, may_come)
-            errors = self._errors.keys
-            while pod is None and errors and any(may_come is None or may_come(waiting) for waiting in errors):
+            while pod is None and any(may_come is None or may_come(waiting) for waiting in self._errors.keys):
                 self._wait_for_errors()
                 pod = self._first(self._active, may_come)
         if pod is not None:
@@ -331,7 +332,7 @@ class SchedulingQueue:
 
     @staticmethod
     def _first(heap: Heap, may_come: Callable[[int], bool] | None) -> int | None:
-        if not heap.keys:  # most often
+        if not heap.keys:
             return None
         first = heap.first()
         if may_come is None or may_come(first):

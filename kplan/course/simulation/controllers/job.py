@@ -166,12 +166,12 @@ def actions(
         active = len(pods) if wanted.succeeded else wanted.parallelism
     else:
         active = max(min(wanted.completions - wanted.succeeded, wanted.parallelism), 0)
-    n_surplus = max(len(pods) - active, 0)
-    if (n_surplus or wanted.is_indexed) and (leaving := _surplus(wanted, pods, n_surplus, draws)):
+    lacking = active - len(pods)
+    if (lacking < 0 or wanted.is_indexed) and (leaving := _surplus(wanted, pods, -lacking, draws)):
         return [Delete(pod, _WANTED.format(active)) for pod in leaving[:MAX_AT_A_TIME]]
-    missing = min(active - len(pods) - len(awaited), MAX_AT_A_TIME)
-    if missing <= 0:
+    if lacking <= len(awaited):
         return []
+    missing = min(lacking - len(awaited), MAX_AT_A_TIME)
     if not wanted.is_indexed:
         return [Create(_WANTED.format(active))] * missing
     used = {pod.index for pod in (*pods, *awaited)} | wanted.completed_indexes | wanted.failed_indexes
