@@ -1,5 +1,7 @@
 """Pods, with the fields that scheduling reads (k8s.io/api core/v1)."""
 
+import re
+
 from msgspec import field
 
 from kplan.api.affinity import Affinity, Toleration, TopologySpreadConstraint
@@ -119,6 +121,16 @@ class ContainerStateWaiting(KubeStruct, frozen=True):
     reason: str = ""
     message: str = ""
 
+    @property
+    def failure(self) -> str:
+        """What the kubelet says of why it does not run, but for how long it waits until it tries again."""
+        if self.reason == "PostStartHookError":  # its message repeats what the hook writes
+            return ""
+        is_pause = self.message.lower().startswith("back-off")
+        if (lacking := re.match(r"couldn't find key .* in ((?:Secret|ConfigMap) \S+)", self.message)) is not None:
+            return f"a key that it names is missing in {lacking[1]}"  # whoever errs may have put a secret for the name
+        return _innermost(self.message.partition(": ")[2] if is_pause else self.message)
+
 
 class ContainerStateTerminated(KubeStruct, frozen=True):
     """How and when a container ended; the reason is Completed, Error, OOMKilled, or the like."""
@@ -126,7 +138,27 @@ class ContainerStateTerminated(KubeStruct, frozen=True):
     exit_code: Int32 = 0
     signal: Int32 = 0
     reason: str = ""
+    message: str = ""
     finished_at: str | None = None
+
+    @property
+    def failure(self) -> str:
+        """What the kubelet says of why it could not be started; what a container itself writes is none of it."""
+        if self.reason in ("StartError", "ContainerCannotRun"):
+            return _innermost(self.message)
+        return NO_FORMAT if NO_FORMAT in self.message else ""
+
+
+NO_FORMAT = "exec format error"  #: what Linux says of a program for machines of another architecture
+_LONGEST_FAILURE, _LONGEST_PART = 90, 300
+
+
+def _innermost(message: str) -> str:
+    """Return the end of an error of Go, in which each error stands behind the one that wraps it."""
+    *outer, inner = " ".join(message.split()).removesuffix(": unknown").split(": ")
+    while outer and len(outer[-1]) + len(inner) + 2 <= _LONGEST_FAILURE:
+        inner = f"{outer.pop()}: {inner}"
+    return inner[:_LONGEST_PART]
 
 
 class ContainerState(KubeStruct, frozen=True):

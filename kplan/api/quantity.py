@@ -287,6 +287,12 @@ def clause(sentence: str) -> str:
     return text[:1].lower() + text[1:] if text.split(" ", 1)[0][1:].islower() else text
 
 
+def behind_colon(message: str) -> str:
+    """Return what somebody says behind a colon, without a full stop; empty where that is nothing."""
+    text = message.strip().rstrip(".").rstrip()
+    return f": {text}" if text else ""
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 

@@ -212,7 +212,8 @@ def _missing_claims(
     """Yield a claim of each template of stateful sets, without an ordinal in its name, and how many are missing."""
     sets = {stateful_set.metadata.key: stateful_set for stateful_set in snapshot.stateful_sets}
     ordinals = ((claim.metadata.key, ordinal_of(claim.metadata.name)) for claim in snapshot.persistent_volume_claims)
-    present = grouped((key.rpartition("-")[0], ordinal) for key, ordinal in ordinals if ordinal is not None)
+    named = ((key.removesuffix(f"-{ordinal}"), key, ordinal) for key, ordinal in ordinals if ordinal is not None)
+    present = grouped((base, ordinal) for base, key, ordinal in named if base != key)  # their names have no leading 0
     for owner in owners:
         wanted = range(owner.wanted.start, owner.wanted.start + owner.wanted.replicas)
         pod = Pod(metadata=PodMeta(namespace=owner.ref.namespace, name=owner.ref.name))

@@ -116,7 +116,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
     showing, pods = decisions.showing, ChangedPods(change, decisions)
     chosen = verdict.conditions(showing.fail_on, command)
     context, question = base.context(change.pods), change.pods or base.pending()
-    adds = () if change.growth is None else change.growth.adds
+    nodes = node_changes(change.simulation)
     is_of_all = change.task.is_about_all
     present = workloads_of_task(base, change.task) if command == "plan" else None
     warnings = (*with_whole_groups(context.warnings), *_warnings(change, present))
@@ -142,7 +142,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
         named_pods=_named_pods(change) or UNSET,
         named_nodes=_named_nodes(change) or UNSET,
         changes=tuple(pods.changes),
-        placements=with_new_nodes(pods.placements, adds),
+        placements=with_new_nodes(pods.placements, nodes),
         unlisted=untried_pods(further),
         utilisation=utilisation(at_first, after),
         largest_fit=largest_fits(at_first, after),
@@ -157,7 +157,7 @@ def change_report(change: CarriedOut, decisions: Decisions | None = None) -> Pla
         forced=_forced(change),
         luck=luck,
         timeline=UNSET if change.task.clock is None else change.timeline,
-        nodes=node_changes(change.simulation),
+        nodes=nodes,
         groups=group_plans(change.simulation, pods.changes) or UNSET,
         at_present=UNSET if present is None else at_present(base.objects, present, of_all=is_of_all) or UNSET,
     )

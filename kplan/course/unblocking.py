@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kplan.api.kinds import SCALED
+from kplan.api.quantity import grouped
 from kplan.api.workloads import RECREATE, Deployment, PodDisruptionBudget, PodDisruptionBudgetSpec, RollingUpdate
 from kplan.changes import remedy as r
 from kplan.changes.values import Scale, Settle
@@ -26,28 +27,25 @@ MOST_BUDGETS = 3  #: remedies are tried for the pods of so many budgets, the fir
 
 def with_remedies(change: CarriedOut) -> tuple[Obstacle, ...]:
     """Return the obstacles of a drain with what lets them go; once for the pods of a budget."""
-    tried: dict[str, tuple[r.Remedy, ...]] = {}
-    helped = []
-    for obstacle in change.obstacles:
-        if len(obstacle.budgets) == 1 and obstacle.is_by_budget:
-            budget = obstacle.budgets[0].name
-            if budget not in tried and len(tried) < MOST_BUDGETS:
-                tried[budget] = tuple(
-                    remedy
-                    for remedy, other in ways(change.origin, obstacle)
-                    if obstacle.pod not in carry_out(other, change.task).blocked
-                )
-                helped.append(replace(obstacle, remedies=tried[budget]))
-                continue
-        helped.append(obstacle)
-    return tuple(helped)
+    single = (one for one in change.obstacles if len(one.budgets) == 1 and one.is_by_budget)
+    of_budget = list(grouped((one.budgets[0].name, one) for one in single).values())[:MOST_BUDGETS]
+    remedies = {own[0].pod: tuple(_that_help(change, own)) for own in of_budget}
+    return tuple(replace(one, remedies=remedies.get(one.pod, ())) for one in change.obstacles)
 
 
-def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:
+def _that_help(change: CarriedOut, obstacles: Sequence[Obstacle]) -> Iterator[r.Remedy]:
+    """Yield what lets all pods go that one budget keeps."""
+    for remedy, other in ways(change.origin, obstacles):
+        if carry_out(other, change.task).blocked.keys().isdisjoint(obstacle.pod for obstacle in obstacles):
+            yield remedy
+
+
+def ways(base: Base, obstacles: Sequence[Obstacle]) -> Iterator[tuple[r.Remedy, Base]]:
     """Yield remedies, the smallest first, with the planner of the cluster in which each is carried out.
 
-    `obstacle`: a pod that a single budget keeps.
+    `obstacles`: the pods that a single budget keeps.
     """
+    obstacle = obstacles[0]
     (at_rest,) = obstacle.budgets
     budgets = (budget for budget in base.objects.pod_disruption_budgets if budget.metadata.key == at_rest.name)
     budget = next(budgets, None)
@@ -58,8 +56,9 @@ def ways(base: Base, obstacle: Obstacle) -> Iterator[tuple[r.Remedy, Base]]:
         always = replace(spec, unhealthy_pod_eviction_policy=ALWAYS_ALLOW)
         yield _changed_budget(base, budget, always, _policy_text)
     if at_rest.without_scale:  # which the controller does not need for a number of pods
-        # Pods without a controller are not replaced: any number that is kept keeps the last of them on their nodes.
-        healthy = 0 if at_rest.without_scale.startswith("Pod/") else max(at_rest.healthy - 1, 0)
+        # Pods without a controller are not replaced, so that the budget has to do without all that go.
+        going = sum(one.ready for one in obstacles) if at_rest.without_scale.startswith("Pod/") else 1
+        healthy = max(at_rest.healthy - going, 0)
         least = replace(spec, max_unavailable=None, min_available=healthy)
         yield _changed_budget(base, budget, least, _limit_text)
         return

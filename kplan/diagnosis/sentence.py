@@ -244,18 +244,27 @@ def _lacked(group: c.NodesOut, on: str) -> tuple[str, str]:  # noqa: PLR0911 - o
 
 
 def with_taints_together(groups: Sequence[c.NodesOut]) -> list[c.NodesOut]:
-    """Return groups of nodes with those in one that people keep free for others by taints, the largest first."""
-    tainted = [group for group in groups if is_set_by_people(group)]
-    if len(tainted) < 2:
+    """Return groups of nodes, the largest first: one of those that people keep free by taints, one of each state."""
+    alike = grouped((_taint_kind(group) or str(number), group) for number, group in enumerate(groups))
+    if len(alike) == len(groups):
         return list(groups)
-    meant = max(tainted, key=lambda group: (bool(group.meant.suggested), bool(group.meant.instead)))
-    together = replace(
-        meant,
-        nodes=sum(group.nodes for group in tainted),
-        details=tuple(detail for group in tainted for detail in group.details[:1]),
-    )
-    others = [group for group in groups if group not in tainted]
-    return sorted([together, *others], key=lambda group: -group.nodes)
+    return sorted(map(_together, alike.values()), key=lambda group: (-group.nodes, not is_set_by_people(group)))
+
+
+def _taint_kind(group: c.NodesOut) -> str:
+    """Return the state that the taint of nodes says, or that people set it; empty where it is no taint, or one more."""
+    first = group.details[0] if group.details else None
+    if is_set_by_people(group):
+        return "set by people"
+    return NODE_STATES.get(key_of_taint(first.taint), "") if isinstance(first, d.UntoleratedTaint) else ""
+
+
+def _together(groups: Sequence[c.NodesOut]) -> c.NodesOut:
+    meant = max(groups, key=lambda group: (bool(group.meant.suggested), bool(group.meant.instead)))
+    if len(groups) == 1:
+        return meant
+    details = tuple(detail for group in groups for detail in group.details[:1])
+    return replace(meant, nodes=sum(group.nodes for group in groups), details=details)
 
 
 def is_set_by_people(group: c.NodesOut) -> bool:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
+from kplan.api.quantity import grouped, listing
 from kplan.facts import Count, Document, Positive
 from kplan.rules.nodes import short_group_name
 
@@ -90,6 +91,9 @@ class NodeChanges(Document, frozen=True, kw_only=True):
     added: tuple[AddedNode, ...]  #: in the order in which it decides; their pods are those that it adds them for
     #: NAMESPACE/NAME of a pod that fits nowhere -> pool or group -> why it cannot help, in its words
     unhelped: dict[str, dict[str, tuple[str, ...]]] = {}
+    #: NAMESPACE/NAME of such a pod -> the pools or groups that would help it, if they might grow now; "" for all of
+    #: them; absent where none would
+    could_help: dict[str, tuple[str, ...]] | UnsetType = UNSET
     events: dict[str, str] = {}  #: NAMESPACE/NAME of such a pod -> what the autoscaler writes about it
     #: node -> pods that fit nowhere, NAMESPACE/NAME, though the autoscaler finds room for them there; a node on its way
     #: has a made-up name
@@ -98,6 +102,19 @@ class NodeChanges(Document, frozen=True, kw_only=True):
     #: NAMESPACE/NAME of a pod for which a node was added -> where kube-scheduler puts it instead; or null
     elsewhere: dict[str, str | None] = {}
     price: NodePrices  #: of the nodes whose price is known, without and with those that are added
+
+    def with_why_none(self, pod: str, why: str) -> str:
+        """Return why a pod has no node, with why the autoscaler adds none."""
+        none = self.why_none(pod)
+        return f"{why.removesuffix('.')}; {none}." if none else why
+
+    def why_none(self, pod: str) -> str:
+        """Return why no node is added for a pod that would fit one, without a full stop; empty where none would."""
+        homes = grouped((", ".join(self.unhelped[pod][home]), home) for home in (self.could_help or {}).get(pod, ()))
+        names = {why: listing([short_group_name(home) for home in own if home]) for why, own in homes.items()}
+        texts = [f"{name}: {why}" if name else why for why, name in names.items()]
+        verb = "does not grow" if any(names.values()) else "adds no node:"
+        return f"{self.autoscaler.name} {verb} {', nor '.join(texts[:2])}" if texts else ""
 
 
 class RightSizing(Document, frozen=True, kw_only=True):

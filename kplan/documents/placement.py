@@ -180,6 +180,8 @@ class PodPlacement(Document, frozen=True, kw_only=True):
     node: str | None  #: null unless Scheduled
     #: where an autoscaler adds the node, what it is; its name is made up; absent for other nodes
     new_node: NewNodeRef | UnsetType = UNSET
+    #: why the autoscaler adds none, though the pod would fit one; absent where that is not so
+    no_new_node: str | UnsetType = UNSET
     #: how many nodes there were, where an autoscaler had added some by then; else absent
     nodes_count: Count | UnsetType = UNSET
     ties: tuple[str, ...] = ()  #: every node with the best total score, by name

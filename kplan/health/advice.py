@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from kplan.api.labels import OUT_OF_SERVICE
+from kplan.api.labels import ARCH, OUT_OF_SERVICE
 from kplan.api.quantity import listing
 from kplan.facts import QuotaRaise, RefusedPods
 from kplan.health.pods import PodHealth
@@ -61,6 +61,22 @@ _OF_REASONS: Mapping[str, str] = {
 }
 
 
+_NO_ACCESS = "The registry refuses access, or has no such image: look at its name, and at imagePullSecrets"
+_OF_FAILURES = (
+    ("executable file not found", "The image has no such command: look at command and args, and at the image"),
+    ("no such file or directory", "The image has no such file: look at command and args, and at the image"),
+    ("permission denied", "A file of the image may not be executed: look at its mode, and at securityContext"),
+    ("toomanyrequests", "The registry allows no more pulls for now: pull with credentials, or from a mirror"),
+    ("401 Unauthorized", _NO_ACCESS),
+    ("403 Forbidden", _NO_ACCESS),
+    ("authorization failed", _NO_ACCESS),
+    ("no such host", "The node does not find the registry: look at the name of the image, and at the node's DNS"),
+    ("i/o timeout", "The node does not reach the registry: look at its network"),
+    ("not found", "There is no such image or tag: correct it"),
+)
+"""A part of what the kubelet says of a container that cannot start -> what to look at, the first that is in it."""
+
+
 def _of_container(health: PodHealth) -> Iterator[str]:
     """Yield what to look at, with the command that shows it."""
     namespace, _, name = health.pod.partition("/")
@@ -72,6 +88,10 @@ def _of_container(health: PodHealth) -> Iterator[str]:
         yield f"Look at the node: kubectl describe node {health.node}"
     elif container is UNSET:
         yield f"To see why: {describe}"
+    elif container.architecture:
+        yield f"Build the image for {container.architecture}, too, or let the pod require another {ARCH}."
+    elif container.failure and (what := next((what for words, what in _OF_FAILURES if words in container.failure), "")):
+        yield f"{what}: {describe}"
     elif "Image" in container.reason:
         yield f"Look at the name of the image and at the pull secret: {describe}"
     elif container.last_end is not UNSET and container.last_end.reason == "OOMKilled":

@@ -10,9 +10,10 @@ from msgspec import field as named
 from msgspec.structs import replace
 
 from kplan.api.core import Pod, deletion_grace
+from kplan.api.labels import ARCH
 from kplan.api.meta import condition_of, is_true
 from kplan.api.names import nearest_texts
-from kplan.api.pod import ContainerStatus
+from kplan.api.pod import NO_FORMAT, ContainerStatus
 from kplan.api.quantity import parse
 from kplan.api.time import from_micros, seconds
 from kplan.facts import Count, Document, MissingName
@@ -28,6 +29,7 @@ PodState = Literal[
 
 _WAITS_FOR_OTHERS = ("", "ContainerCreating", "PodInitializing")
 _PATIENCE_SECONDS = 600
+_OTHER_ARCHITECTURE = (NO_FORMAT, "no match for platform", "no matching manifest for")
 _ENDED: Mapping[str, PodState] = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -50,6 +52,10 @@ class ContainerHealth(Document, frozen=True, kw_only=True):
     image: str = ""  #: that is wanted, where pulling it fails
     restarts: Count = 0
     last_end: ContainerEnd | UnsetType = UNSET  #: how it ended last; absent where it never did
+    #: why it cannot be started, in the innermost of the kubelet's words; absent where it says nothing
+    failure: str | UnsetType = UNSET
+    #: of the node, where the image is not made for that; absent where it is, or nothing tells
+    architecture: str | UnsetType = UNSET
     #: the object that it names and that does not exist, as the kubelet says; absent for none
     lacks: MissingName | UnsetType = UNSET
 
@@ -138,6 +144,10 @@ def pod_health(
     state, since = _state(pod, node)
     at = seconds(since)
     container = _container(pod, state, others)
+    failure = "" if container is None else container.failure or ""
+    if container is not None and snapshot and any(words in failure for words in _OTHER_ARCHITECTURE):
+        labels = snapshot.node_by_name[name].metadata.labels if name in snapshot.node_by_name else {}
+        container = replace(container, architecture=labels.get(ARCH) or UNSET)
     missing: tuple[str, ...] = ()
     if state == "not-ready" and container is None:
         true = {one.type for one in pod.status.conditions if one.status == "True"}
@@ -299,6 +309,7 @@ def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHe
     waiting, ended = status.state.waiting, status.state.terminated
     last = ended or status.last_state.terminated
     missing = None if waiting is None else named_as_missing(waiting.message)
+    failures = (one.failure for one in (waiting, ended, status.last_state.terminated) if one is not None)
     return ContainerHealth(
         name=status.name,
         is_init=is_init,
@@ -308,5 +319,6 @@ def _described(status: ContainerStatus, *, is_init: bool = False) -> ContainerHe
         last_end=UNSET
         if last is None
         else ContainerEnd(exit_code=last.exit_code, reason=last.reason, signal=last.signal),
+        failure=UNSET if missing is not None else next(filter(None, failures), UNSET),
         lacks=UNSET if missing is None else MissingName(*missing),  # type: ignore[arg-type] # both are kinds of it
     )

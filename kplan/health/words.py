@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import UNSET, UnsetType
 
 from kplan.api.field_errors import quoted
-from kplan.api.quantity import count, enumerated, listing, readable
+from kplan.api.quantity import behind_colon, count, enumerated, listing, readable
 from kplan.api.time import to_micros, utc
 from kplan.facts import MissingName, NodesLeftOut, QuotaRaise, RefusedPods
 from kplan.health.nodes import NodeHealth, NodeState
@@ -160,6 +160,8 @@ def _container(container: ContainerHealth) -> str:
         probe = "its readiness probe fails" if container.has_started else "its startup probe has not passed"
         return f"container {container.name} runs, but {probe}{_history(container)}"
     missing = "" if container.lacks is UNSET else f", {_lack(container.lacks)}"
+    missing += f", its image is not made for {container.architecture}" if container.architecture else ""
+    missing += f": {container.failure}" if container.failure else ""
     return f"{prefix}{container.reason}{_history(container)}, container {container.name}{of_image}{missing}"
 
 
@@ -313,7 +315,7 @@ def shortage_text(health: WorkloadHealth) -> str:
     """Return how many pods a workload lacks, and why, with what the API server says."""
     kind = health.workload.partition("/")[0]
     texts = [text for state in health.states if state in SHORT_STATES and (text := _of_state(state, health, kind))]
-    refusal = f" (the API server: {health.refused.message.rstrip('.')})" if health.refused.uses else ""
+    refusal = f" (the API server{behind_colon(health.refused.message)})" if health.refused.uses else ""
     return f"{'; '.join(texts)}{refusal}"
 
 
@@ -451,11 +453,12 @@ def refusal_text(refused: RefusedPods) -> str:
         return _lack(refused.lacks)
     if refused.by and refused.message:
         name = refused.by.rpartition("/")[2]
-        return f"{refused.by} refuses its pods: {refused.message.rstrip('.').removeprefix(f'failed quota: {name}: ')}"
+        refusal = behind_colon(refused.message.removeprefix(f"failed quota: {name}: "))
+        return f"{refused.by} refuses its pods{refusal}"
     if not refused.message:
         since = f" since {clock_text(refused.since)}" if refused.since else ""
         return f"the API server refuses its pods ({refused.reason}{since}); kubectl describe replicaset says why"
-    return f"the API server refuses its pods: {refused.message.rstrip('.')}"
+    return f"the API server refuses its pods{behind_colon(refused.message)}"
 
 
 def _raise_text(refused: RefusedPods) -> str:

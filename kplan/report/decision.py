@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import UnsetType
 from msgspec.structs import replace
 
-from kplan.api.quantity import clause, count, grouped, listing
+from kplan.api.quantity import behind_colon, clause, count, grouped, listing
 from kplan.changes import remedy as r
 from kplan.documents.nodes import new_node_text
 from kplan.documents.placement import Current, Failure, PodPlacement, ReasonCount, Rejection
@@ -58,7 +58,7 @@ def why_nowhere(placement: PodPlacement) -> str:
         return f"{listing([victim.key for victim in eviction.victims], most=2)} on {eviction.nominated_node}"
     if placement.node is not None or is_leaving(placement):
         return ""
-    if len(placement.why) > _LONGEST_WHY and placement.rejection_summary:
+    if len(placement.why) - len(placement.no_new_node or "") > _LONGEST_WHY and placement.rejection_summary:
         return _short_reasons(placement)
     return clause(placement.why)
 
@@ -82,7 +82,8 @@ def _short_reasons(placement: PodPlacement) -> str:
     of = f"of {count(placement.nodes_count, 'node')} " if placement.nodes_count else ""
     first = placement.remedies[0] if placement.remedies else None
     meant = f" (did you mean {first.change.to}?)" if isinstance(first, r.CorrectName | r.CorrectSelector) else ""
-    return f"{of}{', '.join(texts)}{meant}"
+    no_node = f"; {placement.no_new_node}" if placement.no_new_node else ""
+    return f"{of}{', '.join(texts)}{meant}{no_node}"
 
 
 def _nodes_out(details: Mapping[str, DetailsByReason], group: ReasonCount) -> list[NodesOut]:
@@ -99,7 +100,9 @@ def _nodes_out(details: Mapping[str, DetailsByReason], group: ReasonCount) -> li
     outs = with_taints_together([replace(same[0], nodes=len(same)) for same in alike.values()])
     if sum(out.nodes for out in outs) == group.nodes:
         return outs
-    return [replace(next(filter(is_set_by_people, outs), outs[0]), nodes=group.nodes)]
+    one = next(filter(is_set_by_people, outs), outs[0])
+    is_of_all = len(outs) == 1 or is_set_by_people(one)
+    return [replace(one, nodes=group.nodes, details=one.details if is_of_all else ())]
 
 
 def ending_of(placement: PodPlacement) -> Ending:
@@ -433,7 +436,7 @@ def why_no_eviction(preemption: Preemption) -> str:
     if preemption.why_not == "not-tried":
         return f"another plugin ends the search before it is tried (kube-scheduler: {preemption.message})"
     if preemption.why_not is None or preemption.why_not == "failed":
-        return f"kube-scheduler writes: {preemption.message.rstrip('.')}"
+        return f"kube-scheduler writes{behind_colon(preemption.message)}"
     return _WHY_NOT[preemption.why_not]
 
 

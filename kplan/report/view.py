@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kplan.api.quantity import count, grouped, listing, readable
+from kplan.api.quantity import count, grouped, listing, natural, readable
 from kplan.documents.base import Report, Verdict, now
 from kplan.documents.placement import Luck
 from kplan.facts import ClusterChange, InputWarning
@@ -182,9 +182,10 @@ def change_text(change: ClusterChange) -> str:
     totals = (change.requests or {}).items()
     sums = [f"{name} {readable(total.before)} -> {readable(total.after)}" for name, total in totals]
     requests = f"; requests of its running pods: {', '.join(sums)}" if sums else ""
-    number, _, like = change.what.partition("=")
-    if change.change == "add-nodes" and number.isdecimal():
-        return f"add {count(int(number), 'node')} like {like}{requests}"
+    text, _, like = change.what.partition("=")
+    number = natural(text, 2**31 - 1)
+    if change.change == "add-nodes" and number is not None:
+        return f"add {count(number, 'node')} like {like}{requests}"
     what = change.what.replace("=", " to ") if change.change == "scale" else change.what
     return f"{word} {what}{more}{requests}"
 

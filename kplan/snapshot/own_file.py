@@ -31,7 +31,7 @@ from msgspec.structs import astuple, replace
 from kplan.api import core
 from kplan.api.kinds import KINDS, Kind
 from kplan.api.meta import KubeStruct, ObjectMeta, PlainMeta, ResourceList
-from kplan.api.pod import SCHEDULED, ContainerStatus, PodMeta
+from kplan.api.pod import SCHEDULED, ContainerState, ContainerStatus, PodMeta
 from kplan.api.storage import Volume
 from kplan.errors import UsageError
 from kplan.facts import CHANGES, ClusterChange, MissingKind
@@ -185,15 +185,18 @@ def named_as_missing(message: str) -> tuple[str, str] | None:
 
 
 def _lean_container_status(status: ContainerStatus) -> ContainerStatus:
-    """Return a status without a message, unless that says which object is missing."""
-    waiting = status.state.waiting
-    if waiting is None or not waiting.message:
-        return status
-    missing = named_as_missing(waiting.message)
-    message = "" if missing is None else f'{missing[0].lower()} "{missing[1]}" not found'
-    if message == waiting.message:
-        return status
-    return replace(status, state=replace(status.state, waiting=replace(waiting, message=message)))
+    """Return a status with no more of its messages than what says why it does not start."""
+    state, last = map(_lean_container_state, (status.state, status.last_state))
+    is_lean = (state, last) == (status.state, status.last_state)
+    return status if is_lean else replace(status, state=state, last_state=last)
+
+
+def _lean_container_state(state: ContainerState) -> ContainerState:
+    waiting, ended = state.waiting, state.terminated
+    return ContainerState(
+        waiting=waiting and replace(waiting, message=waiting.failure),
+        terminated=ended and replace(ended, message=ended.failure),
+    )
 
 
 def _repeats_spec(status: ContainerStatus, requests: ResourceList | None) -> bool:

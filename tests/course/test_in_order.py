@@ -82,7 +82,7 @@ def test_a_group_grows_to_its_limit_only() -> None:
     assert sorted(filter(None, placed[1:])) == ["g-new-1", "g-new-2"]
     assert placed.count(None) == 1
     (words,) = report.nodes.unhelped.values()
-    assert words == {"g": ("it has its maximum of 3 nodes",)}
+    assert words == {"g": ("it is at its maximum of 3 nodes",)}
 
 
 PENDING = ("shop/voucher-api", "shop/flash-sale", "ml/llm-eval", "ml/fine-tune", "batch/nightly-export")

@@ -54,16 +54,18 @@ def advice_of(
     removals = [(known, result.at) for result in results for known in result.scale_down.removed]
     gone = {known.node.metadata.name for known, _ in removals}
     prices = setup.prices_of(snapshot.nodes)
-    unhelped, events = {}, {}
+    unhelped, could_help, events = {}, {}, {}
     for outcome in results[-1].scale_ups:
         for pod in outcome.unhelped:
             unhelped[pod.pod.metadata.key] = _words_of(pod, outcome, setup)
+            could_help[pod.pod.metadata.key] = ("",) if outcome.result == LIMITED else pod.could_help
             if outcome.result not in (SUCCESSFUL, FAILED):
                 events[pod.pod.metadata.key] = pod.event_text
     return seam.Advice(
         adds=adds,
         existing={node: tuple(names) for node, names in existing.items()},
         unhelped=unhelped,
+        could_help=lambda: could_help,
         events=events,
         removes=tuple(_removal(known, at, prices) for known, at in removals),
         stays=dict(_stays(snapshot, setup, results, gone)),
@@ -88,10 +90,11 @@ def _removal(known: Removable, at: float, prices: Mapping[str, float]) -> seam.N
 
 
 def _words_of(pod: Unhelped, outcome: ScaleUp, setup: Setup) -> dict[str, tuple[str, ...]]:
-    """Return why groups do not help a pod; under an empty name what keeps all of them from it."""
+    """Return why groups do not help a pod, those first that could; under an empty name what keeps all from it."""
     if outcome.result == LIMITED:
         return {"": (f"the cluster may have {count(setup.options.max_nodes_total, 'node')} at most (max-nodes-total)",)}
-    reasons = {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
+    first = {group: (pod.skipped[group].words,) for group in pod.could_help}
+    reasons = first | {group: (skipped.words,) for group, skipped in pod.skipped.items()} | dict(pod.rejected)
     return reasons or {"": (outcome.error or "there is no node group",)}
 
 

@@ -6,9 +6,10 @@ Upstream: cluster-autoscaler core/scaleup/orchestrator/orchestrator.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kplan.api.core import Pod
 from kplan.api.quantity import count
@@ -20,11 +21,12 @@ from kplan.autoscaling.cluster_autoscaler.pods import equivalence_groups
 from kplan.autoscaling.cluster_autoscaler.scratch import Rejection, Scratch, wanted_by
 from kplan.autoscaling.cluster_autoscaler.state import ClusterState
 from kplan.autoscaling.cluster_autoscaler.templates import GroupGrowth, are_similar, balanced
+from kplan.health.words import duration_text
 
 _NOT_READY = "not ready for scale-up"
 _UNHEALTHY = Skipped((_NOT_READY,), "too many of its nodes are missing or not ready")
 _UNKNOWN = Skipped((_NOT_READY,), "nothing shows what a new node of it would be like")
-_BACKED_OFF, _FAILED_LATELY = ("in backoff after failed scale-up",), "a scale-up of it failed a short time ago"
+_BACKED_OFF = ("in backoff after failed scale-up",)
 MAX_NODES_TOTAL = "Max total nodes in cluster reached: {}"
 
 SUCCESSFUL = "ScaleUpSuccessful"
@@ -38,6 +40,7 @@ class Unhelped(msgspec.Struct, frozen=True):
     pod: Pod
     rejected: Mapping[str, tuple[str, ...]]  #: group -> the words of the scheduler
     skipped: Mapping[str, Skipped]  #: group -> why it does not grow at all
+    could_help: tuple[str, ...] = ()  #: the groups of `skipped` whose nodes it fits
 
     @property
     def reason_counts(self) -> Counter[str]:
@@ -117,7 +120,7 @@ class Orchestrator:
         if (reason := self._unsafe(group)) is not None:
             return reason
         if group.target >= group.most:
-            return Skipped(("max node group size reached",), f"it has its maximum of {count(group.most, 'node')}")
+            return Skipped(("max node group size reached",), f"it is at its maximum of {count(group.most, 'node')}")
         n_nodes = group.most - group.target if group.is_atomic else 1
         most = self._options.max_nodes_total
         if group.is_atomic and most and len(self._scratch.order) + n_nodes > most:
@@ -133,7 +136,11 @@ class Orchestrator:
             return _UNHEALTHY
         if not self._state.is_backed_off(group.name):
             return None
-        return Skipped(_BACKED_OFF, f"{_FAILED_LATELY}{f' ({group.backoff})' if group.backoff else ''}")
+        why = f" ({group.backoff})" if group.backoff else ""
+        options = self._options
+        bounds = options.initial_node_group_backoff_duration, options.max_node_group_backoff_duration
+        pause = " to ".join(dict.fromkeys(duration_text(bound // 1_000_000) for bound in bounds))
+        return Skipped(_BACKED_OFF, f"a scale-up of it failed a short time ago{why}; it rests for {pause}")
 
     def _try_groups(self, pod_groups: Sequence[PodGroup], names: Sequence[str]) -> None:
         """Note which groups of nodes could hold which pods; SchedulablePodGroups, for all groups at once."""
@@ -262,13 +269,21 @@ class Orchestrator:
     def _unhelped(self, pod_groups: Sequence[PodGroup], skipped: Mapping[str, Skipped]) -> list[Unhelped]:
         """Return the pods that fit no group that may grow; GetRemainingPods."""
         stuck = [pod_group for pod_group in pod_groups if not pod_group.fitting]
+        tried = [replace(pod_group, rejected={}, fitting=[]) for pod_group in stuck]
+        self._try_groups(tried, [name for name in skipped if name in self._templates])
         if self._options.scaleup_simulation_for_skipped_node_groups_enabled:
-            self._try_groups(stuck, [name for name in skipped if name in self._templates])
+            for pods, trial in zip(stuck, tried, strict=True):
+                pods.rejected |= trial.rejected
+                pods.fitting += trial.fitting
         return [
-            Unhelped(pod, pods.rejected, {name: why for name, why in skipped.items() if name not in pods.rejected})
-            for pods in stuck
+            Unhelped(pod, pods.rejected, _without(skipped, pods.rejected), tuple(trial.fitting))
+            for pods, trial in zip(stuck, tried, strict=True)
             for pod in pods.pods
         ]
+
+
+def _without(skipped: Mapping[str, Skipped], names: Collection[str]) -> Mapping[str, Skipped]:
+    return {name: why for name, why in skipped.items() if name not in names}
 
 
 def _note(pod_group: PodGroup, name: str, rejection: Rejection | None) -> None:

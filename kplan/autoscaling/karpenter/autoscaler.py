@@ -140,6 +140,7 @@ class KarpenterAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
             price=prices_around(prices, adds),
             existing={node: tuple(pod.metadata.key for pod in pods) for node, pods in provisioned.existing.items()},
             unhelped=_unhelped(prepared),
+            could_help=partial(_beyond_limits, prepared),
             events={
                 pod: FAILED + "; ".join(texts.of_pools(refused))
                 for pod, refused in provisioned.errors.items()
@@ -209,13 +210,33 @@ def _unhelped(prepared: Prepared) -> dict[str, dict[str, tuple[str, ...]]]:
             continue
         words: dict[str, tuple[str, ...]] = {}
         for one in refused:
-            is_limited = one.refusal in (Plain.LIMITS, Plain.NODE_LIMIT)
+            is_limited = one.refusal in _LIMITED
             own = (limits_text(prepared, one.pool, provisioned.nodes),) if is_limited else prepared.texts.words_of(one)
             words[one.pool] = (*words.get(one.pool, ()), *own)
         unhelped[pod] = words | unready
     unhelped |= {pod: {"": problems} for pod, problems in prepared.rejected.items() if problems}
     no_pool = unready or {"": ("the cluster has no NodePool that gets nodes for pods",)}
     return unhelped | {pod: no_pool for pod in provisioned.waiting if pod not in buffers}
+
+
+_LIMITED = (Plain.LIMITS, Plain.NODE_LIMIT)
+
+
+def _beyond_limits(prepared: Prepared) -> dict[str, tuple[str, ...]]:
+    """Return the pools that would help pods if they had no limits, which are looked at before all else.
+
+    Where no pool is ready, one of them would, as far as is known.
+    """
+    errors, snapshot = prepared.provisioned.errors, prepared.snapshot
+    limited = {one.pool for refused in errors.values() for one in refused if one.refusal in _LIMITED}
+    if not limited:
+        return dict.fromkeys(prepared.provisioned.waiting, tuple(prepared.unready_pools))
+    unlimited = (replace(pool, spec=replace(pool.spec, limits={})) for pool in snapshot.node_pools)
+    pools = zip(snapshot.node_pools, unlimited, strict=True)
+    chosen = tuple(other if pool.metadata.name in limited else pool for pool, other in pools)
+    new = prepared.of(replace(snapshot, node_pools=chosen)).provisioned.nodes
+    homes = {pod: node.template.name for node in new for pod in node.pods}
+    return {pod: (homes[pod],) for pod in errors if homes.get(pod) in limited}
 
 
 def _buffer_warnings(prepared: Prepared) -> Iterable[InputWarning]:

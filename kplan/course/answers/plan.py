@@ -270,10 +270,23 @@ class Answer(Reported):
         return self.make_context()
 
 
-def with_new_nodes(placements: Iterable[PodPlacement], adds: Iterable[NewNode]) -> tuple[PodPlacement, ...]:
-    names, nodes = NewNodeRef.__struct_fields__, (new.facts for new in adds)
-    refs = {node.name: NewNodeRef(**{name: getattr(node, name) for name in names}) for node in nodes}
-    return tuple(replace(one, new_node=refs[one.node]) if one.node in refs else one for one in placements)
+def with_new_nodes(
+    placements: Iterable[PodPlacement], changes: NodeChanges | UnsetType | None
+) -> tuple[PodPlacement, ...]:
+    """Return placements with what an autoscaler does for each: the new node, or why there is none that it would fit."""
+    if not changes:
+        return tuple(placements)
+    names = NewNodeRef.__struct_fields__
+    refs = {node.name: NewNodeRef(**{name: getattr(node, name) for name in names}) for node in changes.added}
+
+    def with_node(one: PodPlacement) -> PodPlacement:
+        if one.node is not None:
+            return replace(one, new_node=refs[one.node]) if one.node in refs else one
+        key = one.pod.key
+        why = changes.why_none(key)
+        return replace(one, no_new_node=why, diagnosis=changes.with_why_none(key, one.why)) if why else one
+
+    return tuple(map(with_node, placements))
 
 
 def before_growth(before: Cluster, after: Cluster) -> Cluster:
@@ -338,8 +351,7 @@ class Plan(Answer):
         )
         if self.luck is not None:
             report = replace(report, luck=self.luck(report.verdict.fail_on))
-        if self.adds:
-            report = replace(report, placements=with_new_nodes(report.placements, self.adds))
+        report = replace(report, placements=with_new_nodes(report.placements, self.nodes))
         if with_map:
             from kplan.course.answers.utilisation import cluster_map
 

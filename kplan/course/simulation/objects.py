@@ -487,7 +487,7 @@ def ordinal_of(name: str) -> int | None:
 def next_ordinal(owner: StatefulSetState, pod: ObservedPod, info: PodInfo) -> int:
     """Return a pod's ordinal in its stateful set; where its name has none, such as a pseudonym, the next free one."""
     ordinal = parse_int64(info.labels.get(STATEFUL_INDEX, ""))
-    if ordinal is None and pod.name.startswith(f"{owner.ref.name}-"):
+    if ordinal is None and is_member(owner.ref.name, pod.name):
         ordinal = ordinal_of(pod.name)
     used = {sibling.index for sibling in owner.pods.values()}
     if ordinal is not None and ordinal not in used:

@@ -84,7 +84,7 @@ def whereabouts_report(
     objects, placements = base.objects, []
     nodes_now, now = nodes_health(objects), moment(objects)
     for shown, pod in zip(report.placements, pods, strict=False):
-        (placement,) = with_new_nodes([shown], () if pod.plan is None else pod.plan.adds)
+        (placement,) = with_new_nodes([shown], None if pod.plan is None else pod.plan.nodes)
         health = pod_health(objects.pod_by_key[placement.pod.key], nodes_now, now, objects)
         remedies = _with_pools(base, placement.remedies, pod.pools)
         placements.append(replace(placement, current=pod.current(), health=health, remedies=remedies))
@@ -104,6 +104,7 @@ def _both(one: NodeChanges, other: NodeChanges) -> NodeChanges:
         one,
         added=tuple(replace(node, pods=pods) for node, pods in nodes.items()),
         unhelped=one.unhelped | other.unhelped,
+        could_help=(one.could_help or {}) | (other.could_help or {}) or UNSET,
         events=one.events | other.events,
         existing=one.existing | other.existing,
         elsewhere=one.elsewhere | other.elsewhere,

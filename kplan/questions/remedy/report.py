@@ -105,6 +105,9 @@ def remedy_report(
     if goal.of and not left and not best.acts:
         before = _diagnoses(base.session, sorted(named))
         diagnoses = {pod: why for pod, why in before.items() if any(isinstance(one, Await) for one in why.remedies[:1])}
+    because = {pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left}
+    if of_nodes := described.nodes:
+        because = {pod: of_nodes.with_why_none(pod, why) for pod, why in because.items()}
     helpful = dict(_beyond_actions(diagnoses, kinds))
     removals = () if described.actions else by_itself.simulation.life.removals
     evicts = grouped((one.by, one.pod.key) for one in removals if one.by is not None and one.by in named)
@@ -126,7 +129,7 @@ def remedy_report(
         alternatives=tuple(alternatives[:MOST_ALTERNATIVES]),
         nodes=node_changes(by_itself.simulation),
         tried=playing.n_tried,
-        because={pod: diagnosis.text for pod, diagnosis in diagnoses.items() if pod in left} or UNSET,
+        because=because or UNSET,
         would_help=helpful or UNSET,
         beside=tuple(one for one in playing.beside if one not in helpful.values()) or UNSET,
         evicts={by: tuple(pods) for by, pods in evicts.items()} or UNSET,

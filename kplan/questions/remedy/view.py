@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from kplan.api.quantity import capitalized, clause, count, grouped, listing
 from kplan.changes.limits import RaiseQuota
-from kplan.changes.remedy import Await, Remedy, RemoveGates, RepairNode, remedy_words
+from kplan.changes.remedy import Await, Remedy, RepairNode, remedy_words
 from kplan.changes.values import AddNodes, Change, Move, Patch, Scale
 from kplan.documents.nodes import AddedNode, new_node_text
 from kplan.documents.remedies import RemedyReport, RemedySet
@@ -24,7 +24,6 @@ from kplan.report.view import Case, View, state_of
 
 _MOST_NAMED = 5
 _MOST_HELD_UP = 10
-_BY_OTHERS = (Await, RepairNode, RemoveGates)  #: what somebody else does, or that is done outside of the cluster
 
 
 def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
@@ -33,6 +32,10 @@ def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
         yield line(f"{by_itself.autoscaler.name} adds {_new_nodes(by_itself.added)} by itself.")
     yield from _held_up(document)
     yield from _actions(document.remedy, document)
+    if by_itself:
+        helped = (pod for pod in document.pods if pod not in document.remedy.left)
+        none_for = grouped((by_itself.why_none(pod), pod) for pod in helped)
+        yield from (line(f"For {listing(pods, most=2)} {why}.") for why, pods in none_for.items() if why)
     yield from _leaving(document)
     if document.remedy.left:
         yield from _left(document)
@@ -43,15 +46,19 @@ def _body(document: RemedyReport, options: ReportOptions) -> Iterator[Block]:
         least = f"{tried}: none that disturbs fewer pods does as much."
         words = least if document.remedy.is_least else f"{tried}; another one may disturb fewer pods."
         yield line(Span(words, "dim"))
+    yield from _other_ways(document)
+    if by_itself:
+        yield followed_line(by_itself.autoscaler)
+
+
+def _other_ways(document: RemedyReport) -> Iterator[Block]:
     for alternative in document.alternatives:
         yield Heading((f"Or: {_summary(alternative)}; then {_ends(alternative)}",))
         yield from _actions(alternative, document)
     first = _comes_first(document)
     for remedy in document.beside or ():
-        if remedy is not first and (not remedy.checked or isinstance(remedy, _BY_OTHERS)):
+        if remedy is not first:
             yield Heading((f"Or: {remedy_text(remedy)}",))
-    if by_itself:
-        yield followed_line(by_itself.autoscaler)
 
 
 def _held_up(document: RemedyReport) -> Iterator[Block]:

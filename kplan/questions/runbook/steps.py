@@ -75,7 +75,7 @@ class _Tried(msgspec.Struct, frozen=True):
     """A drain that was tried."""
 
     stuck: StuckNode | None  #: what stops it; None where it is safe
-    obstacle: Obstacle | None  #: the first pod that cannot be evicted
+    obstacles: tuple[Obstacle, ...]  #: the pods that cannot be evicted
     lacks_room: bool  #: a pod finds no place
     step: RunbookStep
 
@@ -151,8 +151,7 @@ class _Runbook:
             left = self._without_place(base, simulation)
             if stuck is None and left:
                 stuck = StuckNode(name=name, rule="Unschedulable", pod=left[0], because=_message(simulation, left[0]))
-        obstacle = next(iter(plan.obstacles), None)
-        return _Tried(stuck, obstacle, bool(waiting), step), simulation
+        return _Tried(stuck, plan.obstacles, bool(waiting), step), simulation
 
     def _stopped(
         self, name: str, base: Base, plan: CarriedOut, step: RunbookStep, waiting: Sequence[str]
@@ -244,17 +243,18 @@ class _Runbook:
 
     def _changes(self, base: Base, tried: _Tried) -> Iterator[tuple[RunbookStep, RunbookStep | None, Base]]:
         """Yield changes, each with the step that makes it, the one that undoes it, and the changed cluster."""
-        obstacle, needed = tried.obstacle, UNSET if tried.stuck is None else tried.stuck
-        if obstacle is None:
+        obstacles, needed = tried.obstacles, UNSET if tried.stuck is None else tried.stuck
+        if not obstacles:
             if tried.lacks_room or tried.step.preempted:
                 for step, other in _more_nodes(base):
                     yield replace(step, needed=needed), None, other
             return
-        if len(obstacle.budgets) != 1 or not obstacle.is_by_budget:
+        first = obstacles[0]
+        if len(first.budgets) != 1 or not first.is_by_budget:
             return
-        name = obstacle.budgets[0].name
+        name = first.budgets[0].name
         budget = _budget(base, name)
-        for remedy, other in ways(base, obstacle):
+        for remedy, other in ways(base, [one for one in obstacles if one.budgets == first.budgets]):
             if isinstance(remedy, r.MoreReplicas):
                 workload, numbers = remedy.change.workload.replace(" ", "/", 1), remedy.change
                 change: c.Change = c.Scale(workload, numbers.to, numbers.old)

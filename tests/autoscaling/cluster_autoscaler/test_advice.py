@@ -55,7 +55,7 @@ def test_new_nodes_are_told_with_their_pods_and_price() -> None:
 
 def test_a_pod_that_no_group_helps_is_told_with_the_words_of_the_event() -> None:
     report = ask([group("g"), group("full", "n1", maxSize=1)], node("n1"), pod("web", "9"))
-    assert report.unhelped == {"default/web": {"full": ("it has its maximum of 1 node",), "g": ("Insufficient cpu",)}}
+    assert report.unhelped == {"default/web": {"full": ("it is at its maximum of 1 node",), "g": ("Insufficient cpu",)}}
     assert report.events == {
         "default/web": "pod didn't trigger scale-up: 1 Insufficient cpu, 1 max node group size reached"
     }
@@ -115,7 +115,8 @@ def test_what_goes_wrong_is_a_warning() -> None:
     assert [(warning.code, warning.message) for warning in report.warnings if warning.code == "ScaleUpFailed"] == [
         ("ScaleUpFailed", "Failed adding 1 nodes to group g due to Quota.LIMIT; source errors: too many")
     ]
-    assert report.unhelped["default/web"] == {"g": ("a scale-up of it failed a short time ago",)}
+    rests = "a scale-up of it failed a short time ago; it rests for 5 min to 30 min"
+    assert report.unhelped["default/web"] == {"g": (rests,)}
 
 
 def test_sizes_are_looked_at_again_only_after_machines_that_failed_were_deleted() -> None:
