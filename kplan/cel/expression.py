@@ -121,7 +121,7 @@ _NO_BOOL = {
     "kubernetes.Semver": ": type conversion error from 'Semver' to 'bool'",
 }
 """Type of an attribute -> what cel-go says of one that is the result."""
-_NESTED = r"[^(),]*(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?"  # the name of a type
+_NESTED = r"[^(),]*+(?:\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?+"  # the name of a type
 _NOT_APPLICABLE = re.compile(
     rf"(?P<column>\d{{1,5}}): (?P<words>found no matching overload for '(?P<name>[^']+)' applied to ')"
     rf"\((?P<first>{_NESTED})(?:, )?(?P<others>.*)\)'\n \| (?P<line>.*)"

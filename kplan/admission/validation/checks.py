@@ -345,7 +345,8 @@ def domain_prefixed_path(value: str, path: str) -> Errors:
 
 def _without_leading_zeros(value: str) -> str:
     """Return an IP address, or a range, with decimal numbers as older API servers took them."""
-    return re.sub(r"(?<![0-9A-Fa-f])0+(?=\d+\.)|(?<=[./])0+(?=\d+(?:/|$))", "", value)
+    numbers = r"(?<![0-9A-Fa-f])\d++(?=\.)|(?<=[./])\d++(?=/|$)"
+    return re.sub(numbers, lambda number: number[0].lstrip("0") or "0", value)
 
 
 def _is_mapped(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
