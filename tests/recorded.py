@@ -19,10 +19,10 @@ T = TypeVar("T")
 IS_WHOLE = bool(os.environ.get("KPLAN_ALL_RECORDED"))
 
 
-def read_lines(path: Path, one_of: int = 1) -> list[Any]:
-    """Return the records of a compressed file, or a sample; every line is a JSON document."""
+def read_lines(path: Path) -> list[Any]:
+    """Return the records of a compressed file, of which every line is a JSON document."""
     with (lzma if path.suffix == ".xz" else gzip).open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in sample(list(lines), one_of)]
+        return [json.loads(line) for line in lines]
 
 
 def sample(records: Sequence[T], one_of: int, first: int = 0) -> Sequence[T]:

@@ -216,9 +216,9 @@ class SchedulingQueue:
         if key is None:
             self._activate(pod)
         else:
-            self._session.pod_groups.add(pod)
-            self._let_in(pod)
             groups = self._session.pod_groups
+            groups.add(pod)
+            self._let_in(pod)
             if key in groups.groups and len(groups.members(key)) >= (groups.min_count(key) or 0):
                 self.ask_again(key)  # asked before, all of a large group would look at all others each time
 
