@@ -68,56 +68,34 @@ def for_any_base(base: Base, ask_all: BoundAskAll | None) -> AskAll | None:
     return ask
 
 
-class Parameters(msgspec.Struct, omit_defaults=True):
-    """The types of the planner's parameters, by name: each name means the same for every method.
+_TYPES: tuple[tuple[Any, str], ...] = (
+    (bool, "full lost one_by_one preempt recreate replace rolling run_cron_jobs settle settle_preemption with_pending"),
+    (str, "by namespace shapes"),
+    (tuple[str, ...], "add_nodes cordon names nodes only recommendations scale uncordon without"),
+    (arguments.Number, "wanted"),
+    (arguments.Positive, "limit max_rounds"),
+    (arguments.Rollout, "rollout"),
+    (arguments.Runs, "runs"),
+    (arguments.Seed, "seed"),
+    (Callable[..., Any] | None, "ask_all progress"),
+    (DrainOptions, "options"),
+    (Literal["strict", "warn", "ignore"], "validate"),
+    (Seconds, "until"),
+    (SecondsOf, "run start stop"),
+    (tuple[Condition, ...], "fail_on"),
+    (tuple[Seconds, ...] | None, "loops"),
+    (tuple[arguments.Positive, ...], "mix"),
+    (tuple[dict[str, Any], ...], "changes"),
+    (tuple[str | dict[str, Any], ...], "with_"),
+    (tuple[tuple[str, ...], ...], "waves"),
+)
+"""The types of the planner's parameters, with their names: each name means the same for every method.
 
-    None stands for their default where it is no value of its own. What is not here has a reader of its own: pods,
-    manifests and templates.
-    """
+None stands for their default where it is no value of its own. What is not here has a reader of its own: pods, manifests
+and templates.
+"""
 
-    add_nodes: tuple[str, ...] = ()
-    ask_all: Callable[..., Any] | None = None
-    by: str = ""
-    changes: tuple[dict[str, Any], ...] = ()
-    cordon: tuple[str, ...] = ()
-    fail_on: tuple[Condition, ...] = ()
-    full: bool = False
-    limit: arguments.Positive = 1
-    loops: tuple[Seconds, ...] | None = None
-    lost: bool = False
-    max_rounds: arguments.Positive = 1
-    mix: tuple[arguments.Positive, ...] = ()
-    names: tuple[str, ...] = ()
-    namespace: str = ""
-    nodes: tuple[str, ...] = ()
-    one_by_one: bool = False
-    only: tuple[str, ...] = ()
-    options: DrainOptions = DrainOptions()
-    preempt: bool = False
-    progress: Callable[..., Any] | None = None
-    recommendations: tuple[str, ...] = ()
-    recreate: bool = False
-    replace: bool = False
-    rolling: bool = False
-    rollout: arguments.Rollout = "auto"
-    run: SecondsOf = {}
-    run_cron_jobs: bool = False
-    runs: arguments.Runs = 1
-    scale: tuple[str, ...] = ()
-    seed: arguments.Seed = 0
-    settle: bool = False
-    settle_preemption: bool = False
-    shapes: str = ""
-    start: SecondsOf = {}
-    stop: SecondsOf = {}
-    uncordon: tuple[str, ...] = ()
-    until: Seconds = 0.0
-    validate: Literal["strict", "warn", "ignore"] = "strict"
-    wanted: arguments.Number = 0
-    waves: tuple[tuple[str, ...], ...] = ()
-    with_: tuple[str | dict[str, Any], ...] = ()
-    with_pending: bool = False
-    without: tuple[str, ...] = ()
+Parameters = msgspec.defstruct("Parameters", [(name, kind, None) for kind, names in _TYPES for name in names.split()])
 
 
 def checked(method: Callable[P, R]) -> Callable[P, R]:
