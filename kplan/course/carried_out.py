@@ -20,14 +20,13 @@ from kplan.course.answers.drains import timed_out
 from kplan.course.answers.placement import NodesShown, Placement, pending_placement, placement_of
 from kplan.course.asking import PLAIN, Showing
 from kplan.course.growth import Growth
-from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import growth_of
 from kplan.course.simulation.applying import Applied
 from kplan.course.simulation.controllers.observed import scaled
 from kplan.course.simulation.draining import Draining
 from kplan.course.simulation.loop import Simulation
 from kplan.course.task import Task
-from kplan.course.timeline import timeline_of
+from kplan.course.timeline import Occupancy, timeline_of
 from kplan.course.watching import unmoved
 from kplan.diagnosis.explanation import explain
 from kplan.documents import change as d

@@ -32,7 +32,6 @@ from kplan.course.answers.drains import drain_warnings
 from kplan.course.carried_out import CarriedOut, Decisions
 from kplan.course.clock import Clock
 from kplan.course.manifest_course import ManifestCourse
-from kplan.course.occupancy import Occupancy
 from kplan.course.provisioning import Growing
 from kplan.course.queue_course import note_left_alone, subject_pods_of, work_off
 from kplan.course.simulation.any_node import AnyNodeTaker
@@ -46,6 +45,7 @@ from kplan.course.simulation.syncs import EVER
 from kplan.course.simulation.templates import part_of
 from kplan.course.simulation.updates import Update, update_of
 from kplan.course.task import Task, applying
+from kplan.course.timeline import Occupancy
 from kplan.course.watching import add_bounds, carry_on_known, unmoved, watched
 from kplan.documents.change import StepEvent
 from kplan.documents.plan import QueuePlace

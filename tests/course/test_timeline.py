@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kplan.course.clock import Clock
-from kplan.course.occupancy import MOST_POINTS, _thinned
+from kplan.course.timeline import MOST_POINTS, _thinned
 from kplan.documents.change import Timeline
 from kplan.questions.plan import Plan
 from tests.objects import Object, head, node, planner_of, template
