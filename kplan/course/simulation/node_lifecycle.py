@@ -1,14 +1,15 @@
 """The nodes of a simulation as the control plane sees them: their heartbeats, conditions and taints, and their end.
 
 A kubelet renews its Lease and posts conditions. Where it falls silent, the node controller notices after a while; the
-node's pods count as not ready, and taints have them go. What a silent kubelet was told it does when it is back. The
-pods of a node whose object is deleted, or which is out of service, are collected.
+node's pods count as not ready, and taints have them go, zone by zone as fast as the zone's state allows. What a silent
+kubelet was told it does when it is back. The pods of a node whose object is deleted, or which is out of service, are
+collected.
 
 The controllers look from time to time; here each look comes when it can come first, but that of the garbage collector,
 which comes when it comes last.
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, pkg/controller/podgc/gc_controller.go,
-pkg/controller/tainteviction/taint_eviction.go, staging/src/k8s.io/cloud-provider/controllers/nodelifecycle.
+staging/src/k8s.io/cloud-provider/controllers/nodelifecycle.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from functools import partial
 
 import msgspec
 
-from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
+from kplan.api.affinity import NO_EXECUTE, NO_SCHEDULE, Taint
 from kplan.api.core import Node
 from kplan.api.labels import (
     DISK_PRESSURE,
@@ -32,100 +33,16 @@ from kplan.api.labels import (
     UNREACHABLE,
 )
 from kplan.api.meta import condition_of
-from kplan.api.time import seconds
 from kplan.course.simulation.controllers.observed import ObservedPod
 from kplan.course.simulation.kubelets import Kubelets
 from kplan.course.simulation.life_cycle import LifeCycle
 from kplan.course.simulation.motion import Motion
 from kplan.course.simulation.objects import eligible_nodes, stamp
+from kplan.course.simulation.taint_evictions import OF_READINESS, TaintEvictions, noted_at
 from kplan.documents.change import StepEvent
 from kplan.engine.cluster import NOWHERE
 from kplan.engine.node_table import zone_key
 from kplan.framework.interface import NodeChanged
-
-TOLERATED_SECONDS = 300
-"""How long pods tolerate these unless they say otherwise; the admission plugin DefaultTolerationSeconds adds it."""
-
-_BECAUSE = {NOT_READY: "its node is not ready", UNREACHABLE: "its node is unreachable"}
-
-
-def tolerated_seconds(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> float:
-    """Return how long a pod stays under NoExecute taints: infinity for ever, -1 where it does not tolerate one.
-
-    The first toleration that matches a taint counts. Upstream: GetMatchingTolerations, getMinTolerationTime.
-    """
-    least = math.inf
-    for taint in taints:
-        matching = next((toleration for toleration in tolerations if tolerates(toleration, taint)), None)
-        if matching is None:
-            least = min(least, TOLERATED_SECONDS if taint.key in _BECAUSE else -1)
-        elif matching.toleration_seconds is not None:
-            least = min(least, max(matching.toleration_seconds, 0))
-    return least
-
-
-def noted_at(taint: Taint) -> float | None:
-    """Return when a taint was added, most likely, for its time is in whole seconds; None where nobody knows."""
-    at = seconds(taint.time_added)
-    return None if at is None else at + 0.5
-
-
-class TaintEvictions:
-    """The evictions that are due because of taints.
-
-    One that is due later is not moved by other taints: it is dropped where the pod tolerates all of them for ever or no
-    taint is left, and takes place at once where one of them is not tolerated.
-    """
-
-    def __init__(self, motion: Motion, life: LifeCycle) -> None:
-        self._motion, self._life = motion, life
-        self.tainted_before: set[str] = set()  #: nodes from which pods were to go when the simulation started
-        self.due: set[str] = set()  #: NAMESPACE/NAME of the pods that have gone from these
-
-    def begin(self, node: str, taints: Sequence[Taint]) -> None:
-        """Take up the evictions from a node that has been tainted before the simulation starts."""
-        self.tainted_before.add(node)
-        since = ((noted_at(taint) or self._motion.now, taint) for taint in taints)
-        times = sorted(since, key=lambda time: time[0])
-        for pod in sorted(self._motion.pods_on([node]), key=lambda pod: pod.row):
-            for n, (begin, taint) in enumerate(times, 1):
-                so_far = [earlier for _, earlier in times[:n]]
-                self._look(pod.row, so_far, because=taint, since=max(begin, pod.created))
-
-    def node_changed(self, node: str, taints: Sequence[Taint]) -> None:
-        for pod in sorted(self._motion.pods_on([node]), key=lambda pod: pod.row):
-            self.pod_bound(pod.row, taints)
-
-    def pod_bound(self, row: int, taints: Sequence[Taint]) -> None:
-        """Look at a pod on a node with these NoExecute taints."""
-        if not taints:
-            self._motion.timers.cancel(_key(row))
-            return
-        self._look(row, taints, because=taints[0], since=self._motion.now)
-
-    def _look(self, row: int, taints: Sequence[Taint], *, because: Taint, since: float) -> None:
-        key = _key(row)
-        if self._motion.pods[row].is_terminating:
-            return
-        left = tolerated_seconds(self._motion.infos[row].pod.spec.tolerations, taints)
-        if left == math.inf:
-            self._motion.timers.cancel(key)
-        elif left < 0 or not self._motion.timers.has(key):
-            words = _BECAUSE.get(because.key) or f"taint {because.key}:{NO_EXECUTE}"
-            self._motion.timers.post(max(since + left, self._motion.now), partial(self._evict, row, words), key)
-
-    def _evict(self, row: int, because: str) -> None:
-        pod = self._motion.pods.get(row)
-        if pod is not None and not pod.is_terminating:
-            self._life.remove(pod, StepEvent.EVICTED, because)
-            self._motion.note_return(pod, because)
-            if pod.node in self.tainted_before:
-                self.due.add(pod.key)
-
-
-def _key(row: int) -> str:
-    return f"taint eviction of {row}"
-
 
 _RATE, _SLOW_RATE = 0.1, 0.01  #: nodes a second: --node-eviction-rate and --secondary-node-eviction-rate
 
@@ -294,7 +211,7 @@ class NodeLifecycle:
                     self._motion.timers.post(max(silent[name] + GRACE_SECONDS, self._motion.now), self._look)
             if taints:
                 self._evictions.begin(name, taints)
-                own = (noted_at(taint) for taint in taints if taint.key in _BECAUSE)
+                own = (noted_at(taint) for taint in taints if taint.key in OF_READINESS)
                 zone_name = zone_key(node.metadata.labels)
                 tainted_at[zone_name] = max(tainted_at.get(zone_name, -math.inf), *filter(None, own), -math.inf)
             if any(condition in _TAINT_OF for condition in self._of(name).items()):
@@ -391,7 +308,7 @@ class NodeLifecycle:
 
     def _pod_bound(self, row: int) -> None:
         if self._has_begun and (taints := self._no_execute(self._motion.pods[row].node)):
-            self._evictions.pod_bound(row, taints)
+            self._evictions.look(row, taints)
 
     def _pod_leaves(self, pod: ObservedPod) -> None:
         """Note that a pod is to go, which its kubelet may not be able to do."""
@@ -483,9 +400,9 @@ class NodeLifecycle:
 
     def _follow_readiness(self, name: str) -> None:
         """Have a node wait for the taint that has its pods go, or lose it. Upstream: processTaintBaseEviction."""
-        waiting = self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone(waiting=[])).waiting
+        waiting = self._zones.setdefault(zone_key(self._node(name).metadata.labels), Zone()).waiting
         key = _TAINT_OF.get((READY, self._readiness(name)))
-        present = {taint.key for taint in self._no_execute(name)} & _BECAUSE.keys()
+        present = {taint.key for taint in self._no_execute(name)} & OF_READINESS.keys()
         if key is None:
             self._retaint(name, (), {(other, NO_EXECUTE) for other in present})
             if name in waiting:
@@ -515,7 +432,7 @@ class NodeLifecycle:
         counts: dict[str, ZoneCount] = {}
         for node in self._motion.cluster.nodes.present:
             labels = node.metadata.labels
-            self._zones.setdefault(zone_key(labels), Zone(waiting=[]))
+            self._zones.setdefault(zone_key(labels), Zone())
             if _NOT_COUNTED not in labels:
                 count = counts.setdefault(zone_key(labels), ZoneCount())
                 is_ready = self._readiness(node.metadata.name) == _TRUE
@@ -541,7 +458,8 @@ class NodeLifecycle:
                 owner.nodes = {**owner.nodes, **eligible}
                 self._motion.enqueue(owner)
         if no_execute != self._no_execute(name):
-            self._evictions.node_changed(name, self._no_execute(name))
+            for row in sorted(pod.row for pod in self._motion.pods_on([name])):
+                self._evictions.look(row, self._no_execute(name))
         self._motion.notice(NodeChanged(former, self._node(name)))
 
     # What is known of a node.
