@@ -165,6 +165,8 @@ class ManifestCourse:
             if self._clock is not None:
                 self._simulation.later(number * APPLY_SECONDS, partial(self._apply_written, workload))
             else:
+                if number:  # controllers that failed at the former ones have tried again meanwhile
+                    self._simulation.now += APPLY_SECONDS
                 self._apply_written(workload)
 
     def _apply_written(self, workload: WrittenWorkload) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Literal, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from kplan.documents.plan import PlanReport
 from kplan.questions import Drain, ManyRuns, Plan
 from kplan.questions.drain import How
 from tests.course.simulation.test_laws_of_mixtures import clusters_at_rest, new_versions
+from tests.course.simulation.test_set_claims import database
 from tests.objects import Object, deployment, node, planner_of, pod, quota, running
 from tests.recorded import examples, sample
 
@@ -117,6 +118,11 @@ def test_a_pod_that_comes_back_for_ever_ends_a_clock_too(clock: Clock) -> None:
 
 
 @examples(25)
+@example(  # whose sync has failed more often waits longer for what the quota leaves
+    objects=[*map(node, "abc"), *running(deployment("web", 4), "abc"), database(0), quota("few", None, pods="4")],
+    manifests=[database(1), deployment("web", 4, "app:2")],
+    how="apply",
+)
 @given(
     objects=clusters_at_rest(),
     manifests=new_versions(),
