@@ -87,6 +87,9 @@ def schedule_pod(
     gate = SUCCESS if is_member else framework.run_pre_enqueue(info)
     if not gate.is_success:
         return CycleResult(pod, Outcome.GATED, gate.message, framework=framework, session=session, gate=gate.plugin)
+    if info.is_terminating:
+        message = f"skip schedule deleting pod: {info.key}"
+        return CycleResult(pod, Outcome.ERROR, message, framework=framework, session=session)
     if not len(session.cluster):
         return CycleResult(pod, Outcome.UNSCHEDULABLE, NO_NODES, framework=framework, session=session)
     cycle = CycleState(info, pod, session.cluster)
@@ -112,8 +115,6 @@ def _error_before(info: PodInfo, framework: Framework | None) -> str:
     """Return why kube-scheduler starts no cycle for a pod; empty when it does."""
     if framework is None:
         return f'profile not found for scheduler name "{info.pod.spec.scheduler_name}"'
-    if info.is_terminating:
-        return f"skip schedule deleting pod: {info.key}"
     return info.affinity_error
 
 

@@ -58,11 +58,12 @@ OTHERS = {
         (Outcome.ERROR, None, 'profile not found for scheduler name "other"'),
     ),
     "it is being deleted": (
-        [plugin("A", pre_enqueue=never)], "abc", [pod(deletionTimestamp="2026-03-01T10:00:00Z")],
+        [plugin("A", pre_enqueue=SUCCESS, pre_filter=never)], "abc", [pod(deletionTimestamp="2026-03-01T10:00:00Z")],
         (Outcome.ERROR, None, "skip schedule deleting pod: default/pod"),
     ),
-    "a gated pod is not tried": (
-        [plugin("A", pre_enqueue=Status.unresolvable("waiting", "long"), pre_filter=never)], "", (),
+    "a gated pod is not tried, also while it is being deleted": (
+        [plugin("A", pre_enqueue=Status.unresolvable("waiting", "long"), pre_filter=never)], "",
+        [pod(deletionTimestamp="2026-03-01T10:00:00Z")],
         (Outcome.GATED, None, "waiting, long"),
     ),
     "without post filters nothing is looked for": (
