@@ -30,6 +30,10 @@ _DEVICE_CONDITIONS: Final = "binding_conditions binding_failure_conditions"
 CLAIM_STATUSES: Final[GatedField] = (pod.PodStatus, "node_allocatable_resource_claim_statuses")
 """What claims take of the node of a pod; without its gate, which few clusters turn on, the scheduler ignores it."""
 
+_SEARCHED = object()
+NEWEST = 36  #: the newest minor whose gates and pod security standards are known
+_NEVER = 1_000_000
+
 
 def _fields(*of: tuple[type[msgspec.Struct], str]) -> tuple[GatedField, ...]:
     """Return fields of structs, from their names in one text for each struct."""
@@ -141,13 +145,6 @@ def _steps(cls: type[msgspec.Struct], disabled: frozenset[GatedField]) -> tuple[
         if name not in names and any(_steps(inner, disabled) for inner in structs_in(types_of(cls)[name]))
     ]
     return (*emptied, *searched)
-
-
-_SEARCHED = object()
-
-NEWEST = 36  #: the newest minor whose gates and pod security standards are known
-
-_NEVER = 1_000_000
 
 
 def drop_disabled(spec: Object, minor: int = NEWEST, *, keeps: str = "") -> Object:

@@ -28,14 +28,12 @@ _FIELDS = ((0, 59, list[str]()), (0, 23, list[str]()), (1, 31, list[str]()), (1,
 """The bounds of each field of a schedule, and the names of its numbers."""
 
 _MOST_DIGITS = 18  # a longer number is beyond int64, and beyond all that a field may hold
+_DAY_SECONDS = 86_400
+_MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
 
 
 class Unreadable(ValueError):  # noqa: N818 - becomes a field error
     """A schedule or indexes that do not parse."""
-
-
-_DAY_SECONDS = 86_400
-_MOST_DAYS = 5 * 366  #: for so many days the next time is looked for, as upstream does for five years
 
 
 class Schedule(msgspec.Struct, frozen=True):

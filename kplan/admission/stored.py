@@ -45,6 +45,8 @@ _SECRETS = (
 )
 """The paths of the names of secrets in the spec of a pod (upstream VisitPodSecretNames)."""
 
+_TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
+
 
 def add_service_account(pod: Object, account: ServiceAccount) -> None:
     """Add the default account to a pod, its secrets for images, and a token volume; not to mirror pods.
@@ -303,9 +305,6 @@ def changes_between(before: Any, after: Any, source: str, path: str = "") -> Ite
                 yield FilledField(at, value, source)
     elif before != after:
         yield FilledField(path, after, source)
-
-
-_TYPES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault"}
 
 
 def take_profiles_from_annotations(pod: dict[str, Any]) -> None:

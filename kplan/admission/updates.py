@@ -28,6 +28,13 @@ _VOLUME_SOURCES = (*VolumeSources.__struct_fields__, "csi", "local")
 _CLAIM_FIELDS = ("selector", "volume_name", "storage_class_name", "data_source", "data_source_ref")
 """Fields of a claim's spec, besides lists and amounts, that stay as they are where a manifest does not name them."""
 
+_FIXED: dict[type, tuple[str, ...]] = {
+    RuntimeClass: ("handler",),
+    CSIStorageCapacity: ("storageClassName",),
+    ResourceSlice: ("spec.pool.name", "spec.driver", "spec.nodeName"),
+}
+"""Fields that stay as they are."""
+
 
 def update_errors(before: Any, after: Any) -> list[FieldError]:
     """Return what the API server says about the change of an object; empty where it accepts it.
@@ -83,14 +90,6 @@ def _devices(before: Any, after: Any) -> Errors:
 def _capacity(before: CSIStorageCapacity, after: CSIStorageCapacity) -> Errors:
     if before.node_topology != after.node_topology is not None:
         yield invalid("nodeTopology", OMITTED, IMMUTABLE)
-
-
-_FIXED: dict[type, tuple[str, ...]] = {
-    RuntimeClass: ("handler",),
-    CSIStorageCapacity: ("storageClassName",),
-    ResourceSlice: ("spec.pool.name", "spec.driver", "spec.nodeName"),
-}
-"""Fields that stay as they are."""
 
 
 def _volume_update(before: PersistentVolume, after: PersistentVolume) -> Errors:

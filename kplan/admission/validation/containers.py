@@ -33,6 +33,16 @@ _HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _DIVIDED = {"cpu": "cpu", "memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 _SEVERAL = "may not have more than one field specified at a time"
+Volumes = dict[str, Object]
+_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+_mode = check.field("mountPropagation", check.one_of("Bidirectional", "HostToContainer", "None"))
+
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_NOT_IN_EPHEMERAL = (
+    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"),
+    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
+)
+"""Fields that ephemeral containers must not have."""
 
 
 def field_selector(*fields: str) -> Check:
@@ -93,8 +103,6 @@ _SOURCES: dict[str, Check] = {
     ),
 }
 _sources = check.rules(*(check.field(key, errors) for key, errors in _SOURCES.items()))
-
-
 _older = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`"
 _no_source = check.since(
     35, check.never(f"{_older}, `secretKeyRef` or `fileKeyRef`"), check.never(f"{_older} or `secretKeyRef`")
@@ -127,11 +135,6 @@ def env_from_errors(sources: list[Object], path: str) -> Errors:
         count = ("configMapRef" in source) + ("secretRef" in source)
         if count != 1:
             yield invalid(path, "", _SEVERAL if count else "must specify one of: `configMapRef` or `secretRef`")
-
-
-Volumes = dict[str, Object]
-_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
-_mode = check.field("mountPropagation", check.one_of("Bidirectional", "HostToContainer", "None"))
 
 
 def mount_errors(container: Object, volumes: Volumes, path: str) -> Errors:
@@ -240,14 +243,6 @@ def lifecycle_errors(container: Object, grace: int | None, path: str) -> Errors:
     return check.field("lifecycle", check.field("postStart preStop", handler))(container, path)
 
 
-_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
-_NOT_IN_EPHEMERAL = (
-    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"),
-    *("livenessProbe", "readinessProbe", "startupProbe", "lifecycle"),
-)
-"""Fields that ephemeral containers must not have."""
-
-
 class Surroundings(msgspec.Struct, frozen=True):
     """What containers refer to in their pod spec."""
 
@@ -334,7 +329,6 @@ image_errors = check.field(
 )
 """The check of the image of a container in a pod; templates are not checked for it."""
 
-
 _ports = check.distinct(
     lambda is_new: check.rules(
         check.filled("name", check.in_turn(check.PORT_NAME, is_new)),
@@ -352,6 +346,7 @@ _plain = check.rules(
     check.field("envFrom", env_from_errors),
 )
 _pull_policy = check.enum("imagePullPolicy", "Always", "IfNotPresent", "Never")
+_resized, _resize_policy = check.stated("cpu", "memory"), check.stated("NotRequired", "RestartContainer")
 
 
 def _common_errors(container: Object, pod: Surroundings, path: str) -> Errors:
@@ -361,7 +356,12 @@ def _common_errors(container: Object, pod: Surroundings, path: str) -> Errors:
     yield from _pull_policy(container, path)
     resources = container.get("resources", {})
     yield from resource_errors(resources, f"{path}.resources", container_name_errors, pod.claims)
-    yield from _resize_errors(container.get("resizePolicy", []), pod.restart_policy, f"{path}.resizePolicy")
+    is_new, at = check.unique(), f"{path}.resizePolicy"
+    for index, policy in enumerate(container.get("resizePolicy", [])):
+        name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        yield from (*is_new(name, f"{at}[{index}]"), *_resized(name, at), *_resize_policy(restart, at))
+        if pod.restart_policy == "Never" and restart != "NotRequired":
+            yield invalid(at, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
     if "securityContext" in container:
         yield from security_errors(container["securityContext"], f"{path}.securityContext", host_users=pod.host_users)
 
@@ -395,16 +395,3 @@ _restarts = check.rules(
 _no_rules = check.barred("restartPolicyRules are not allowed for init containers with restart policy Always")
 #: Upstream RestartAllContainers lets sidecars have rules.
 _sidecar_restarts = check.since(36, _restarts, check.filled("restartPolicyRules", _no_rules))
-
-_resized, _resize_policy = check.stated("cpu", "memory"), check.stated("NotRequired", "RestartContainer")
-
-
-def _resize_errors(policies: list[Object], pod_restart_policy: str, path: str) -> Errors:
-    is_new = check.unique()
-    for index, policy in enumerate(policies):
-        restart = policy.get("restartPolicy", "")
-        yield from is_new(policy.get("resourceName", ""), f"{path}[{index}]")
-        yield from _resized(policy.get("resourceName", ""), path)
-        yield from _resize_policy(restart, path)
-        if pod_restart_policy == "Never" and restart != "NotRequired":
-            yield invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")

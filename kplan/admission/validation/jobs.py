@@ -178,24 +178,21 @@ _patterns = check.rules(
 
 
 def _failure_policy_errors(spec: Object, path: str) -> Errors:
-    listed, at = spec.get("podFailurePolicy", {}).get("rules", []), f"{path}.podFailurePolicy.rules"
-    yield from check.at_most_items(20)(listed, at)
+    listed = spec.get("podFailurePolicy", {}).get("rules", [])
+    yield from check.at_most_items(20)(listed, f"{path}.podFailurePolicy.rules")
     pod = spec.get("template", {}).get("spec", {})
     names = {one.get("name", "") for group in ("containers", "initContainers") for one in pod.get(group, [])}
     for index, rule in enumerate(listed):
-        yield from _failure_rule_errors(rule, spec, names, f"{at}[{index}]")
-
-
-def _failure_rule_errors(rule: Object, spec: Object, names: set[str], path: str) -> Errors:
-    yield from _listed("Count", "FailIndex", "FailJob", "Ignore")(rule.get("action", ""), f"{path}.action")
-    if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
-        yield invalid(f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
-    has_codes, has_patterns = "onExitCodes" in rule, bool(rule.get("onPodConditions"))
-    yield from _exit_code_errors(rule["onExitCodes"], names, f"{path}.onExitCodes") if has_codes else ()
-    yield from check.field("onPodConditions", _patterns)(rule, path)
-    if has_codes == has_patterns:
-        start, end = ("both", "not supported") if has_codes else ("one of", "required")
-        yield invalid(path, OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
+        at = f"{path}.podFailurePolicy.rules[{index}]"
+        yield from _listed("Count", "FailIndex", "FailJob", "Ignore")(rule.get("action", ""), f"{at}.action")
+        if rule.get("action") == "FailIndex" and "backoffLimitPerIndex" not in spec:
+            yield invalid(f"{at}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
+        has_codes, has_patterns = "onExitCodes" in rule, bool(rule.get("onPodConditions"))
+        yield from _exit_code_errors(rule["onExitCodes"], names, f"{at}.onExitCodes") if has_codes else ()
+        yield from check.field("onPodConditions", _patterns)(rule, at)
+        if has_codes == has_patterns:
+            start, end = ("both", "not supported") if has_codes else ("one of", "required")
+            yield invalid(at, OMITTED, f"specifying {start} OnExitCodes and OnPodConditions is {end}")
 
 
 def _replacement_errors(spec: Object, path: str) -> Errors:

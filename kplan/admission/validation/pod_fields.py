@@ -27,6 +27,16 @@ _NET_BIOS = r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
 _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DNS_DOMAIN = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"
 _FORBIDDEN_CHARACTERS = r'["/\\:;|=,+*?<>@\[\]]'
+_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
+_SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_MOST_SYSCTL = 253  # upstream SysctlMaxLength
+_IPC_SYSCTLS = r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*"
+_COUNTED = frozenset(
+    {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
+    | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
+)
+QUOTA_NAMES = QUOTA_COMPUTE | _COUNTED | {"requests.storage"}  #: what quotas limit, besides resources with a domain
+_STANDARD = QUOTA_NAMES | {"storage"}
 _POD_FIELDS = (
     *("securityContext.appArmorProfile", "securityContext.seLinuxOptions", "hostUsers", "hostPID", "hostIPC"),
     *("securityContext.seccompProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy"),
@@ -92,7 +102,8 @@ def _user_problems(text: str) -> Iterator[str]:
             yield "runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]"
 
 
-windows_option_errors = check.rules(
+_windows = check.field(
+    "windowsOptions",
     check.field("gmsaCredentialSpecName", check.SUBDOMAIN),
     check.field(
         "gmsaCredentialSpec",
@@ -104,7 +115,6 @@ windows_option_errors = check.rules(
     ),
     check.field("runAsUserName", check.formed(_user_problems)),
 )
-"""The check of the Windows options of a security context."""
 
 
 def host_process_errors(spec: Object, path: str) -> Errors:
@@ -124,14 +134,6 @@ def host_process_errors(spec: Object, path: str) -> Errors:
     if on_host and not spec.get("hostNetwork"):
         words = "hostNetwork must be true if pod contains any hostProcess containers"
         yield invalid(f"{path}.hostNetwork", value=False, detail=words)
-
-
-_PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
-_SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_MOST_SYSCTL = 253  # upstream SysctlMaxLength
-_IPC_SYSCTLS = r"kernel\.(sem|shm.*|msg.*)|fs\.mqueue\..*"
-_id = check.between(0, check.MOST_ID)
-_most_path = check.at_most_bytes(4095)
 
 
 def _seccomp_errors(profile: Object, path: str) -> Errors:
@@ -163,11 +165,7 @@ def app_armor_errors(profile: Object, path: str) -> Errors:
     else:
         if name.strip() != name:
             yield invalid(at, name, "must not be padded with whitespace")
-        yield from _most_path(name, at)
-
-
-_seccomp, _app_armor = check.field("seccompProfile", _seccomp_errors), check.field("appArmorProfile", app_armor_errors)
-_windows = check.field("windowsOptions", windows_option_errors)
+        yield from check.at_most_bytes(4095)(name, at)
 
 
 def _escalation_errors(context: Object, path: str) -> Errors:
@@ -192,6 +190,8 @@ _CONTEXT: dict[str, Any] = {
 }
 """The fields of a container's security context as messages show them, with inner fields and their zero values."""
 
+_id = check.between(0, check.MOST_ID)
+_seccomp, _app_armor = check.field("seccompProfile", _seccomp_errors), check.field("appArmorProfile", app_armor_errors)
 _container = check.rules(
     check.field("runAsUser runAsGroup", _id), check.field("procMount", check.one_of("Default", "Unmasked"))
 )
@@ -223,31 +223,22 @@ def pod_security_errors(spec: Object, path: str) -> Errors:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         words = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{at}.shareProcessNamespace", value=True, detail=words)
-    yield from _sysctl_errors(spec, context.get("sysctls", []), f"{at}.sysctls")
-    yield from _policies(context, at)
-
-
-def _sysctl_errors(spec: Object, settings: list[Object], path: str) -> Errors:
     names: set[str] = set()
-    for index, setting in enumerate(settings):
-        at, name = f"{path}[{index}].name", setting.get("name", "")
+    for index, setting in enumerate(context.get("sysctls", [])):
+        where, name = f"{at}.sysctls[{index}].name", setting.get("name", "")
         if not name:
-            yield required(at)
+            yield required(where)
         elif len(name) > _MOST_SYSCTL or not re.fullmatch(_SYSCTL, name):
-            yield invalid(at, name, f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$")
+            yield invalid(where, name, f"must have at most {_MOST_SYSCTL} characters and match regex ^{_SYSCTL}$")
         elif name in names:
-            yield duplicate(at, name)
+            yield duplicate(where, name)
         plain = name.replace("/", ".")
         if spec.get("hostNetwork") and plain.startswith("net."):
-            yield invalid(at, name, "may not be specified when 'hostNetwork' is true")
+            yield invalid(where, name, "may not be specified when 'hostNetwork' is true")
         elif spec.get("hostIPC") and re.fullmatch(_IPC_SYSCTLS, plain):
-            yield invalid(at, name, "may not be specified when 'hostIPC' is true")
+            yield invalid(where, name, "may not be specified when 'hostIPC' is true")
         names.add(name)
-
-
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_weight = check.field("weight", check.must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
-_topology_key = check.needed("topologyKey", words="can not be empty")
+    yield from _policies(context, at)
 
 
 def _node_field_errors(selector: Object, path: str) -> Errors:
@@ -263,6 +254,9 @@ def _node_field_errors(selector: Object, path: str) -> Errors:
         yield from check.in_list(check.SUBDOMAIN)(values, f"{path}.values")
 
 
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_weight = check.field("weight", check.must(lambda weight: 1 <= weight <= 100, "must be in the range 1-100"), absent=0)
+_topology_key = check.needed("topologyKey", words="can not be empty")
 _expression = check.rules(partial(operator_errors, numeric=True), check.field("key", check.KEY, absent=""))
 _node_fields = check.items("matchFields", _node_field_errors)
 _preference = check.rules(check.items("matchExpressions", _expression), _node_fields)
@@ -317,19 +311,16 @@ affinity_errors = check.rules(
 )
 
 
-def _toleration_key_errors(toleration: Object, path: str) -> Errors:
-    operator, effect = toleration.get("operator", ""), toleration.get("effect", "")
+def _toleration_errors(toleration: Object, path: str) -> Errors:
+    operator, effect, value = (toleration.get(key, "") for key in ("operator", "effect", "value"))
+    at = f"{path}.operator"
     if toleration.get("key", ""):
         yield from check.KEY(toleration["key"], f"{path}.key")
     elif operator != "Exists":
         words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{path}.operator", operator, words)
+        yield invalid(at, operator, words)
     if "tolerationSeconds" in toleration and effect != "NoExecute":
         yield invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
-
-
-def _toleration_value_errors(toleration: Object, path: str) -> Errors:
-    operator, value, at = toleration.get("operator", ""), toleration.get("value", ""), f"{path}.operator"
     if operator in ("Equal", ""):
         if problems := [error.detail for error in check.LABEL_VALUE(value, at)]:
             yield invalid(at, value, ";".join(problems))
@@ -341,9 +332,7 @@ def _toleration_value_errors(toleration: Object, path: str) -> Errors:
         yield not_supported(at, operator, ("Equal", "Exists", *ordered))
 
 
-toleration_errors = check.in_list(
-    _toleration_key_errors, _toleration_value_errors, check.filled("effect", check.one_of(*EFFECTS))
-)
+toleration_errors = check.in_list(_toleration_errors, check.filled("effect", check.one_of(*EFFECTS)))
 
 
 def _min_domain_errors(constraint: Object, path: str) -> Errors:
@@ -385,14 +374,6 @@ def gate_errors(gates: list[Object], path: str) -> Errors:
     for index, gate in enumerate(gates):
         name, at = gate.get("name", ""), f"{path}[{index}]"
         yield from (*check.KEY(name, at), *is_new(name, at))
-
-
-_COUNTED = frozenset(
-    {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"}
-    | {"persistentvolumeclaims", "services.nodeports", "services.loadbalancers"}
-)
-QUOTA_NAMES = QUOTA_COMPUTE | _COUNTED | {"requests.storage"}  #: what quotas limit, besides resources with a domain
-_STANDARD = QUOTA_NAMES | {"storage"}
 
 
 def resource_errors(resources: Object, path: str, name_errors: Check, claims: Collection[str] = ()) -> Errors:
@@ -509,15 +490,14 @@ def _claim_errors(entries: list[dict[str, str]], declared: Collection[str], path
             continue
         if name in used:
             yield duplicate(at, name)
-        else:
-            if request:
-                yield from check.LABEL(request, f"{at}.request")
-            key = f"{name}/{request}" if request else name
-            clashes = [key] if key in used else []
-            if not request:
-                clashes = [name for other in used if other.startswith(f"{name}/")]
-            yield from (duplicate(at, clash) for clash in clashes)
+        elif request:
+            yield from check.LABEL(request, f"{at}.request")
+            if (key := f"{name}/{request}") in used:
+                yield duplicate(at, key)
             used.add(key)
+        else:
+            yield from (duplicate(at, name) for other in used if other.startswith(f"{name}/"))
+            used.add(name)
         if name not in declared:
             known = f": {', '.join(sorted(declared))}" if declared else " which is empty"
             yield not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{known}")

@@ -121,6 +121,7 @@ def _match_errors(what: str, annotation: str, profile: dict[str, str], path: str
 
 _MOST_SERVERS, _MOST_PATHS, _MOST_CHARACTERS = 3, 32, 2048  # upstream MaxDNSNameservers and others, as glibc has them
 _pod_metadata, _grace = metadata_check(), check.present("terminationGracePeriodSeconds")
+_template_metadata = check.rules(check.field("labels", label_errors), check.field("annotations", annotation_errors))
 _new = check.rules(
     check.items("containers initContainers", containers.image_errors),
     check.unset("ephemeralContainers", "cannot be set on create"),
@@ -137,9 +138,6 @@ def pod_errors(pod: Object) -> Errors:
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
     yield from profile_match_errors(annotations, spec, "spec")
-
-
-_template_metadata = check.rules(check.field("labels", label_errors), check.field("annotations", annotation_errors))
 
 
 def template_errors(template: Object, path: str) -> Errors:
@@ -204,7 +202,6 @@ def _claim_errors(claims: list[Object], meta: Object | None, path: str) -> Error
 
 _claim_name = check.needed("name", check.LABEL)
 _claim_sources = check.field("resourceClaimName resourceClaimTemplateName", check.SUBDOMAIN)
-
 
 _no_host_user = check.barred("when `hostUsers` is false")
 _own_users = check.when(
@@ -306,6 +303,8 @@ _CHECKS = check.rules(
 """Checks of a pod spec in upstream's order, which is that of the errors."""
 
 _UNMATCHED = "`selector` does not match template `labels`"
+_SURGING = {"MaxUnavailable": 0, "MaxSurge": 0}
+_PARTITIONED = {"Partition": 0, "MaxUnavailable": None}
 
 FIRST_WITH_RECREATE = 37
 """The first minor whose StatefulSets have the update strategy Recreate, behind a gate that is off by default."""
@@ -357,10 +356,6 @@ def _number(share: int | str) -> int:
         return share
     text = share.removesuffix("%") if not check.percent(share) else share
     return int(text[:19]) if text.isascii() and text.removeprefix("-").isdigit() else 0
-
-
-_SURGING = {"MaxUnavailable": 0, "MaxSurge": 0}
-_PARTITIONED = {"Partition": 0, "MaxUnavailable": None}
 
 
 def _strategy_errors(strategy: Object, path: str) -> Errors:

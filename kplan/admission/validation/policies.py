@@ -63,8 +63,6 @@ priority_class_errors = check.rules(
 )
 
 _MOST_PARAMETERS, _MOST_PARAMETER_BYTES = 512, 256 * 1024  # upstream maxProvisionerParameterLen and …Size
-
-
 _topology_term = check.field(
     "matchLabelExpressions",
     check.distinct(
@@ -186,20 +184,16 @@ def _scope_selector_errors(spec: Object, path: str) -> Errors:
             names = [f"ResourceQuotaScope{name}" for name in ("Terminating", "NotTerminating", *_PLAIN_SCOPES[:2])]
             words = f"{', '.join(names)} or ResourceQuotaScopeCrossNamespacePodAffinity"
             yield invalid(f"{path}.operator", operator, f"must be 'Exists' when scope is any of {words}")
-        yield from _operator_errors(operator, expression.get("values", []), path)
-    yield from _conflicts({expression.get("scopeName", "") for expression in expressions}, path, spec.get("scopes"))
-
-
-def _operator_errors(operator: str, values: list[str], path: str) -> Errors:
-    if operator in ("In", "NotIn"):
-        if not values:
+        values = expression.get("values", [])
+        if operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+        elif operator in ("In", "NotIn") and not values:
             words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
             yield required(f"{path}.values", words)
-    elif operator not in ("Exists", "DoesNotExist"):
-        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    elif values:
-        words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-        yield invalid(f"{path}.values", values, words)
+        elif operator in ("Exists", "DoesNotExist") and values:
+            words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            yield invalid(f"{path}.values", values, words)
+    yield from _conflicts({expression.get("scopeName", "") for expression in expressions}, path, spec.get("scopes"))
 
 
 quota_errors = check.rules(
@@ -208,16 +202,10 @@ quota_errors = check.rules(
 """The check of a ResourceQuota."""
 
 
-def _with_defaults(item: Object) -> Object:
-    """Return an item with the defaults of containers."""
-    if item.get("type") != "Container":
-        return item
-    default, request = default_amounts(*(item.get(part, {}) for part in ("max", "min", "default", _REQUEST)))
-    return {**item, "default": default, _REQUEST: request}
-
-
 def _amount_errors(item: Object, path: str) -> Errors:
-    item, kind = _with_defaults(item), item.get("type", "")
+    if (kind := item.get("type", "")) == "Container":
+        default, request = default_amounts(*(item.get(part, {}) for part in ("max", "min", "default", _REQUEST)))
+        item = {**item, "default": default, _REQUEST: request}
     parts = ("max", "min", *(() if kind == "Pod" else ("default", _REQUEST)), "maxLimitRequestRatio")
     name_errors = pod_fields.container_name_errors if kind in ("Pod", "Container") else pod_fields.standard_name_errors
     for part in parts:
@@ -324,6 +312,7 @@ _SOURCES = {
     f"{name[0].upper()}{name[1:]}": name for name in ("object", "external", "pods", "resource", "containerResource")
 }
 _MOST_WINDOW, _MOST_PERIOD = 3600, 1800  # seconds; upstream MaxStabilizationWindowSeconds, MaxPeriodSeconds
+_type = check.needed("type", words="must specify a metric source type")
 
 
 def _replica_errors(spec: Object, path: str) -> Errors:
@@ -354,9 +343,6 @@ def _reference(*, needs_group: bool) -> Check:
             yield invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
     return check.rules(check.needed("kind name", check.PATH_SEGMENT), version_errors)
-
-
-_type = check.needed("type", words="must specify a metric source type")
 
 
 def _metric_errors(metric: Object, path: str) -> Errors:

@@ -21,9 +21,19 @@ from kplan.api.names import dns_1035_label_problems
 EXTERNAL_NAME = "ExternalName"
 SINGLE, PREFER_DUAL, REQUIRE_DUAL = "SingleStack", "PreferDualStack", "RequireDualStack"
 IPV4, IPV6 = "IPv4", "IPv6"
+_BALANCED = "LoadBalancer"
+_OUTSIDE = (_BALANCED, "NodePort")
+_CLIENT_SECONDS = 10_800
+_MOST_AFFINITY = 86_400  # a day (upstream MaxClientIPServiceAffinitySeconds)
+_ONCE = "may not change once set"
+_RELEASE = "must be set to 'SingleStack' when releasing the secondary {}"
 
 _family_names = check.one_of(IPV4, IPV6)
 _policy_names = check.field("ipFamilyPolicy", check.one_of(PREFER_DUAL, REQUIRE_DUAL, SINGLE))
+_port = check.rules(
+    check.field("port", check.PORT_NUMBER, absent=0), check.field("protocol", check.one_of("SCTP", "TCP", "UDP"))
+)
+_protocol = check.field("appProtocol", check.KEY)
 
 
 def is_headless(spec: Object) -> bool:
@@ -117,9 +127,6 @@ def _released(old: Object, new: Object) -> Errors:
             yield invalid("spec.ipFamilyPolicy", new["ipFamilyPolicy"], words)
 
 
-_MOST_AFFINITY = 86_400  # a day (upstream MaxClientIPServiceAffinitySeconds)
-
-
 def _kind_errors(spec: Object, path: str) -> Errors:
     kind = spec["type"]
     if not spec.get("ports") and not is_headless(spec) and kind != EXTERNAL_NAME:
@@ -145,12 +152,6 @@ def _ports_errors(ports: list[Object], path: str) -> Errors:
         yield from _port(port, at)
         yield from check.port_errors(port.get("targetPort") or port.get("port", 0), f"{at}.targetPort")
         yield from _protocol(port, at)
-
-
-_port = check.rules(
-    check.field("port", check.PORT_NUMBER, absent=0), check.field("protocol", check.one_of("SCTP", "TCP", "UDP"))
-)
-_protocol = check.field("appProtocol", check.KEY)
 
 
 def _affinity_errors(spec: Object, path: str) -> Errors:
@@ -234,13 +235,6 @@ def service_errors(obj: Object, path: str) -> Errors:
 
 
 _settled_errors = check.in_turn(lambda obj, _: settle_families(None, obj["spec"]), _service_errors)
-
-
-_OUTSIDE = ("LoadBalancer", "NodePort")
-_BALANCED = "LoadBalancer"
-_CLIENT_SECONDS = 10_800
-_ONCE = "may not change once set"
-_RELEASE = "must be set to 'SingleStack' when releasing the secondary {}"
 
 
 def updated_service(before: Object, after: Object) -> tuple[Object, list[FieldError]]:
@@ -381,10 +375,8 @@ def _list_changes(old: Object, new: Object, key: str, one: str) -> Errors:
             if pair[0] != pair[1]:
                 yield invalid(at if are_families else f"spec.{key}[{index}]", after, _ONCE)
         return
-    is_unset = not after
-    if are_families:
-        is_unset = len(before) > len(after) and bool(old.get("clusterIPs")) and not new.get("clusterIPs")
-    if is_unset:
+    are_released = len(before) > len(after) and bool(old.get("clusterIPs")) and not new.get("clusterIPs")
+    if are_released if are_families else not after:
         yield invalid(at, after or None, f"primary {one} can not be unset")
     if before and after and before[0] != after[0]:
         yield invalid(at, new.get("clusterIPs"), _ONCE)

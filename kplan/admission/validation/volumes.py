@@ -73,6 +73,7 @@ claim_errors = check.rules(
 """The check of a PersistentVolumeClaim."""
 
 _LEAST_EXPIRATION, _MOST_EXPIRATION = 600, 1 << 32
+_name = check.needed("name", check.LABEL)
 _path = check.field("path", check.unreserved, absent="")
 _mode = check.field("mode", check.file_mode)
 _key_to_path_errors = check.rules(check.needed("key path"), _path, _mode)
@@ -148,6 +149,10 @@ def _disk(name: str) -> Check:
     return check.rules(check.needed(name), check.field("partition", in_range))
 
 
+_host_path_type = check.one_of(
+    *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
+)
+_default_mode = check.field("defaultMode", check.file_mode)
 _secret = check.field("secretRef", check.needed("name"))
 _git_repo = check.rules(check.needed("repository"), check.field("directory", check.descending))
 _driver = check.rules(check.at_most_bytes(63), check.formed(lambda name: check.dns_subdomain(name.lower())))
@@ -160,16 +165,13 @@ def _initiator_errors(name: str, path: str) -> Errors:
         yield invalid(path, name, "must be valid format")
 
 
-def _chap_errors(source: Object, path: str) -> Errors:
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and "secretRef" not in source:
-        yield required(f"{path}.secretRef")
-
-
 _iscsi = check.rules(
     check.needed("targetPortal iqn"),
     check.filled("iqn", _initiator_errors),
     check.field("lun", _byte),
-    _chap_errors,
+    check.when(
+        lambda source: source.get("chapAuthDiscovery") or source.get("chapAuthSession"), check.present("secretRef")
+    ),
     check.field("initiatorName", _initiator_errors, called="initiatorname"),
 )
 
@@ -252,9 +254,6 @@ def volume_errors(spec: Object, path: str, pod_name: str, *, is_pod: bool) -> tu
     return good, errors
 
 
-_name = check.needed("name", check.LABEL)
-
-
 def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_pod: bool) -> Errors:
     stated = [key for key in _SOURCES if key in volume]
     if not stated:
@@ -278,18 +277,6 @@ def _source_errors(volume: Object, path: str, name: str, pod_name: str, *, is_po
             yield invalid(f"{path}.name", name, f"{words} iscsi.initiatorName is specified.")
 
 
-def _host_path(source: Object, path: str) -> Errors:
-    yield from check.needed("path", check.no_backsteps)(source, path)
-    yield from _host_path_type(source, path) if source.get("path") else ()
-
-
-_host_path_type = check.field(
-    "type",
-    check.one_of("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
-)
-_default_mode = check.field("defaultMode", check.file_mode)
-
-
 def _files(name: str) -> Check:
     return check.rules(check.needed(name), _default_mode, check.items("items", _key_to_path_errors))
 
@@ -309,7 +296,9 @@ _SOURCES: dict[str, Check] = {
             [forbidden(path, "SizeLimit field must be a valid resource quantity")] if parse(amount).nanos < 0 else []
         ),
     ),
-    "hostPath": _host_path,
+    "hostPath": check.rules(
+        check.needed("path", check.no_backsteps), check.when("path", check.field("type", _host_path_type))
+    ),
     "gitRepo": _git_repo,
     "gcePersistentDisk": _disk("pdName"),
     "awsElasticBlockStore": _disk("volumeID"),
